@@ -1,0 +1,243 @@
+"""The Brain: drives one net over one memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from pydantic import BaseModel
+
+from agent_brain.errors import BrainDefinitionError, BrainUseError
+from agent_brain.limits import Limits
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.registry import create_memory
+from agent_brain.models import resolve_llm
+from agent_brain.nets.net import Net, as_net
+from agent_brain.nets.registry import create_net
+from agent_brain.result import Result
+from agent_brain.run import Plan, Run
+from agent_brain.states.base import State
+from agent_brain.states.events import TextDelta
+from agent_brain.states.llm import LLM
+from agent_brain.stuck import StuckPolicy
+from agent_brain.tools.base import BaseTool
+
+NetLike = str | Net | Mapping[Enum, State]
+ToolLike = BaseTool | Callable[..., Any]
+
+
+class Brain:
+    """An agent: a net, a memory and the loop that moves the one over the other.
+
+    ``answer``, ``stream``, ``run`` and ``run_sync`` are one loop and end alike. A brain serves one
+    run at a time; each run is a turn of the same session, as its memory goes on.
+
+    Args:
+        net: The name of a registered net, a net, or a dict of states by the members of an Enum.
+        memory: The name of a registered memory, or a memory.
+        tools: What the agent may call: tools, or functions with type hints.
+        llm: For a net by name: an :class:`LLM`, a LiteLLM model name, or None for the model that
+            ``AGENT_BRAIN_MODEL`` names, else the offline demo model.
+        output_type: For a net by name: a pydantic model that the answer must fit.
+        limits: How far a run may go.
+        stuck: What to do about a run that repeats itself; None never looks.
+        net_options: For a net by name: further options of its function.
+        memory_options: For a memory by name: options of its class.
+
+    Raises:
+        BrainDefinitionError: Arguments that do not go together.
+        NetDefinitionError: The net is wrong.
+        UnknownNetError: No net of that name.
+        MemoryDefinitionError: No memory of that name.
+        ToolDefinitionError: Two tools have one name, or a function cannot be a tool.
+    """
+
+    def __init__(
+        self,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        *,
+        llm: LLM | str | None = None,
+        output_type: type[BaseModel] | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
+        net_options: Mapping[str, Any] | None = None,
+        memory_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._owned: list[LLM | Memory] = []
+        self.memory = self._find_memory(memory, tools, memory_options)
+        self.net = self._find_net(net, llm, output_type, net_options)
+        self.limits = limits
+        self.stuck = stuck
+
+    @classmethod
+    async def create(
+        cls,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        **options: Any,
+    ) -> Self:
+        """A brain as the constructor makes it, opened and ready.
+
+        Takes what the constructor takes.
+        """
+        brain = cls(net, memory, tools, **options)
+        await brain.memory.open()
+        return brain
+
+    async def __aenter__(self) -> Self:
+        await self.memory.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close what the brain itself made: its model and its memory, if it got them by name."""
+        for owned in self._owned:
+            await owned.aclose()
+
+    async def answer(self, task: str | Message) -> AsyncIterator[str]:
+        """Stream the text of a run as it comes, without the model's thoughts.
+
+        Closing the iterator ends the run. Raises what :meth:`run` raises.
+        """
+        async with self.stream(task) as run:
+            async for event in run:
+                if isinstance(event, TextDelta) and not event.thought:
+                    yield event.text
+
+    def stream(self, task: str | Message) -> Run:
+        """A run to iterate over: ``async with brain.stream(task) as run: async for event in run``.
+
+        Events are made when they are asked for; leaving the block early ends the run at once, and
+        the memory keeps what was finished. After the last event ``run.result`` has the result. A
+        run that fails yields :class:`RunFailed`, then raises.
+
+        Raises:
+            BrainUseError: The task is empty.
+        """
+        return Run(self._plan(), _as_goal(task))
+
+    async def run(self, task: str | Message) -> Result:
+        """Run to the end.
+
+        Raises:
+            LLMError: A model call failed, after its retries.
+            TransitionError: A state proposed to go where no edge goes.
+            MemoryBusyError: Another run is going on over the same memory.
+        """
+        return await _to_end(self.stream(task))
+
+    def run_sync(self, task: str | Message) -> Result:
+        """As :meth:`run`, for programs without an event loop: it makes one for the time of the run.
+
+        Raises:
+            BrainUseError: An event loop is running here.
+        """
+        if _in_event_loop():
+            raise BrainUseError(
+                "run_sync() cannot be used inside a running event loop: use 'await brain.run(…)'"
+            )
+        return anyio.run(self._run_and_release, task)
+
+    def stream_resume(self) -> Run:
+        """As :meth:`resume`, to iterate over."""
+        return Run(self._plan(), None)
+
+    async def resume(self) -> Result:
+        """Go on with the run that the memory stands in: after a crash, an error or a limit.
+
+        A step that was cut off in its middle is taken again from its beginning.
+
+        Raises:
+            ResumeError: The memory stands in no run, or in a state that the net does not have.
+        """
+        return await _to_end(self.stream_resume())
+
+    def _plan(self) -> Plan:
+        return Plan(self.net, self.memory, self.limits, self.stuck)
+
+    async def _run_and_release(self, task: str | Message) -> Result:
+        try:
+            return await self.run(task)
+        finally:
+            for owned in self._owned:
+                if isinstance(owned, LLM):
+                    await owned.aclose()
+
+    def _find_memory(
+        self,
+        memory: str | Memory,
+        tools: Iterable[ToolLike],
+        options: Mapping[str, Any] | None,
+    ) -> Memory:
+        if isinstance(memory, str):
+            created = create_memory(memory, tools, **(options or {}))
+            self._owned.append(created)
+            return created
+        if not isinstance(memory, Memory):
+            raise BrainDefinitionError(f"memory={memory!r} is neither a Memory nor a memory's name")
+        if options:
+            raise BrainDefinitionError("memory_options= go with a memory by name, not with an object")
+        memory.add_tools(tools)
+        return memory
+
+    def _find_net(
+        self,
+        net: NetLike,
+        llm: LLM | str | None,
+        output_type: type[BaseModel] | None,
+        options: Mapping[str, Any] | None,
+    ) -> Net:
+        if isinstance(net, str):
+            model = resolve_llm(llm)
+            if model is not llm:
+                self._owned.append(model)
+            wanted = dict(options or {})
+            if output_type is not None:
+                wanted["output_type"] = output_type
+            return create_net(net, model, **wanted)
+        if output_type is not None or options:
+            raise BrainDefinitionError(
+                "output_type= and net_options= go with a net by name: give them to the net's own "
+                "function instead, as in react(llm, output_type=…)"
+            )
+        if not isinstance(net, Net | Mapping):
+            raise BrainDefinitionError(
+                f"net={net!r} is neither a Net, nor a dict of states, nor a net's name"
+            )
+        return as_net(net)
+
+
+async def _to_end(run: Run) -> Result:
+    async with run:
+        async for _ in run:
+            pass
+    return run.result
+
+
+def _as_goal(task: str | Message) -> Message:
+    goal = as_message(task)
+    if not goal.content.strip() and not goal.attachments:
+        raise BrainUseError("The task is empty: say what is to be done")
+    return goal
+
+
+def _in_event_loop() -> bool:
+    try:
+        anyio.get_current_task()
+    except anyio.NoEventLoopError:
+        return False
+    return True

@@ -1,0 +1,100 @@
+"""Every error that this library raises on purpose, in one tree::
+
+    AgentBrainError
+    ├── BrainDefinitionError       a Brain, or its limits, cannot be built as described
+    ├── BrainUseError              a Brain was asked for something that it cannot do now
+    ├── ResumeError                there is nothing to resume
+    ├── TransitionError            a state proposed to go where no edge goes
+    ├── NetDefinitionError         a net is wrong: .problems has everything at once
+    ├── UnknownNetError            no net of that name, or not with those options
+    ├── StateDefinitionError       a state cannot be built as described
+    ├── StateMutationError         a state tried to keep run data on itself
+    ├── LLMError                   a model call failed
+    │   ├── LLMAuthenticationError
+    │   ├── LLMBadRequestError
+    │   │   └── ContextWindowError
+    │   ├── LLMRateLimitError
+    │   ├── LLMTimeoutError
+    │   ├── LLMConnectionError
+    │   ├── LLMServerError
+    │   └── MalformedOutputError
+    ├── MemoryDefinitionError      a memory cannot be built or registered as described
+    ├── MemoryUseError             a memory cannot do that with what it was given
+    ├── MemoryBusyError            a run is already going on over this memory
+    ├── SnapshotError              not a snapshot, or of an unknown version
+    ├── ToolDefinitionError        a tool, or a set of tools, cannot be built as described
+    └── ToolError                  raise it inside a tool: the model is told
+        └── ToolArgumentsError     the arguments do not fit the tool's schema
+
+Data is on attributes; each class says which.
+"""
+
+from __future__ import annotations
+
+from agent_brain.memories.errors import (
+    MemoryBusyError,
+    MemoryDefinitionError,
+    MemoryUseError,
+    SnapshotError,
+)
+from agent_brain.nets.errors import NetDefinitionError, TransitionError, UnknownNetError
+from agent_brain.states.errors import (
+    ContextWindowError,
+    LLMAuthenticationError,
+    LLMBadRequestError,
+    LLMConnectionError,
+    LLMError,
+    LLMRateLimitError,
+    LLMServerError,
+    LLMTimeoutError,
+    MalformedOutputError,
+    StateDefinitionError,
+    StateMutationError,
+)
+from agent_brain.tools.errors import (
+    AgentBrainError,
+    ToolArgumentsError,
+    ToolDefinitionError,
+    ToolError,
+)
+
+
+class BrainDefinitionError(AgentBrainError, ValueError):
+    """A Brain, or one of its policies, cannot be built as it was described."""
+
+
+class BrainUseError(AgentBrainError, RuntimeError):
+    """A Brain was asked for something that it cannot do now."""
+
+
+class ResumeError(AgentBrainError, RuntimeError):
+    """There is no run to go on with, or it does not fit this Brain's net."""
+
+
+__all__ = [
+    "AgentBrainError",
+    "BrainDefinitionError",
+    "BrainUseError",
+    "ContextWindowError",
+    "LLMAuthenticationError",
+    "LLMBadRequestError",
+    "LLMConnectionError",
+    "LLMError",
+    "LLMRateLimitError",
+    "LLMServerError",
+    "LLMTimeoutError",
+    "MalformedOutputError",
+    "MemoryBusyError",
+    "MemoryDefinitionError",
+    "MemoryUseError",
+    "NetDefinitionError",
+    "ResumeError",
+    "SnapshotError",
+    "StateDefinitionError",
+    "StateMutationError",
+    "ToolArgumentsError",
+    "ToolDefinitionError",
+    "ToolError",
+    "TransitionError",
+    "UnknownNetError",
+]

@@ -1,0 +1,37 @@
+"""Which model a Brain uses when it is given a name, or nothing."""
+
+from __future__ import annotations
+
+import os
+
+from agent_brain.errors import BrainDefinitionError
+from agent_brain.states.llm import LLM
+
+MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
+
+
+def resolve_llm(llm: LLM | str | None) -> LLM:
+    """The model meant by ``llm``: itself, a LiteLLM model of that name, or the default.
+
+    The default is the model that the environment variable ``AGENT_BRAIN_MODEL`` names; if it is
+    unset, the built-in offline demo model, which says that it is one.
+
+    Raises:
+        BrainDefinitionError: ``llm`` is none of these.
+    """
+    if isinstance(llm, LLM):
+        return llm
+    if llm is None:
+        llm = os.environ.get(MODEL_VARIABLE, "").strip() or "demo"
+    if not isinstance(llm, str) or not llm:
+        raise BrainDefinitionError(
+            f"llm={llm!r} is no model: pass a LiteLLM model name such as 'openai/gpt-4.1', an LLM "
+            "object, or nothing"
+        )
+    if llm == "demo":
+        from agent_brain.demo import DemoLLM
+
+        return DemoLLM()
+    from agent_brain.states.lite_llm import LiteLLM
+
+    return LiteLLM(llm)

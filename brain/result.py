@@ -1,0 +1,34 @@
+"""What came of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent_brain.limits import StopReason
+from agent_brain.memories.message import Message
+from agent_brain.states.usage import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How a run ended, and with what.
+
+    Attributes:
+        answer: What the last state that said anything said, without its thoughts. Complete when
+            ``stop_reason`` is ``"done"``, as far as it came otherwise.
+        output: The validated object, if the net makes one (``output_type=``).
+        stop_reason: Why the run ended.
+        steps: States entered, run and left.
+        usage: Tokens and cost of all its model calls.
+        messages: This turn's goal and what was recorded since, in order.
+        run_id: Which run.
+    """
+
+    answer: str
+    output: Any
+    stop_reason: StopReason
+    steps: int
+    usage: Usage
+    messages: list[Message]
+    run_id: str

@@ -1,0 +1,68 @@
+"""A memory for tests: preloaded in a line, and a witness of every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, as_message
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+
+class FakeMemory(Memory):
+    """The smallest memory there is, with a list of what was done to it.
+
+    Args:
+        goal: The current goal.
+        messages: What it already holds.
+        tools: What the agent may call.
+        next_actions: Calls that wait to be run.
+
+    Attributes:
+        calls: ``(method, argument)`` for every call, in order; the argument is None where the
+            method takes none.
+        updates: The lists of messages that ``update`` was called with, in order.
+    """
+
+    def __init__(
+        self,
+        goal: str | Message | None = None,
+        messages: Iterable[Message] = (),
+        *,
+        tools: Iterable[BaseTool | Callable[..., Any]] = (),
+        next_actions: Iterable[Action] = (),
+    ) -> None:
+        super().__init__(tools)
+        self._goal = None if goal is None else as_message(goal)
+        self._messages = list(messages)
+        self.next_actions = list(next_actions)
+        self.calls: list[tuple[str, Any]] = []
+
+    @property
+    def updates(self) -> list[list[Message]]:
+        """What ``update`` was called with, call by call."""
+        return [argument for method, argument in self.calls if method == "update"]
+
+    async def set_goal(self, goal: str | Message) -> None:
+        """Take the goal, and note the call."""
+        self.calls.append(("set_goal", goal))
+        if self._goal is not None:
+            self._messages.insert(0, self._goal)
+        self._goal = as_message(goal)
+
+    async def update(self, messages: list[Message]) -> None:
+        """Keep the messages, and note the call."""
+        self.calls.append(("update", list(messages)))
+        self._messages.extend(messages)
+
+    async def goal(self) -> list[Message]:
+        """The goal, and note the call."""
+        self.calls.append(("goal", None))
+        return [] if self._goal is None else [self._goal]
+
+    async def dump(self) -> list[Message]:
+        """A copy of the messages, and note the call."""
+        self.calls.append(("dump", None))
+        return list(self._messages)

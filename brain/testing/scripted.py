@@ -1,0 +1,123 @@
+"""A model that says what a test wants it to say, and remembers what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import BaseModel
+
+from agent_brain.memories.message import Message
+from agent_brain.states.llm import LLM
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.text import to_compact_json
+
+Piece: TypeAlias = str | Action | Usage
+PlainTurn: TypeAlias = str | Action | BaseException | Sequence[Piece | BaseException]
+Turn: TypeAlias = PlainTurn | Callable[[list[Message]], PlainTurn]
+
+
+class ScriptError(AssertionError):
+    """The code under test and the script do not agree on how often the model is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of the model, as it was made.
+
+    Attributes:
+        messages: What the model saw, in order.
+        tools: What it was offered.
+        output_type: The shape that was asked for, if any.
+    """
+
+    messages: list[Message]
+    tools: tuple[BaseTool, ...]
+    output_type: type[BaseModel] | None = None
+
+
+class ScriptedLLM(LLM):
+    """A model that plays ``turns``, one a call.
+
+    A turn is text (one chunk), an action, a list of chunks, actions and usages in the order in
+    which they stream, an exception to raise (also inside a list, to break off half-way), or a
+    function of the messages that returns one of these.
+
+    Args:
+        turns: What it answers, call by call.
+        native: It calls tools natively; False makes actions the JSON text that a model without
+            tools would write.
+        model: What it is called.
+
+    Attributes:
+        calls: Every call so far, with what it saw.
+    """
+
+    def __init__(
+        self, turns: Iterable[Turn] = (), *, native: bool = True, model: str = "scripted"
+    ) -> None:
+        self.turns = list(turns)
+        self.supports_tools = native
+        self.model = model
+        self.calls: list[ModelCall] = []
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: type[BaseModel] | None = None,
+    ) -> AsyncIterator[str | Action | Usage]:
+        """Play the next turn.
+
+        Raises:
+            ScriptError: There is none left.
+        """
+        index = len(self.calls)
+        self.calls.append(ModelCall(list(messages), tuple(tools), output_type))
+        if index >= len(self.turns):
+            raise ScriptError(
+                f"The model was called {index + 1} times, but the script has "
+                f"{len(self.turns)} turns. The last message it was sent: "
+                f"{messages[-1].content[:200]!r}" if messages else "The model was sent no messages"
+            )
+        turn = self.turns[index]
+        if callable(turn) and not isinstance(turn, BaseException | type):
+            turn = turn(list(messages))
+        for piece in _pieces(turn):
+            if isinstance(piece, BaseException):
+                raise piece
+            if isinstance(piece, Action) and not self.supports_tools:
+                yield to_compact_json({"name": piece.name, "args": piece.args})
+            else:
+                yield piece
+
+    def assert_complete(self) -> None:
+        """Check that every turn was played.
+
+        Raises:
+            ScriptError: Some were not.
+        """
+        left = len(self.turns) - len(self.calls)
+        if left > 0:
+            raise ScriptError(
+                f"The script has {len(self.turns)} turns, but the model was called only "
+                f"{len(self.calls)} times; the next turn would have been "
+                f"{self.turns[len(self.calls)]!r}"
+            )
+
+
+def _pieces(turn: object) -> Sequence[Piece | BaseException]:
+    if isinstance(turn, str | Action | Usage | BaseException):
+        return [turn]
+    if isinstance(turn, list | tuple):
+        wrong = [p for p in turn if not isinstance(p, str | Action | Usage | BaseException)]
+        if not wrong:
+            return turn
+        raise ScriptError(f"A turn may hold text, actions, usages and exceptions, not {wrong[0]!r}")
+    raise ScriptError(
+        f"{turn!r} is no turn: use text, an action, a list of these, an exception, or a function"
+    )

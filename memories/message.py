@@ -1,0 +1,200 @@
+"""One message of a conversation, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    model_validator,
+)
+
+from agent_brain.tools.action import Action
+from agent_brain.tools.ids import new_id
+from agent_brain.tools.text import clean, to_compact_json, to_text
+
+
+class Role(StrEnum):
+    """Who a message is from, in the words of the chat APIs."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class Attachment(BaseModel, frozen=True, extra="forbid"):
+    """An image, a sound or a file that belongs to a message: by URL or by its bytes.
+
+    Attributes:
+        media_type: MIME type, such as ``"image/png"``.
+        url: Where it is (``https:`` or ``data:``); exactly one of ``url`` and ``data`` is given.
+        data: The bytes, base64-encoded.
+        name: A file name, for people and for models that take files.
+    """
+
+    media_type: str
+    url: str | None = None
+    data: str | None = None
+    name: str | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.url is None) == (self.data is None):
+            raise ValueError("give an attachment either url= or data= (base64), and not both")
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content part of an OpenAI-style message."""
+        source = self.url or f"data:{self.media_type};base64,{self.data}"
+        kind = self.media_type.split("/", 1)[0]
+        if kind == "image":
+            return {"type": "image_url", "image_url": {"url": source}}
+        if kind == "audio" and self.data is not None:
+            audio_format = self.media_type.split("/", 1)[1]
+            return {"type": "input_audio", "input_audio": {"data": self.data, "format": audio_format}}
+        return {"type": "file", "file": {"file_data": source, "filename": self.name or "file"}}
+
+
+def _clean(value: Any) -> Any:
+    return clean(value) if type(value) is str else value
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_message_id() -> str:
+    return new_id("msg")
+
+
+class Message(BaseModel, frozen=True, extra="forbid"):
+    """What was said, by whom, when and why. Immutable; equal by content, hashable by id.
+
+    Attributes:
+        id: Unique; adding a message whose id a memory already has changes nothing.
+        role: See :class:`Role`.
+        content: The text; lone surrogates, which JSON cannot carry, become U+FFFD.
+        name: Who speaks, such as a participant's name, or the tool that answered.
+        tool_calls: Calls that an assistant message asks for.
+        tool_call_id: The call that a tool message answers; a tool message needs one.
+        is_error: The tool did not do what was asked.
+        attachments: Images, sounds, files.
+        created_at: When it was said, aware; kept in UTC.
+        expires_at: When it stops being remembered; None never.
+        cause_by: What brought it about: a state's name, a class, an event.
+        sent_from: Sender, where several agents share a memory.
+        send_to: Receivers; empty is everyone.
+        pinned: Never leaves a window or a summary.
+        tags: Labels to find and forget it by.
+        metadata: Anything else, as JSON values.
+    """
+
+    id: str = Field(default_factory=_new_message_id, min_length=1)
+    role: Role
+    content: Annotated[str, BeforeValidator(_clean)] = ""
+    name: str | None = None
+    tool_calls: tuple[Action, ...] = ()
+    tool_call_id: str | None = None
+    is_error: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    created_at: AwareDatetime = Field(default_factory=_now)
+    expires_at: AwareDatetime | None = None
+    cause_by: str | None = None
+    sent_from: str | None = None
+    send_to: tuple[str, ...] = ()
+    pinned: bool = False
+    tags: Annotated[frozenset[str], PlainSerializer(sorted)] = frozenset()
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fits_its_role(self) -> Self:
+        if self.role is Role.TOOL:
+            if not self.tool_call_id:
+                raise ValueError(
+                    "a tool message needs tool_call_id, the id of the call it answers: use "
+                    "Message.tool(result, action)"
+                )
+        elif self.tool_call_id is not None:
+            raise ValueError(f"tool_call_id belongs to tool messages, not to {self.role} messages")
+        if self.tool_calls and self.role is not Role.ASSISTANT:
+            raise ValueError(f"tool_calls belong to assistant messages, not to {self.role} messages")
+        return self
+
+    @classmethod
+    def system(cls, content: str, **fields: Any) -> Message:
+        """Instructions; ``fields`` are any other fields of a message."""
+        return cls(role=Role.SYSTEM, content=content, **fields)
+
+    @classmethod
+    def user(cls, content: str, **fields: Any) -> Message:
+        """What a person said; ``fields`` are any other fields of a message."""
+        return cls(role=Role.USER, content=content, **fields)
+
+    @classmethod
+    def assistant(
+        cls, content: str = "", tool_calls: Iterable[Action] = (), **fields: Any
+    ) -> Message:
+        """What a model said, and the calls it asks for."""
+        return cls(role=Role.ASSISTANT, content=content, tool_calls=tuple(tool_calls), **fields)
+
+    @classmethod
+    def tool(cls, result: Any, action: Action, **fields: Any) -> Message:
+        """The result of ``action``: text as it is, any other value as JSON."""
+        fields.setdefault("name", action.name)
+        return cls(role=Role.TOOL, content=to_text(result), tool_call_id=action.id, **fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message as OpenAI-style chat APIs take it; fields without a value are left out."""
+        wire: dict[str, Any] = {"role": self.role.value, "content": self._wire_content()}
+        if self.role is Role.TOOL:
+            wire["tool_call_id"] = self.tool_call_id
+        elif self.name is not None:
+            wire["name"] = self.name
+        if self.tool_calls:
+            wire["tool_calls"] = [_wire_call(call) for call in self.tool_calls]
+        return wire
+
+    def _wire_content(self) -> str | list[dict[str, Any]]:
+        if not self.attachments:
+            return self.content
+        text = [{"type": "text", "text": self.content}] if self.content else []
+        return text + [attachment.to_dict() for attachment in self.attachments]
+
+    def __add__(self, other: Message | list[Message]) -> list[Message]:
+        if isinstance(other, Message):
+            return [self, other]
+        if isinstance(other, list):
+            return [self, *other]
+        return NotImplemented
+
+    def __radd__(self, other: list[Message]) -> list[Message]:
+        return [*other, self] if isinstance(other, list) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Message:
+        return self
+
+
+def _wire_call(action: Action) -> dict[str, Any]:
+    function = {"name": action.name, "arguments": to_compact_json(action.args)}
+    return {"id": action.id, "type": "function", "function": function}
+
+
+def as_message(goal: str | Message | Mapping[str, Any]) -> Message:
+    """A goal as the user message it is; a message is taken as it is."""
+    if isinstance(goal, Message):
+        return goal
+    if isinstance(goal, str):
+        return Message.user(goal)
+    return Message.model_validate(goal)

@@ -1,0 +1,23 @@
+"""Nets: states wired into a thinking machine, checked before it runs."""
+
+from __future__ import annotations
+
+from agent_brain.nets.errors import NetDefinitionError, Problem, TransitionError, UnknownNetError
+from agent_brain.nets.net import Net, Node, as_net
+from agent_brain.nets.react import ReAct, react
+from agent_brain.nets.registry import create_net, net_names, register_net
+
+__all__ = [
+    "Net",
+    "NetDefinitionError",
+    "Node",
+    "Problem",
+    "ReAct",
+    "TransitionError",
+    "UnknownNetError",
+    "as_net",
+    "create_net",
+    "net_names",
+    "react",
+    "register_net",
+]

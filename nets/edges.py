@@ -1,0 +1,98 @@
+"""Where a state may go: the edges of a net, known before it runs."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, Literal
+
+from agent_brain.states.base import State
+
+Target = Enum | None  # None is the end
+
+
+def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
+    """Every target that ``state`` can propose, as far as it tells.
+
+    In this order: ``state.targets()``; a ``Literal`` in the return annotation of ``next_state``;
+    the members among the state's parameters, with the end if the annotation admits ``None``. Where
+    none of these tells, every member and the end.
+    """
+    own = state.targets()
+    if own is not None:
+        return _unique(own)
+    annotation = _return_annotation(state)
+    literal = _literal_targets(annotation)
+    if literal is not None:
+        return _unique(literal)
+    known = list(members)
+    parameters = _unique(_members_in(vars(state), set(known)))
+    if parameters:
+        return [*parameters, None] if _admits_none(annotation) else parameters
+    return [*known, None]
+
+
+def _return_annotation(state: State) -> Any:
+    method = type(state).next_state
+    try:
+        return typing.get_type_hints(method).get("return", Any)
+    except (NameError, TypeError):
+        return _unresolved(method)
+
+
+def _unresolved(method: Any) -> Any:
+    """The annotation of a method whose names are local to a function, as far as its closure knows."""
+    text = getattr(method, "__annotations__", {}).get("return", Any)
+    if not isinstance(text, str):
+        return text
+    names = dict(getattr(method, "__globals__", {}))
+    cells = zip(method.__code__.co_freevars, method.__closure__ or (), strict=False)
+    names |= {name: cell.cell_contents for name, cell in cells}
+    try:
+        return typing.get_type_hints(_holder(text), globalns=names)["return"]
+    except (NameError, TypeError, SyntaxError, AttributeError):
+        return Any
+
+
+def _holder(text: str) -> Any:
+    def held() -> None: ...
+
+    held.__annotations__ = {"return": text}
+    return held
+
+
+def _literal_targets(annotation: Any) -> list[Target] | None:
+    """The members in ``Literal[...]``, ``Literal[...] | None`` or ``None``; else None."""
+    if annotation is None or annotation is types.NoneType:
+        return [None]
+    if typing.get_origin(annotation) is Literal:
+        values = typing.get_args(annotation)
+        return list(values) if all(v is None or isinstance(v, Enum) for v in values) else None
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        parts = [_literal_targets(part) for part in typing.get_args(annotation)]
+        if all(part is not None for part in parts):
+            return [target for part in parts for target in part or ()]
+    return None
+
+
+def _admits_none(annotation: Any) -> bool:
+    return types.NoneType in typing.get_args(annotation) or annotation is Any
+
+
+def _members_in(value: Any, members: Collection[Enum]) -> Iterator[Enum]:
+    """The members in ``value``: itself, or inside containers."""
+    if isinstance(value, Enum):
+        if value in members:
+            yield value
+    elif isinstance(value, Mapping):
+        for item in (*value.keys(), *value.values()):
+            yield from _members_in(item, members)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _members_in(item, members)
+
+
+def _unique(targets: Iterable[Target]) -> list[Target]:
+    return list(dict.fromkeys(targets))

@@ -1,0 +1,203 @@
+"""A net: states keyed by the members of one Enum, an initial state, and the edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from agent_brain.nets import diagrams
+from agent_brain.nets.checks import check_graph, name_of
+from agent_brain.nets.edges import Target, declared_targets
+from agent_brain.nets.errors import NetDefinitionError, Problem
+from agent_brain.states.base import State, seal
+
+Transitions = Mapping[Enum, Enum | Iterable[Target] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A state in its net, with what the Brain would otherwise look up at every step."""
+
+    key: Enum
+    name: str
+    state: State
+    targets: frozenset[Target]
+    on_enter: bool
+    on_exit: bool
+
+
+class Net:
+    """A thinking net. Immutable; one net object drives any number of runs at once.
+
+    Args:
+        states: State objects by the members of one Enum.
+        initial: Where a run begins; default: the first of ``states``.
+        transitions: The edges, for states where they are to be said explicitly: a member, several,
+            or None for the end. Other states tell their edges themselves (see
+            :meth:`agent_brain.states.State.next_state`).
+        fallback: A state that gives the best answer it can when a limit stops the run.
+        name: What to call it in events and diagrams.
+
+    Raises:
+        NetDefinitionError: Everything that is wrong, in one error.
+    """
+
+    def __init__(
+        self,
+        states: Mapping[Enum, State],
+        *,
+        initial: Enum | None = None,
+        transitions: Transitions | None = None,
+        fallback: Enum | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._states = MappingProxyType(dict(states))
+        self._transitions = MappingProxyType(dict(transitions or {}))
+        self._initial = initial if initial is not None else next(iter(self._states), None)
+        self._fallback = fallback
+        self.name = name or _name_from(self._states)
+        self._edges = self._find_edges()
+        problems = self.validate()
+        if problems:
+            raise NetDefinitionError(problems, name=self.name)
+        self._nodes = {key: _node(key, state, self._edges[key]) for key, state in states.items()}
+        self._by_name = {node.name: node for node in self._nodes.values()}
+        for state in self._states.values():
+            seal(state)
+
+    @property
+    def states(self) -> Mapping[Enum, State]:
+        """The states by their keys, read-only."""
+        return self._states
+
+    @property
+    def initial(self) -> Enum:
+        """Where a run begins."""
+        assert self._initial is not None
+        return self._initial
+
+    @property
+    def fallback(self) -> Enum | None:
+        """Where a run that a limit stops gives its best answer."""
+        return self._fallback
+
+    @property
+    def edges(self) -> Mapping[Enum, tuple[Target, ...]]:
+        """Where each state may go; None is the end."""
+        return self._edges
+
+    def node(self, key: Enum) -> Node:
+        """The state of that key, ready to run."""
+        return self._nodes[key]
+
+    def find(self, name: str) -> Node | None:
+        """The state of that name (its member's name), or None."""
+        return self._by_name.get(name)
+
+    def validate(self) -> list[Problem]:
+        """Everything that is wrong with the net; ``Net(...)`` raises it, so a built net has none."""
+        problems = list(self._check_shape())
+        if not problems:
+            assert self._initial is not None
+            problems += check_graph(self._edges, self._initial, self._fallback)
+        return problems
+
+    def to_mermaid(self) -> str:
+        """The net as a mermaid state diagram."""
+        return diagrams.to_mermaid(self.name, self._edges, self.initial, self._fallback)
+
+    def to_dot(self) -> str:
+        """The net as a Graphviz digraph."""
+        return diagrams.to_dot(self.name, self._edges, self.initial, self._fallback)
+
+    def __repr__(self) -> str:
+        return f"<Net {self.name!r}: {', '.join(node.name for node in self._nodes.values())}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Net:
+        return self
+
+    def _find_edges(self) -> Mapping[Enum, tuple[Target, ...]]:
+        edges: dict[Enum, tuple[Target, ...]] = {}
+        for key, state in self._states.items():
+            if key in self._transitions:
+                edges[key] = tuple(dict.fromkeys(_as_targets(self._transitions[key])))
+            elif isinstance(state, State):
+                edges[key] = tuple(declared_targets(state, self._states))
+        return MappingProxyType(edges)
+
+    def _check_shape(self) -> Iterator[Problem]:
+        if not self._states:
+            yield Problem("empty", "The net has no states", "Give it at least one")
+            return
+        yield from _check_keys(self._states)
+        for role, key in (("initial", self._initial), ("fallback", self._fallback)):
+            if key is not None and key not in self._states:
+                yield Problem(
+                    f"unknown_{role}",
+                    f"The {role} state {key!r} is no state of the net",
+                    f"Take one of: {', '.join(map(name_of, self._states))}",
+                )
+        for key in self._transitions:
+            if key not in self._states:
+                yield Problem(
+                    "unknown_source",
+                    f"transitions= has edges from {key!r}, which is no state of the net",
+                    "Add that state, or leave its edges out",
+                )
+
+
+def as_net(net: Net | Mapping[Enum, State]) -> Net:
+    """``net`` itself, or a net of a plain dict, whose first state is the initial one.
+
+    Raises:
+        NetDefinitionError: The dict is no sound net.
+    """
+    return net if isinstance(net, Net) else Net(net)
+
+
+def _check_keys(states: Mapping[Enum, State]) -> Iterator[Problem]:
+    kinds = {type(key) for key in states if isinstance(key, Enum)}
+    for key, state in states.items():
+        if not isinstance(key, Enum):
+            yield Problem(
+                "not_an_enum",
+                f"The key {key!r} is no member of an Enum",
+                "Name the states by the members of one Enum",
+            )
+        if not isinstance(state, State):
+            wrong = "is a class: pass an instance" if isinstance(state, type) else "is no State"
+            yield Problem(
+                "not_a_state",
+                f"State {name_of(key)!r} is {state!r}, which {wrong}",
+                "Derive it from agent_brain.states.State",
+                (name_of(key),),
+            )
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        yield Problem("several_enums", f"The keys are of several Enums: {names}", "Use one Enum")
+
+
+def _as_targets(value: Enum | Iterable[Target] | None) -> Collection[Target]:
+    if value is None or isinstance(value, Enum):
+        return (value,)
+    return tuple(value)
+
+
+def _name_from(states: Mapping[Enum, State]) -> str:
+    key = next(iter(states), None)
+    return type(key).__name__ if isinstance(key, Enum) else "net"
+
+
+def _node(key: Enum, state: State, targets: Iterable[Target]) -> Node:
+    kind = type(state)
+    return Node(
+        key,
+        key.name,
+        state,
+        frozenset(targets),
+        on_enter=kind.on_enter is not State.on_enter,
+        on_exit=kind.on_exit is not State.on_exit,
+    )

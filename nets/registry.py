@@ -1,0 +1,61 @@
+"""Nets by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agent_brain.nets.errors import UnknownNetError
+from agent_brain.nets.net import Net
+from agent_brain.nets.react import react
+from agent_brain.states.llm import LLM
+
+NetFactory = Callable[..., Net]
+
+_factories: dict[str, NetFactory] = {"react": react}
+
+
+def register_net(name: str, factory: NetFactory) -> None:
+    """Make ``factory`` available as ``name`` (case-insensitive).
+
+    Args:
+        name: What :func:`create_net` and ``Brain(net=…)`` will know it by.
+        factory: Called as ``factory(llm, **options)``; returns a net.
+
+    Raises:
+        UnknownNetError: The name is taken by another factory.
+    """
+    key = name.casefold()
+    if _factories.setdefault(key, factory) is not factory:
+        raise UnknownNetError(
+            f"A net named {name!r} is already registered: {_factories[key]!r}; take another name"
+        )
+
+
+def create_net(name: str, llm: LLM, **options: Any) -> Net:
+    """A new net of the registered ``name``.
+
+    Args:
+        name: Case does not matter.
+        llm: The model its states use.
+        **options: What the net's function takes, such as ``output_type=``.
+
+    Raises:
+        UnknownNetError: No such name, or options that the net does not take.
+    """
+    factory = _factories.get(name.casefold())
+    if factory is None:
+        raise UnknownNetError(
+            f"There is no net named {name!r}; registered are: {', '.join(net_names())}"
+        )
+    try:
+        return factory(llm, **options)
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
+        raise UnknownNetError(f"Net {name!r}: {error}") from error
+
+
+def net_names() -> list[str]:
+    """Every registered name, sorted."""
+    return sorted(_factories)

@@ -1,0 +1,90 @@
+"""States: the small stateless steps of thinking, what they stream, and the model port."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_brain.states.acting import ActionState
+from agent_brain.states.answering import AnswerState
+from agent_brain.states.base import State
+from agent_brain.states.errors import (
+    ContextWindowError,
+    LLMAuthenticationError,
+    LLMBadRequestError,
+    LLMConnectionError,
+    LLMError,
+    LLMRateLimitError,
+    LLMServerError,
+    LLMTimeoutError,
+    MalformedOutputError,
+    StateDefinitionError,
+    StateMutationError,
+)
+from agent_brain.states.events import (
+    ActionFinished,
+    ActionRequested,
+    AgentEvent,
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    Position,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StateEntered,
+    StateExited,
+    StuckDetected,
+    TextDelta,
+    UsageReported,
+)
+from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.reasoning import ReasoningState
+from agent_brain.states.usage import Usage
+
+if TYPE_CHECKING:
+    from agent_brain.states.lite_llm import LiteLLM
+
+__all__ = [
+    "LLM",
+    "ActionFinished",
+    "ActionRequested",
+    "ActionState",
+    "AgentEvent",
+    "AnswerState",
+    "ApprovalRequested",
+    "ContextWindowError",
+    "Event",
+    "InputRequested",
+    "LLMAuthenticationError",
+    "LLMBadRequestError",
+    "LLMConnectionError",
+    "LLMError",
+    "LLMRateLimitError",
+    "LLMServerError",
+    "LLMTimeoutError",
+    "LiteLLM",
+    "MalformedOutputError",
+    "Position",
+    "ReasoningState",
+    "RunFailed",
+    "RunFinished",
+    "RunStarted",
+    "State",
+    "StateDefinitionError",
+    "StateEntered",
+    "StateExited",
+    "StateMutationError",
+    "StuckDetected",
+    "TextDelta",
+    "Thought",
+    "Usage",
+    "UsageReported",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "LiteLLM":
+        from agent_brain.states.lite_llm import LiteLLM
+
+        return LiteLLM
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,218 @@
+"""What happened, as typed data: the one union that a run streams.
+
+An event says where it happened (:class:`Position`) and what. A state may yield events of its own
+making without a position: the Brain gives them theirs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from pydantic import BaseModel
+
+from agent_brain.memories.message import Message
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.text import to_text
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where in which run.
+
+    Attributes:
+        run_id: The run.
+        step: Number of the step, from 0.
+        state: Name of the state; None before the first and after the last.
+        path: The subnets and branches around the state, outermost first.
+    """
+
+    run_id: str = ""
+    step: int = 0
+    state: str | None = None
+    path: tuple[str, ...] = ()
+
+
+NOWHERE = Position()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of all events; ``kind`` tells them apart."""
+
+    kind: ClassVar[str] = "event"
+    at: Position = dataclasses.field(default=NOWHERE, kw_only=True)
+
+    @property
+    def run_id(self) -> str:
+        """The run it belongs to."""
+        return self.at.run_id
+
+    @property
+    def step(self) -> int:
+        """Number of the step, from 0."""
+        return self.at.step
+
+    @property
+    def state(self) -> str | None:
+        """Name of the state; None outside of any."""
+        return self.at.state
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The subnets and branches around the state, outermost first."""
+        return self.at.path
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as JSON values: ``kind``, the position, and what happened."""
+        data = {
+            field.name: _plain(getattr(self, field.name))
+            for field in dataclasses.fields(self)
+            if field.name != "at"
+        }
+        place = {"run_id": self.run_id, "step": self.step, "state": self.state}
+        return {"kind": self.kind, **place, "path": list(self.path), **data}
+
+    def to_json(self) -> str:
+        """The event as one JSON object on one line."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, BaseException):
+        return {"type": type(value).__name__, "message": str(value)}
+    if isinstance(value, Usage):
+        return dataclasses.asdict(value)
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    return to_text(value)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Event):
+    """A run begins, or goes on after :meth:`Brain.resume`."""
+
+    kind: ClassVar[Literal["run_started"]] = "run_started"
+    goal: Message | None
+    net: str = ""
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntered(Event):
+    """The Brain moved into a state."""
+
+    kind: ClassVar[Literal["state_entered"]] = "state_entered"
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta(Event):
+    """Text as it comes; ``thought`` marks reasoning that is not meant for the reader."""
+
+    kind: ClassVar[Literal["text_delta"]] = "text_delta"
+    text: str
+    thought: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRequested(Event):
+    """The model asked for a tool call."""
+
+    kind: ClassVar[Literal["action_requested"]] = "action_requested"
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFinished(Event):
+    """A call has a result; ``exception`` is what the tool raised, if it did."""
+
+    kind: ClassVar[Literal["action_finished"]] = "action_finished"
+    action: Action
+    result: Message
+    exception: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReported(Event):
+    """A model call was paid for."""
+
+    kind: ClassVar[Literal["usage_reported"]] = "usage_reported"
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class StuckDetected(Event):
+    """The run repeats itself: the model is given a hint once, then the run is stopped."""
+
+    kind: ClassVar[Literal["stuck_detected"]] = "stuck_detected"
+    reason: str
+    verdict: Literal["hint", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequested(Event):
+    """The run waits until a person decides on these calls."""
+
+    kind: ClassVar[Literal["approval_requested"]] = "approval_requested"
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequested(Event):
+    """The run waits for a person's answer to ``prompt``."""
+
+    kind: ClassVar[Literal["input_requested"]] = "input_requested"
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateExited(Event):
+    """A state was left; ``next`` names the state to come, None at the end."""
+
+    kind: ClassVar[Literal["state_exited"]] = "state_exited"
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished(Event):
+    """A run ended, for the reason given; the last event of every run that did not fail."""
+
+    kind: ClassVar[Literal["run_finished"]] = "run_finished"
+    stop_reason: str
+    answer: str
+    output: Any = None
+    usage: Usage = dataclasses.field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed(Event):
+    """A run was ended by an error, which is raised to the caller after this event."""
+
+    kind: ClassVar[Literal["run_failed"]] = "run_failed"
+    error: Exception
+    stop_reason: str = "failed"
+
+
+AgentEvent: TypeAlias = (
+    RunStarted
+    | StateEntered
+    | TextDelta
+    | ActionRequested
+    | ActionFinished
+    | UsageReported
+    | StuckDetected
+    | ApprovalRequested
+    | InputRequested
+    | StateExited
+    | RunFinished
+    | RunFailed
+)

@@ -1,0 +1,95 @@
+"""What the built-in states say to a model, and how a prompt is filled in.
+
+A prompt is text, in which ``{goal}`` and ``{tools}`` stand for the current goal and the tools, or a
+function (sync or async) from the memory to text. Braces that mean nothing here stay as they are.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, Role
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.text import to_compact_json
+
+Prompt: TypeAlias = str | Callable[[Memory], str | Awaitable[str]]
+
+REASONING = (
+    "You are a careful assistant that works step by step. Use the tools when they help; call "
+    "several at once when they do not depend on each other. Never invent a tool's result. When you "
+    "know enough, answer the user directly and completely."
+)
+
+REASONING_TEXT = """\
+You think step by step about what to do next, and do not yet answer the user.
+
+Goal: {goal}
+
+Tools, as JSON: {tools}
+
+Write your thought. If a tool is needed, end with exactly one JSON object and nothing after it:
+{"name": "<tool>", "args": {<arguments>}}
+If you know enough to answer, write your thought without any JSON."""
+
+ANSWER = (
+    "Answer the user's goal now, directly and completely, from what the conversation holds. Do not "
+    "call tools and do not describe how you worked. If something is not known, say so.\n\n"
+    "Goal: {goal}"
+)
+
+OUTPUT = "Answer with one JSON object that fits this JSON Schema, and with nothing else:\n{schema}"
+
+_PLACEHOLDER = re.compile(r"\{(goal|tools)\}")
+
+
+async def assemble(
+    memory: Memory, prompt: Prompt, tools: Sequence[BaseTool] = (), *, plain: bool = False
+) -> list[Message]:
+    """What a model is to see: the prompt, the memory's context, and a hint if the run is stuck.
+
+    Args:
+        memory: Where the context comes from.
+        prompt: Becomes the first, system message; empty text leaves it out.
+        tools: What ``{tools}`` stands for.
+        plain: Write calls and results as text, for models that know neither.
+    """
+    context = await memory.context()
+    text = await _fill(prompt, memory, tools)
+    messages = as_text(context) if plain else context
+    if text:
+        messages = [Message.system(text), *messages]
+    if memory.control.hint:
+        messages = [*messages, Message.system(memory.control.hint)]
+    return messages
+
+
+async def _fill(prompt: Prompt, memory: Memory, tools: Sequence[BaseTool]) -> str:
+    if not isinstance(prompt, str):
+        text = prompt(memory)
+        return await text if inspect.isawaitable(text) else text
+    if "{" not in prompt:
+        return prompt
+    goal = await memory.goal()
+    described = {name: text for tool in tools for name, text in tool.to_dict().items()}
+    values = {"goal": goal[-1].content if goal else "", "tools": to_compact_json(described)}
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], prompt)
+
+
+def as_text(messages: Sequence[Message]) -> list[Message]:
+    """``messages`` with calls and results written out as text of assistant and user."""
+    return [_as_text(message) for message in messages]
+
+
+def _as_text(message: Message) -> Message:
+    if message.role is Role.TOOL:
+        outcome = "Error from" if message.is_error else "Result of"
+        return Message.user(f"{outcome} {message.name or 'the tool'}: {message.content}")
+    if not message.tool_calls:
+        return message
+    calls = [to_compact_json({"name": a.name, "args": a.args}) for a in message.tool_calls]
+    written = [part for part in (message.content, *calls) if part and part not in message.content]
+    return Message.assistant("\n".join([message.content, *written] if message.content else calls))

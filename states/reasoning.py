@@ -1,0 +1,152 @@
+"""Thinking: one model call that ends in tool calls or in the closing words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from enum import Enum
+from typing import Literal
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.states import prompts
+from agent_brain.states.base import State
+from agent_brain.states.errors import MalformedOutputError
+from agent_brain.states.events import ActionRequested, Event, TextDelta, UsageReported
+from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.parsing import parse_reasoning
+from agent_brain.states.streams import closing
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+Mode = Literal["auto", "native", "text"]
+
+
+class ReasoningState(State):
+    """Ask the model what to do next (Yao et al. 2022, "ReAct", https://arxiv.org/abs/2210.03629).
+
+    With a model that calls tools natively, text without tool calls is the answer, streamed as it
+    comes. In the text mode, for models that do not, the model writes a thought and at most one JSON
+    action, and none of it is meant for the reader. Output that cannot be used goes back to the
+    model once with what was wrong.
+
+    Args:
+        llm: The model.
+        on_action: Where to go when tools are to be called.
+        on_answer: Where to go when the model has none to call.
+        prompt: What the model is told first; the default depends on the mode.
+        mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
+
+    Raises:
+        MalformedOutputError: While running: the model's second try was no better.
+    """
+
+    def __init__(
+        self,
+        llm: LLM,
+        *,
+        on_action: Enum,
+        on_answer: Enum,
+        prompt: prompts.Prompt | None = None,
+        mode: Mode = "auto",
+    ) -> None:
+        self.llm = llm
+        self.on_action = on_action
+        self.on_answer = on_answer
+        self.prompt = prompt
+        self.mode = mode
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Stream the model's words; record them, and the calls they ask for, when they are whole."""
+        native = is_native(self.mode, self.llm)
+        turn = _NativeTurn(self.llm) if native else _TextTurn(self.llm)
+        tools = tuple(memory.available_tools.values())
+        prompt = self.prompt
+        if prompt is None:
+            prompt = prompts.REASONING if native else prompts.REASONING_TEXT
+        messages = await prompts.assemble(memory, prompt, tools, plain=not native)
+        for attempt in (1, 2):
+            async with closing(turn.take(messages, tools)) as events:
+                async for event in events:
+                    yield event
+            if turn.problem is None:
+                break
+            if attempt == 2:
+                raise MalformedOutputError(
+                    f"The model's output could not be used: {turn.problem}",
+                    output=turn.text,
+                    model=self.llm.model,
+                )
+            messages = [*messages, *correction(turn.text, turn.problem)]
+        message = Message.assistant(turn.text, turn.actions, cause_by=type(self).__name__)
+        await memory.update([message])
+        memory.next_actions = turn.actions
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """``on_action`` if tools are to be called, else ``on_answer``."""
+        return self.on_action if memory.control.next_actions else self.on_answer
+
+
+def is_native(mode: Mode, llm: LLM) -> bool:
+    """Whether tools are called natively in this mode with this model."""
+    return llm.supports_tools if mode == "auto" else mode == "native"
+
+
+def correction(output: str, problem: str) -> list[Message]:
+    """What a model is told, once and without a trace, about output that cannot be used."""
+    said = [Message.assistant(output)] if output else []
+    return [*said, Message.user(f"That could not be used: {problem}. Write it again, corrected.")]
+
+
+class _NativeTurn:
+    """One call of a model that asks for tools natively."""
+
+    def __init__(self, llm: LLM) -> None:
+        self.llm = llm
+        self.text = ""
+        self.actions: list[Action] = []
+        self.problem: str | None = None
+
+    async def take(
+        self, messages: list[Message], tools: Sequence[BaseTool]
+    ) -> AsyncIterator[str | Event]:
+        parts: list[str] = []
+        self.actions = []
+        async with closing(self.llm.stream(messages, tools=tools)) as stream:
+            async for item in stream:
+                if isinstance(item, str):
+                    if type(item) is not Thought:
+                        parts.append(item)
+                    yield item
+                elif isinstance(item, Action):
+                    self.actions.append(item)
+                    yield ActionRequested(item)
+                elif isinstance(item, Usage):
+                    yield UsageReported(item)
+        self.text = "".join(parts)
+        empty = not self.actions and not self.text.strip()
+        self.problem = "it was empty: neither text nor a tool call" if empty else None
+
+
+class _TextTurn(_NativeTurn):
+    """One call of a model that writes its actions as JSON into its text."""
+
+    async def take(
+        self, messages: list[Message], tools: Sequence[BaseTool]
+    ) -> AsyncIterator[str | Event]:
+        parts: list[str] = []
+        self.actions = []
+        async with closing(self.llm.stream(messages)) as stream:
+            async for item in stream:
+                if isinstance(item, str):
+                    parts.append(item)
+                    yield TextDelta(item, thought=True)
+                elif isinstance(item, Usage):
+                    yield UsageReported(item)
+        self.text = "".join(parts)
+        parsed = parse_reasoning(self.text)
+        self.problem = parsed.problem if self.text.strip() else "it was empty"
+        if parsed.action is not None:
+            self.text = parsed.thought
+            self.actions = [parsed.action]
+            yield ActionRequested(parsed.action)

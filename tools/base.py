@@ -1,0 +1,114 @@
+"""What a tool is."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class BaseTool(ABC):
+    """Something a model may call by name.
+
+    Subclass it when a function will not do (see :func:`agent_brain.tools.tool`). A tool holds
+    configuration only and may run any number of calls at once.
+
+    Args:
+        name: What the model calls it: 1 to 64 of ``A-Z a-z 0-9 _ -``.
+        description: What it does and when to use it, for the model.
+        input_schema: JSON Schema of an object: the arguments by name.
+        timeout: Seconds after which a call is cancelled and reported as an error; None waits.
+        requires_approval: True stops the run before the call until a person approves it.
+        idempotent: Running the same call twice does no more than running it once, so an
+            interrupted call may be repeated.
+        max_result_tokens: Longer results are shortened to this many estimated tokens (head and
+            tail are kept); None keeps all.
+
+    Raises:
+        ToolDefinitionError: A name or schema that no model API would take, or a limit below zero.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        input_schema: dict[str, Any],
+        *,
+        timeout: float | None = None,
+        requires_approval: bool = False,
+        idempotent: bool = False,
+        max_result_tokens: int | None = None,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.input_schema = input_schema
+        self.timeout = timeout
+        self.requires_approval = requires_approval
+        self.idempotent = idempotent
+        self.max_result_tokens = max_result_tokens
+        problems = self._problems()
+        if problems:
+            raise ToolDefinitionError(f"Tool {name!r} cannot be used: " + "; ".join(problems))
+
+    def _problems(self) -> list[str]:
+        found = []
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            found.append("its name must be 1 to 64 letters, digits, '_' or '-'")
+        if not isinstance(self.input_schema, dict) or self.input_schema.get("type") != "object":
+            found.append('its input_schema must be a JSON Schema with "type": "object"')
+        if self.timeout is not None and self.timeout <= 0:
+            found.append(f"its timeout must be above 0 seconds, not {self.timeout!r}")
+        if self.max_result_tokens is not None and self.max_result_tokens < 1:
+            found.append(f"max_result_tokens must be at least 1, not {self.max_result_tokens!r}")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{name: {"description": …, "input_schema": …}}``."""
+        return {self.name: {"description": self.description, "input_schema": self.input_schema}}
+
+    @abstractmethod
+    async def execute(self, **kwargs: Any) -> Any:
+        """Do it. Text is handed to the model as it is, any other value as JSON.
+
+        Raises:
+            ToolError: Its text goes to the model as an error; so does any other exception, which
+                is also kept on the event of the call.
+        """
+
+    def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Check ``args`` against the input schema and return what ``execute`` is called with.
+
+        Raises:
+            ToolArgumentsError: Every problem found, in one error.
+        """
+        errors = sorted(self._validator.iter_errors(dict(args)), key=lambda e: list(e.path))
+        if errors:
+            problems = [f"{'.'.join(map(str, e.path)) or 'arguments'}: {e.message}" for e in errors]
+            raise ToolArgumentsError(self.name, problems)
+        return dict(args)
+
+    async def invoke(self, args: Mapping[str, Any]) -> Any:
+        """Validate ``args``, then execute.
+
+        Raises:
+            ToolArgumentsError: The arguments do not fit; nothing was executed.
+        """
+        return await self.execute(**self.validate(args))
+
+    @cached_property
+    def _validator(self) -> Any:
+        from jsonschema import Draft202012Validator
+
+        return Draft202012Validator(self.input_schema)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BaseTool:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"

@@ -1,0 +1,32 @@
+"""The root of the error tree, and the errors of tools.
+
+The whole tree is drawn in :mod:`agent_brain.errors`.
+"""
+
+from __future__ import annotations
+
+
+class AgentBrainError(Exception):
+    """Base of every error that this library raises on purpose."""
+
+
+class ToolError(AgentBrainError):
+    """Raise it inside a tool: its text goes back to the model as the tool's result."""
+
+
+class ToolArgumentsError(ToolError):
+    """The arguments of a call do not fit the tool's input schema.
+
+    Attributes:
+        tool: Name of the tool that was called.
+        problems: One line for each thing that was wrong.
+    """
+
+    def __init__(self, tool: str, problems: list[str]) -> None:
+        self.tool = tool
+        self.problems = problems
+        super().__init__(f"Invalid arguments for tool {tool!r}: " + "; ".join(problems))
+
+
+class ToolDefinitionError(AgentBrainError, ValueError):
+    """A tool, or a set of tools, cannot be built as it was described."""

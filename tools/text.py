@@ -1,0 +1,89 @@
+"""Text as models see it: how many tokens it has, how to shorten it, how to make any value text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+MARKER = "\n… [{} tokens left out] …\n"
+
+
+def count_tokens(text: str) -> int:
+    """Estimate the tokens of ``text`` without a tokenizer and without a download.
+
+    Latin text has about four characters a token; in UTF-8 the letters of other scripts take two to
+    four bytes, and byte-pair vocabularies spend about one token on three of those bytes. The
+    estimate is linear in the text, needs no model, and errs on the high side for CJK.
+    """
+    if text.isascii():
+        return (len(text) + 3) // 4
+    ascii_bytes = len(text.encode("ascii", "ignore"))
+    other_bytes = len(text.encode("utf-8", "surrogatepass")) - ascii_bytes
+    return (ascii_bytes + 3) // 4 + (other_bytes + 2) // 3
+
+
+def shorten(text: str, max_tokens: int) -> str:
+    """Keep the head and the tail of ``text`` so that it has at most ``max_tokens`` tokens.
+
+    The part left out is replaced by a marker that says how much is missing. With a budget smaller
+    than the marker itself, only a head is kept.
+
+    Args:
+        text: What to shorten.
+        max_tokens: The budget in estimated tokens (see :func:`count_tokens`), at least 1.
+    """
+    total = count_tokens(text)
+    if total <= max_tokens:
+        return text
+    room = max_tokens - count_tokens(MARKER.format(total))
+    if room < 2:
+        return _head(text, max_tokens)
+    head = _head(text, room - room // 3)
+    tail = _head(text[::-1], room // 3)[::-1]
+    left_out = total - count_tokens(head) - count_tokens(tail)
+    return head + MARKER.format(max(left_out, 1)) + tail
+
+
+def _head(text: str, max_tokens: int) -> str:
+    """The longest prefix of at most ``max_tokens`` tokens, by bisection."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count_tokens(text[:middle]) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]
+
+
+def clean(text: str) -> str:
+    """``text`` with lone surrogates, which no encoding can carry, replaced by U+FFFD."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def to_text(value: Any) -> str:
+    """What a model reads of a tool's result: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return clean(value)
+    if value is None:
+        return "null"
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    try:
+        return to_json(value, fallback=str).decode()
+    except Exception:  # a value that no serialiser knows: what it says of itself
+        return clean(str(value))
+
+
+def to_compact_json(value: Any) -> str:
+    """``value`` as JSON on one line, non-ASCII kept readable."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
