@@ -50,6 +50,11 @@ class Plan:
     limits: Limits
     stuck: StuckPolicy | None
 
+    @property
+    def durable(self) -> bool:
+        """Whether the memory keeps checkpoints."""
+        return self.memory.durable
+
 
 class Run:
     """A run under way: ``async with brain.stream(task) as run: async for event in run: …``.
@@ -117,17 +122,42 @@ class Run:
         await self._events.aclose()
 
     async def _drive(self) -> AsyncGenerator[Event, None]:
-        """Every event of the run, from its start to its end."""
+        """Every event of the run: step after step, until the net or a limit says it is enough."""
         memory = self._plan.memory
+        reason: StopReason | None = None
         _claim(memory)
         try:
             yield await self._start()
-            steps = self._steps()
-            try:
-                async for event in steps:
-                    yield event
-            finally:
-                await steps.aclose()
+            node: Node | None = self._current()
+            while node is not None:
+                if reason is None and (reason := self._limit_reached()):
+                    node = await self._best_effort(reason)
+                    continue
+                at = self._enter(node)
+                yield StateEntered(at=at)
+                stream: AsyncIterator[str | Event] | None = None
+                try:
+                    if node.on_enter:
+                        await node.state.on_enter(memory)
+                    stream = node.state.run(memory)
+                    async for item in stream:
+                        yield self._note_text(item, at) if isinstance(item, str) else (
+                            self._note(item, at)
+                        )
+                except BaseException as error:
+                    await _leave_hurt(node, memory, stream, error)
+                    raise
+                if node.on_exit:
+                    await node.state.on_exit(memory)
+                node = await self._move(node, final=reason is not None)
+                yield StateExited(node.name if node else None, at=at)
+                if node is not None and (stuck := self._look_for_circles()):
+                    yield stuck
+                    if stuck.verdict == "stop":
+                        reason = StopReason.STUCK
+                        node = await self._best_effort(reason)
+            await self._finish(reason or StopReason.DONE)
+            yield self._finished_event()
         except Exception as error:
             await self._cut_short(StopReason.FAILED, error)
             yield RunFailed(error, at=self.at)
@@ -189,66 +219,16 @@ class Run:
         await memory.checkpoint()
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self.at)
 
-    async def _steps(self) -> AsyncGenerator[Event, None]:
-        """Step after step, until the net or a limit says that it is enough."""
-        node: Node | None = self._current()
-        reason: StopReason | None = None
-        while node is not None and reason is None:
-            reason = self._limit_reached()
-            if reason is not None:
-                break
-            step = self._step(node)
-            try:
-                async for event in step:
-                    yield event
-            finally:
-                await step.aclose()
-            node = await self._move(node)
-            yield StateExited(node.name if node else None, at=self.at)
-            if node is not None and (stuck := self._look_for_circles()):
-                yield stuck
-                reason = StopReason.STUCK if stuck.verdict == "stop" else None
-        if reason is not None:
-            last = self._fall_back(reason)
-            try:
-                async for event in last:
-                    yield event
-            finally:
-                await last.aclose()
-        await self._finish(reason or StopReason.DONE)
-        yield self._finished_event()
+    def _enter(self, node: Node) -> Position:
+        self._said, self._finished, self._asked = [], [], False
+        self.at = Position(self.run_id, self._plan.memory.control.step, node.name)
+        return self.at
 
-    async def _step(self, node: Node) -> AsyncGenerator[Event, None]:
-        """Enter a state, run it, leave it."""
-        memory, state = self._plan.memory, node.state
-        at = self.at = Position(self.run_id, memory.control.step, node.name)
-        said: list[str] = []
-        self._said, self._finished, self._asked = said, [], False
-        yield StateEntered(at=at)
-        stream = None
-        try:
-            if node.on_enter:
-                await state.on_enter(memory)
-            stream = state.run(memory)
-            async for item in stream:
-                if isinstance(item, str):
-                    thought = type(item) is Thought
-                    if not thought:
-                        said.append(item)
-                    yield TextDelta(item, thought, at=at)
-                else:
-                    yield self._note(item, at)
-        except BaseException as error:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await _close(stream)
-                if node.on_exit:
-                    await state.on_exit(memory)
-            _explain(error, node)
-            raise
-        if node.on_exit:
-            await state.on_exit(memory)
-        if said:
-            self._text = said
+    def _note_text(self, text: str, at: Position) -> TextDelta:
+        if type(text) is Thought:
+            return TextDelta(text, True, at=at)
+        self._said.append(text)
+        return TextDelta(text, at=at)
 
     def _note(self, event: Event, at: Position) -> Event:
         """Take notice of an event that a state yielded, and say where it happened."""
@@ -276,29 +256,26 @@ class Run:
         spent.cost += usage.cost
         spent.requests += usage.requests
 
-    async def _move(self, node: Node) -> Node | None:
+    async def _move(self, node: Node, *, final: bool) -> Node | None:
         """Check what the state proposes, and move there; None at the end."""
-        memory, net = self._plan.memory, self._plan.net
-        target = await node.state.next_state(memory)
-        control = memory.control
-        if target not in node.targets and not (target is None and control.done):
-            allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
-            raise TransitionError(node.name, target, sorted(allowed))
-        self._remember_step(node)
-        ended = target is None or control.done
-        next_node = None if ended or not isinstance(target, Enum) else net.node(target)
-        control.hint = None
-        control.step += 1
-        control.done = ended
-        if next_node is not None:
-            control.state = next_node.name
-        await memory.checkpoint()
+        plan, control = self._plan, self._plan.memory.control
+        if self._said:
+            self._text = self._said
+        target: Enum | None = None
+        if not final:
+            target = await node.state.next_state(plan.memory)
+            if target not in node.targets and not (target is None and control.done):
+                allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
+                raise TransitionError(node.name, target, sorted(allowed))
+        if plan.stuck is not None:
+            self._remember_step(node, plan.stuck)
+        next_node = None if target is None or control.done else plan.net.node(target)
+        control.advance(next_node.name if next_node else None)
+        if plan.durable:
+            await plan.memory.checkpoint()
         return next_node
 
-    def _remember_step(self, node: Node) -> None:
-        policy = self._plan.stuck
-        if policy is None:
-            return
+    def _remember_step(self, node: Node, policy: StuckPolicy) -> None:
         mark = fingerprint(node.name, self._finished, self._said, self._asked)
         if mark is not None:
             recent = self._plan.memory.control.recent
@@ -334,20 +311,13 @@ class Run:
             return StopReason.TIMEOUT
         return self._plan.limits.reached(self._plan.memory.control)
 
-    async def _fall_back(self, reason: StopReason) -> AsyncGenerator[Event, None]:
-        """Give the best answer there is, if the net has a state for it; a timeout leaves no time."""
+    async def _best_effort(self, reason: StopReason) -> Node | None:
+        """The state that gives the best answer there is, if the net has one and there is time."""
         await close_open_calls(self._plan.memory, f"The call was not run: {reason.value}")
         fallback = self._plan.net.fallback
         if fallback is None or reason is StopReason.TIMEOUT:
-            return
-        step = self._step(self._plan.net.node(fallback))
-        try:
-            async for event in step:
-                yield event
-        finally:
-            await step.aclose()
-        self._plan.memory.control.step += 1
-        yield StateExited(None, at=self.at)
+            return None
+        return self._plan.net.node(fallback)
 
     async def _finish(self, reason: StopReason) -> None:
         control = self._plan.memory.control
@@ -428,14 +398,16 @@ def _claim(memory: Memory) -> None:
     memory.busy = True
 
 
-async def _close(stream: object) -> None:
-    aclose = getattr(stream, "aclose", None)
-    if aclose is not None:
-        await aclose()
-
-
-def _explain(error: BaseException, node: Node) -> None:
-    """Say in which state an error happened."""
+async def _leave_hurt(
+    node: Node, memory: Memory, stream: object, error: BaseException
+) -> None:
+    """Leave a state that did not come to its end, and say in which state the error happened."""
+    with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+        aclose = getattr(stream, "aclose", None)
+        if aclose is not None:
+            await aclose()
+        if node.on_exit:
+            await node.state.on_exit(memory)
     if isinstance(error, LLMError):
         error.state = error.state or node.name
     elif isinstance(error, Exception):

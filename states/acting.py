@@ -9,7 +9,7 @@ import anyio
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Call
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import ActionFinished, Event
@@ -114,8 +114,13 @@ class _Step:
             await self.memory.checkpoint()
 
     def _message(self, action: Action, outcome: Outcome) -> Message:
-        return Message.tool(
-            outcome.content, action, is_error=outcome.is_error, cause_by=ActionState.__name__
+        return trusted(
+            Role.TOOL,
+            outcome.content,
+            name=action.name,
+            tool_call_id=action.id,
+            is_error=outcome.is_error,
+            cause_by=ActionState.__name__,
         )
 
     async def record(self, why_missing: str = "") -> None:

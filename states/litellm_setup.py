@@ -1,10 +1,9 @@
-"""The one place that imports litellm: on first use, quiet, and without a network call of its own."""
+"""The one place that imports litellm: on first use, quiet, without network calls of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-import inspect
 import logging
 import os
 import sys
@@ -26,19 +25,26 @@ class EventLoopError(AgentBrainError, RuntimeError):
 def load_litellm() -> Any:
     """Import litellm, set up for a library that runs inside other people's programs.
 
-    No download of its price table (unless ``LITELLM_LOCAL_MODEL_COST_MAP`` says otherwise), nothing
-    printed. Its log is switched off unless ``LITELLM_LOG`` is set or the program had imported
-    litellm before: then the log is the program's own affair.
+    No download of its price table (unless ``LITELLM_LOCAL_MODEL_COST_MAP`` says otherwise), and
+    nothing printed. Where the program has not imported litellm before, its log is switched off too
+    (unless ``LITELLM_LOG`` is set), and its callbacks get no message content.
     """
+    first = "litellm" not in sys.modules
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    silence = "litellm" not in sys.modules and "LITELLM_LOG" not in os.environ
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True
     litellm.telemetry = False
-    if silence:
+    if first:
+        litellm.turn_off_message_logging = True
+    if first and "LITELLM_LOG" not in os.environ:
         for name in _LOGGERS:
             logging.getLogger(name).disabled = True
     return litellm
+
+
+def is_loaded() -> bool:
+    """Whether :func:`load_litellm` has been called, by anyone."""
+    return load_litellm.cache_info().currsize > 0
 
 
 async def litellm_on_asyncio() -> Any:
@@ -55,54 +61,29 @@ async def litellm_on_asyncio() -> Any:
             'the program with asyncio.run(…) or anyio.run(…, backend="asyncio"), or use a model '
             "that is an LLM subclass of your own"
         ) from None
-    if load_litellm.cache_info().currsize:
+    if is_loaded():
         return load_litellm()
     return await anyio.to_thread.run_sync(load_litellm, abandon_on_cancel=True)
 
 
-class Connections:
-    """The HTTP clients that litellm keeps open, counted so that none is closed while in use.
+def model_entry(model: str) -> dict[str, Any] | None:
+    """What litellm's own table knows of ``model``: prices and abilities; None if it is not there.
 
-    litellm shares clients between all callers of a process. Closing them when one caller is done
-    would cut the streams of the others, and closing those of another thread's event loop is not
-    safe at all; so the clients of the running loop are closed when its last stream has ended.
+    litellm's functions for this may ask a server or print, so the table is read directly.
     """
-
-    def __init__(self) -> None:
-        self._in_use: dict[int, int] = {}
-        self._closing: set[int] = set()
-
-    def acquire(self) -> None:
-        """A stream begins on the running loop."""
-        loop = id(asyncio.get_running_loop())
-        self._in_use[loop] = self._in_use.get(loop, 0) + 1
-
-    async def release(self) -> None:
-        """It has ended."""
-        loop = id(asyncio.get_running_loop())
-        self._in_use[loop] -= 1
-        if not self._in_use[loop]:
-            del self._in_use[loop]
-            if loop in self._closing:
-                await self.close()
-
-    async def close(self) -> None:
-        """Close the clients of the running loop, now or when its last stream has ended."""
-        loop = id(asyncio.get_running_loop())
-        if loop in self._in_use:
-            self._closing.add(loop)
-            return
-        self._closing.discard(loop)
-        clients = load_litellm().in_memory_llm_clients_cache
-        for key in [key for key in clients.cache_dict if key.endswith(f"-{loop}")]:
-            client = clients.cache_dict[key]
-            clients.delete_cache(key)
-            await _close(client)
+    table: dict[str, dict[str, Any]] = load_litellm().model_cost
+    if model in table:
+        return table[model]
+    provider, _, name = model.partition("/")
+    entry = table.get(name)
+    if entry is not None and str(entry.get("litellm_provider")).startswith(provider):
+        return entry
+    return None
 
 
-async def _close(client: Any) -> None:
-    for name in ("aclose", "close"):
-        method = getattr(client, name, None)
-        if inspect.iscoroutinefunction(method):
-            await method()
-            return
+def provider_of(model: str) -> str | None:
+    """Who serves ``model``, as far as its name or litellm's table tells."""
+    if "/" in model:
+        return model.partition("/")[0]
+    entry = model_entry(model)
+    return None if entry is None else entry.get("litellm_provider")

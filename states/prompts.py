@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from agent_brain.memories.base import Memory
@@ -57,14 +58,21 @@ async def assemble(
         tools: What ``{tools}`` stands for.
         plain: Write calls and results as text, for models that know neither.
     """
-    context = await memory.context()
+    messages = await memory.context()
     text = await _fill(prompt, memory, tools)
-    messages = as_text(context) if plain else context
+    if plain:
+        messages = as_text(messages)
     if text:
-        messages = [Message.system(text), *messages]
+        messages.insert(0, _system(text))
     if memory.control.hint:
-        messages = [*messages, Message.system(memory.control.hint)]
+        messages.append(Message.system(memory.control.hint))
     return messages
+
+
+@lru_cache(maxsize=64)
+def _system(text: str) -> Message:
+    """The same prompt is the same message: nothing is made anew at every step."""
+    return Message.system(text)
 
 
 async def _fill(prompt: Prompt, memory: Memory, tools: Sequence[BaseTool]) -> str:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Literal
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
 from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError
@@ -17,7 +17,6 @@ from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
-from agent_brain.tools.base import BaseTool
 
 Mode = Literal["auto", "native", "text"]
 
@@ -59,16 +58,19 @@ class ReasoningState(State):
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
         """Stream the model's words; record them, and the calls they ask for, when they are whole."""
         native = is_native(self.mode, self.llm)
-        turn = _NativeTurn(self.llm) if native else _TextTurn(self.llm)
+        turn = _NativeTurn() if native else _TextTurn()
         tools = tuple(memory.available_tools.values())
         prompt = self.prompt
         if prompt is None:
             prompt = prompts.REASONING if native else prompts.REASONING_TEXT
         messages = await prompts.assemble(memory, prompt, tools, plain=not native)
         for attempt in (1, 2):
-            async with closing(turn.take(messages, tools)) as events:
-                async for event in events:
-                    yield event
+            stream = self.llm.stream(messages, tools=tools if native else ())
+            async with closing(stream) as items:
+                async for item in items:
+                    yield turn.see(item)
+            for event in turn.end():
+                yield event
             if turn.problem is None:
                 break
             if attempt == 2:
@@ -78,7 +80,13 @@ class ReasoningState(State):
                     model=self.llm.model,
                 )
             messages = [*messages, *correction(turn.text, turn.problem)]
-        message = Message.assistant(turn.text, turn.actions, cause_by=type(self).__name__)
+            turn = type(turn)()
+        message = trusted(
+            Role.ASSISTANT,
+            turn.text,
+            tool_calls=tuple(turn.actions),
+            cause_by=type(self).__name__,
+        )
         await memory.update([message])
         memory.next_actions = turn.actions
 
@@ -99,54 +107,48 @@ def correction(output: str, problem: str) -> list[Message]:
 
 
 class _NativeTurn:
-    """One call of a model that asks for tools natively."""
+    """What one call of a model that asks for tools natively says."""
 
-    def __init__(self, llm: LLM) -> None:
-        self.llm = llm
+    def __init__(self) -> None:
         self.text = ""
         self.actions: list[Action] = []
         self.problem: str | None = None
+        self._parts: list[str] = []
 
-    async def take(
-        self, messages: list[Message], tools: Sequence[BaseTool]
-    ) -> AsyncIterator[str | Event]:
-        parts: list[str] = []
-        self.actions = []
-        async with closing(self.llm.stream(messages, tools=tools)) as stream:
-            async for item in stream:
-                if isinstance(item, str):
-                    if type(item) is not Thought:
-                        parts.append(item)
-                    yield item
-                elif isinstance(item, Action):
-                    self.actions.append(item)
-                    yield ActionRequested(item)
-                elif isinstance(item, Usage):
-                    yield UsageReported(item)
-        self.text = "".join(parts)
-        empty = not self.actions and not self.text.strip()
-        self.problem = "it was empty: neither text nor a tool call" if empty else None
+    def see(self, item: str | Action | Usage) -> str | Event:
+        """Take in a piece, and say how it is to be streamed."""
+        if isinstance(item, str):
+            if type(item) is not Thought:
+                self._parts.append(item)
+            return item
+        if isinstance(item, Action):
+            self.actions.append(item)
+            return ActionRequested(item)
+        return UsageReported(item)
+
+    def end(self) -> Sequence[Event]:
+        """Take stock when the call is over; what there is to stream only now."""
+        self.text = "".join(self._parts)
+        if not self.actions and not self.text.strip():
+            self.problem = "it was empty: neither text nor a tool call"
+        return ()
 
 
 class _TextTurn(_NativeTurn):
-    """One call of a model that writes its actions as JSON into its text."""
+    """What one call of a model says that writes its actions as JSON into its text."""
 
-    async def take(
-        self, messages: list[Message], tools: Sequence[BaseTool]
-    ) -> AsyncIterator[str | Event]:
-        parts: list[str] = []
-        self.actions = []
-        async with closing(self.llm.stream(messages)) as stream:
-            async for item in stream:
-                if isinstance(item, str):
-                    parts.append(item)
-                    yield TextDelta(item, thought=True)
-                elif isinstance(item, Usage):
-                    yield UsageReported(item)
-        self.text = "".join(parts)
+    def see(self, item: str | Action | Usage) -> str | Event:
+        """As for native calls, but none of the text is meant for the reader."""
+        seen = super().see(item)
+        return TextDelta(seen, thought=True) if isinstance(seen, str) else seen
+
+    def end(self) -> Sequence[Event]:
+        """Read the thought and the action out of the text."""
+        super().end()
         parsed = parse_reasoning(self.text)
-        self.problem = parsed.problem if self.text.strip() else "it was empty"
-        if parsed.action is not None:
-            self.text = parsed.thought
-            self.actions = [parsed.action]
-            yield ActionRequested(parsed.action)
+        self.problem = self.problem or parsed.problem
+        if parsed.action is None:
+            return ()
+        self.text = parsed.thought
+        self.actions = [parsed.action]
+        return (ActionRequested(parsed.action),)

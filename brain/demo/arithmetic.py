@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 
-from agent_brain.demo.expression import ExpressionError, Node, Number, parse
+from agent_brain.demo.expression import ExpressionError, Node, Number
 from agent_brain.demo.numbers import words_to_digits
+from agent_brain.demo.parse import MAX_LENGTH, parse
 
 _FILLER = re.compile(
-    r"^(?:(?:and|then|now|next|so|first|finally|just|what(?:'s| is| are| do you get if you| happens "
-    r"if you| would be| does)|calculate|compute|evaluate|work out|figure out|find|solve|"
-    r"how much (?:is|are|does)|how many (?:is|are)|the (?:result|value|answer) of|result of|"
+    r"^(?:(?:and|then|now|next|so|first|finally|just|if (?:i|you|we)|what(?:'s| is| are| do you get if you| happens "
+    r"if you| would be| does| do)?|calculate|compute|evaluate|work out|figure out|find|solve|"
+    r"how much(?: is| are| does)?|how many (?:is|are)|the (?:result|value|answer) of|result of|"
     r"value of|can you|could you|do)\b[\s,:]*)+",
     re.I,
 )
-_TAIL = re.compile(r"[\s,.?!]*\b(?:equals?|equal to|make|give|in total|altogether|now)?[\s=?.,]*$")
+_TAIL = re.compile(
+    r"(?:[\s,.?!]*\b(?:equals?|equal to|make|give|is|are|in total|altogether|now|"
+    r"what (?:do|would|will) (?:i|you|we) (?:get|have)|what is (?:it|that)))?[\s=?.,]*$"
+)
 _EARLIER = re.compile(
     r"\b(?:it|that|this|(?:the|that|this) (?:previous |last )?(?:result|answer|total|sum|product|"
     r"number|value|outcome)(?! of\b))\b"
 )
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}\W*")
 _N = r"-?(?:\d+(?:\.\d+)?|@)"
 _OPERAND = r"(.+?)"
 
@@ -29,6 +34,7 @@ _LIST = re.compile(
 _PAIRS = [  # whole instructions; \1 and \2 are expressions of their own
     (rf"add {_OPERAND} (?:to|onto) {_OPERAND}", r"(\2) + (\1)"),
     (rf"add (?:up )?({_N}(?:\s*(?:,\s*and|,|and)\s*{_N})+)(?: together)?", "SUM"),
+    (rf"({_N}(?:\s*(?:,\s*and|,|and)\s*{_N})+) (?:add|sum) up to", "SUM"),
     (rf"(?:subtract|take(?: away)?|deduct) {_OPERAND} (?:away )?from {_OPERAND}", r"(\2) - (\1)"),
     (rf"multiply {_OPERAND} (?:by|and|with) {_OPERAND}", r"(\1) * (\2)"),
     (rf"divide {_OPERAND} (?:by|and) {_OPERAND}", r"(\1) / (\2)"),
@@ -79,7 +85,7 @@ _START = re.compile(rf"(?:take|start (?:with|from|at)|begin with) ({_N})")
 
 def read_arithmetic(text: str) -> Node | None:
     """The expression that ``text`` asks to work out, or None if it asks for something else."""
-    if len(text) > 1_000 or not re.search(r"\d|@|\b(?:it|that|root)\b|[a-z]", text, re.I):
+    if len(text) > MAX_LENGTH or _DATE.fullmatch(text.strip()):
         return None
     words = _normal(text)
     started = _START.fullmatch(words)

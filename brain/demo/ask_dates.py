@@ -23,7 +23,11 @@ _WEEKDAY = re.compile(
     r"(?: (?:fall|be|land)(?: on)?)?",
     re.I,
 )
-_IS_DAY = re.compile(r"(?:is|was|will|does|did) §0 (?:fall )?(?:be )?(?:on )?(?:an? )?(\w+day)", re.I)
+_IS_DAY = re.compile(
+    r"(?:is|was|will|does|did) §0 (?:fall )?(?:be )?(?:on )?(?:an? )?"
+    r"(monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
+    re.I,
+)
 _WHICH = r"(?:(?:what|which)(?: is| was)? (?:the )?(?:date|day)?(?: (?:is|was|will|it|be))* ?)?"
 _SPAN = rf"(?P<span>(?:a |an |one )?{SPAN_PATTERN}|a (?:day|week|fortnight|month|year))"
 _MOVES = [
@@ -39,7 +43,8 @@ _MOVES_TODAY = [
 _BACK = ("before", "prior to", "minus", "subtract", "ago")
 _NOW = re.compile(
     r"(?:(?:what|which|tell me|give me)(?:'s| is| was)? )?(?:the )?(?:current |present |local )?"
-    r"(?P<part>date and time|date|time|day of the week|weekday|day)(?: of the day)?"
+    r"(?P<part>date and time|date|time|day of the week|weekday|day|"
+    r"year|month)(?: of the day)?"
     r"(?: (?:is|was|it|today|now|right|at the moment|currently|§0))*"
     r"(?: (?:in|at|for) (?P<place>[\w/ .,-]+?))?(?: (?:right )?(?:now|today|§\d))?",
     re.I,
@@ -58,11 +63,14 @@ def read_dates(text: str) -> list[Ask] | None:
         return [Ask("days_between", text, {"start": Today(), "end": days[0]})]
     if _SINCE.fullmatch(marked):
         return [Ask("days_between", text, {"start": days[0], "end": Today()})]
+    if (match := _NOW.fullmatch(marked)) and match["part"] == "date" and len(days) == 1:
+        if isinstance(days[0], Today) and days[0].offset:
+            return [Ask("add_days", text, {"date": Today(), "days": days[0].offset})]
     if _is_now(marked, days):
         return _now(text, marked)
     if _WEEKDAY.fullmatch(marked):
         return [Ask("weekday", text, {"date": days[0]})]
-    if (match := _IS_DAY.fullmatch(marked)) and not isinstance(days[0], Today):
+    if match := _IS_DAY.fullmatch(marked):
         return [Ask("weekday", text, {"date": days[0], "guess": match[1].capitalize()})]
     return _moved(text, marked, days)
 
@@ -81,6 +89,8 @@ def _now(text: str, marked: str) -> list[Ask]:
     match = _NOW.fullmatch(marked) or _TODAYS.fullmatch(marked)
     found = match.groupdict() if match else {}
     part = (found.get("part") or "date").lower()
+    if part in ("year", "month") and not marked.lower().startswith(("what", "which", "current")):
+        return []
     wanted = {"day of the week": "weekday", "day": "weekday"}.get(part, part)
     places = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+(?:in\s+)?", found.get("place") or "")
     return [Ask("now", text, {"part": wanted, "place": place.strip()}) for place in places]

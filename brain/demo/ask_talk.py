@@ -46,7 +46,9 @@ def read_talk(text: str) -> list[Ask] | None:
 def read_fact(text: str, thing: str) -> str | None:
     """What ``text`` tells about the user's own ``thing``, such as a name."""
     for sentence in re.split(r"[.!?;\n]|, and |,", text):
-        ask = read_talk(re.sub(r"^(?:hello|hi|hey|and|so)\b[\s,]*", "", sentence.strip(), flags=re.I))
+        ask = read_talk(
+            re.sub(r"^(?:hello|hi|hey|and|so)\b[\s,]*", "", sentence.strip(), flags=re.I)
+        )
         if ask is None or ask[0].slots["topic"] != "told":
             continue
         slots = ask[0].slots

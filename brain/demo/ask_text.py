@@ -18,7 +18,8 @@ _COUNT = re.compile(
     rf"{_MANY} (?:\w+ )??(?P<thing>letters?|characters?|chars?|words?|vowels?){_IN} {_X}", re.I
 )
 _COUNT_OF = re.compile(
-    rf"{_MANY} (?P<thing>letters?|characters?|words?|vowels?) (?:does|do) {_X} (?:have|contain)", re.I
+    rf"{_MANY} (?P<thing>letters?|characters?|words?|vowels?) (?:does|do) {_X} (?:have|contain)",
+    re.I,
 )
 _LETTER = re.compile(
     rf"{_MANY} (?:times )?(?:(?:the )?letters? )?(?P<search>'[a-z]'|\"[a-z]\"|[a-z])(?:'?s)?{_IN} {_X}",
@@ -32,13 +33,25 @@ _TIMES = re.compile(
 _LENGTH = re.compile(rf"(?:how long is|(?:the )?length of|what is the length of) {_X}", re.I)
 _PATTERNS: list[tuple[str, re.Pattern[str]]] = [
     ("reverse", re.compile(rf"(?:reverse|flip) {_X}", re.I)),
-    ("reverse", re.compile(rf"(?:what is|write|spell|say|type) {_X} (?:spelled )?backwards?", re.I)),
+    (
+        "reverse",
+        re.compile(rf"(?:what is|write|spell|say|type) {_X} (?:spelled )?backwards?", re.I),
+    ),
     ("reverse", re.compile(rf"(?:what is )?the reverse of {_X}", re.I)),
     ("reverse", re.compile(rf"{_X} (?:spelled )?(?:backwards|reversed)", re.I)),
-    ("sort_words", re.compile(r"(?:sort|alphabeti[sz]e|order) (?:the |these )?(?:words|list)?(?: "
-                              r"alphabetically)?:? ?(?P<text>.+?)(?: alphabetically)?", re.I)),
+    (
+        "sort_words",
+        re.compile(
+            r"(?:sort|alphabeti[sz]e|order)(?: (?=\w)|(?=:)| (?=['\"]))(?:(?:the |these )?(?:words|list))?(?: "
+            r"alphabetically)?:? ?(?P<text>.+?)(?: alphabetically)?",
+            re.I,
+        ),
+    ),
     ("is_palindrome", re.compile(rf"(?:is|are) {_X} an? palindrome", re.I)),
-    ("is_palindrome", re.compile(rf"(?:check|test) (?:whether|if) {_X} is a palindrome", re.I)),
+    (
+        "is_palindrome",
+        re.compile(rf"(?:(?:check|test) )?(?:whether|if) {_X} is a palindrome", re.I),
+    ),
 ]
 _CASES = [
     re.compile(rf"{_CASE} {_X}", re.I),

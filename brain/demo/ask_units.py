@@ -13,7 +13,8 @@ _FROM = rf"(?P<source>{UNIT_PATTERN})"
 _TO = rf"(?P<target>{UNIT_PATTERN})"
 _PATTERNS = [
     re.compile(
-        rf"(?:(?:convert|change|turn|express|what is|what are|how much is|how much are) )?"
+        rf"(?:(?:convert|change|turn|express|what is|what are|how (?:much|far|long|heavy|big|fast|"
+        rf"hot) (?:is|are)) )?"
         rf"{_VALUE} ?°? ?{_FROM} (?:to|in|into|as|is how many|expressed in) {_TO}",
         re.I,
     ),
@@ -22,7 +23,13 @@ _PATTERNS = [
         rf" {_VALUE} ?{_FROM}(?: (?:make|have|equal|contain))?",
         re.I,
     ),
-    re.compile(rf"(?P<value>)(?:convert )?{_FROM} (?:to|into) {_TO}:? (?P<after>-?\d+(?:\.\d+)?)", re.I),
+    re.compile(  # units that nobody knows: the tool may say what was meant
+        r"convert (?P<value>-?\d+(?:\.\d+)?) (?P<source>(?![A-Z]{3}\b)[A-Za-z]+) (?:to|into) "
+        r"(?P<target>(?![A-Z]{3}\b)[A-Za-z]+)"
+    ),
+    re.compile(
+        rf"(?P<value>)(?:convert )?{_FROM} (?:to|into) {_TO}:? (?P<after>-?\d+(?:\.\d+)?)", re.I
+    ),
 ]
 
 

@@ -13,7 +13,9 @@ from pydantic import Field
 
 from agent_brain.demo import words
 from agent_brain.demo.calendar import WEEKDAYS, find_zone, zones
-from agent_brain.demo.expression import ExpressionError, evaluate, format_number, parse
+from agent_brain.demo.evaluate import evaluate
+from agent_brain.demo.expression import ExpressionError, format_number
+from agent_brain.demo.parse import parse
 from agent_brain.demo.units import UnitError, convert, find_unit
 from agent_brain.tools import BaseTool, ToolError, tool
 

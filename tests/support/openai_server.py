@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -161,7 +161,7 @@ class OpenAIServer:
         self.left = 0
         self._script: Iterator[Response] = iter(script)
         self._dimension = dimension
-        self._left = threading.Condition()
+        self._news = threading.Condition()
         self._address: Future[str] = Future()
         self._thread = threading.Thread(target=self._serve, name="openai-server")
 
@@ -194,12 +194,20 @@ class OpenAIServer:
         Raises:
             TimeoutError: They did not.
         """
-        await asyncio.to_thread(self._await_left, count)
+        await asyncio.to_thread(self._await, lambda: self.left >= count)
 
-    def _await_left(self, count: int) -> None:
-        with self._left:
-            if not self._left.wait_for(lambda: self.left >= count, PATIENCE):
-                raise TimeoutError(f"{self.left} clients left, not {count}")
+    async def wait_until_asked(self, count: int = 1) -> None:
+        """Wait until ``count`` requests have come in (asyncio).
+
+        Raises:
+            TimeoutError: They did not.
+        """
+        await asyncio.to_thread(self._await, lambda: len(self.requests) >= count)
+
+    def _await(self, happened: Callable[[], bool]) -> None:
+        with self._news:
+            if not self._news.wait_for(happened, PATIENCE):
+                raise TimeoutError(f"{len(self.requests)} requests came, {self.left} clients left")
 
     def _serve(self) -> None:
         try:
@@ -216,9 +224,7 @@ class OpenAIServer:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._models)
-        runner = web.AppRunner(
-            app, handler_cancellation=True, access_log=None, shutdown_timeout=0
-        )
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -231,7 +237,9 @@ class OpenAIServer:
     async def _record(self, request: web.Request) -> dict[str, Any]:
         body = await request.json() if request.can_read_body else {}
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.requests.append(Request(request.path, headers, body))
+        with self._news:
+            self.requests.append(Request(request.path, headers, body))
+            self._news.notify_all()
         return dict(body)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
@@ -247,9 +255,9 @@ class OpenAIServer:
             return await self._stream(request, body, response)
         except (asyncio.CancelledError, ConnectionError):
             if not self._stop.is_set():
-                with self._left:
+                with self._news:
                     self.left += 1
-                    self._left.notify_all()
+                    self._news.notify_all()
             raise
 
     async def _stream(

@@ -1,0 +1,92 @@
+# Everything happens in .venv, which is made from Python 3.11 or newer; git and make is all else it takes.
+# `make PYTHON=python3.13 test` picks another Python, `make ARGS="-k window" test` passes options to pytest.
+
+PYTHON ?=
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+RUN_TESTS := $(BIN)/python -m pytest
+
+# Without compiled modules every start of Python takes seconds longer.
+unexport PYTHONDONTWRITEBYTECODE
+# pyright comes with its wheel: it has nothing to look for on the network.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help demo test coverage check lint types arrows surface typing format bench clean
+
+help:
+	@echo "make demo      run the offline demo"
+	@echo "make test      run the tests"
+	@echo "make coverage  run the tests and fail below the coverage that pyproject.toml asks for"
+	@echo "make check     lint, format, types, arrows between packages, public surface"
+	@echo "make format    let ruff format the code and fix what it can"
+	@echo "make bench     run the benchmarks"
+	@echo "make clean     remove .venv and everything that was built"
+
+demo: $(VENV)/.installed
+	$(BIN)/agent-brain demo
+
+test: $(VENV)/.installed-test
+	$(RUN_TESTS) $(ARGS)
+
+# `coverage run` starts before pytest loads any plugin, so a plugin's own lines count as well.
+coverage: RUN_TESTS := $(BIN)/coverage run -m pytest
+coverage: test
+	$(BIN)/coverage report
+
+check: lint types arrows surface
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/.installed-dev typing
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+arrows: $(VENV)/.installed-dev typing
+	PYTHONPATH=build/typing $(BIN)/lint-imports --no-logo --no-cache
+
+surface: $(VENV)/.installed-test
+	$(BIN)/python -m pytest tests/project
+
+typing: $(VENV)/.made
+	@$(BIN)/python scripts/link_package.py
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .coverage* htmlcov
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One environment grows from plain to [test] to [dev]. A plain editable install follows the sources, new
+# files too; only pyproject.toml can make it stale.
+$(VENV)/.made:
+	@for python in $(PYTHON) python3.11 python3 python3.13 python3.12 python; do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "$$python -m venv $(VENV)"; \
+	        "$$python" -m venv $(VENV) && touch $@; exit; \
+	    fi; \
+	done; \
+	echo "Python 3.11 or newer is needed, and none of python3.11, python3 or python is that." >&2; \
+	echo "Install it, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
+	exit 1
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.made pyproject.toml
+	$(PIP) install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dev: $(VENV)/.made pyproject.toml
+	$(PIP) install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed-test $(VENV)/.installed

@@ -1,0 +1,256 @@
+"""What the loop costs, against hand-written loops that do the same work, in one run.
+
+    python benchmarks/spine.py [--quick]
+
+Every row is the median of several rounds of CPU time, the library's and the floor's taken in turn.
+A floor is a plain async loop with the same event objects and no framework. Ratios are what counts:
+they hold across machines, the microseconds do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from enum import Enum
+from typing import Any, Literal
+
+from agent_brain import Brain, Limits, LLM, Message, MessagesMemory, Net, State, react, tool
+from agent_brain.states.events import Event, Position, StateEntered, StateExited, TextDelta
+from agent_brain.tools import Action, BaseTool
+
+UNLIMITED = Limits(max_steps=None)
+
+
+class Two(Enum):
+    A = "a"
+    B = "b"
+
+
+class Hop(State):
+    """Does nothing, a given number of times."""
+
+    def __init__(self, other: Two, hops: int) -> None:
+        self.other = other
+        self.hops = hops
+
+    async def run(self, memory: Any) -> AsyncIterator[str]:
+        return
+        yield ""
+
+    async def next_state(self, memory: Any) -> Two | None:
+        return self.other if memory.control.step < self.hops else None
+
+
+class Talk(State):
+    """Streams a given number of chunks."""
+
+    def __init__(self, chunks: int, *, turn_of_the_loop: bool) -> None:
+        self.chunks = chunks
+        self.turn_of_the_loop = turn_of_the_loop
+
+    async def run(self, memory: Any) -> AsyncIterator[str]:
+        if self.turn_of_the_loop:
+            for _ in range(self.chunks):
+                await asyncio.sleep(0)
+                yield "word "
+        else:
+            for _ in range(self.chunks):
+                yield "word "
+
+    async def next_state(self, memory: Any) -> Literal[None]:
+        return None
+
+
+class FloorMemory:
+    def __init__(self) -> None:
+        self.step = 0
+
+
+async def floor_hops(hops: int) -> None:
+    """States, a table, two events a step, and nothing else."""
+    states = {Two.A: Hop(Two.B, hops), Two.B: Hop(Two.A, hops)}
+
+    class Shim:
+        control = FloorMemory()
+
+    memory = Shim()
+
+    async def loop() -> AsyncIterator[Event]:
+        key: Two | None = Two.A
+        while key is not None:
+            at = Position("run", memory.control.step, key.name)
+            yield StateEntered(at=at)
+            async for chunk in states[key].run(memory):
+                yield TextDelta(chunk, at=at)
+            key = await states[key].next_state(memory)
+            memory.control.step += 1
+            yield StateExited(None if key is None else key.name, at=at)
+
+    async for _ in loop():
+        pass
+
+
+async def ours_hops(hops: int) -> None:
+    net = Net({Two.A: Hop(Two.B, hops), Two.B: Hop(Two.A, hops)})
+    async with Brain(net, limits=UNLIMITED).stream("go") as run:
+        async for _ in run:
+            pass
+
+
+async def floor_chunks(chunks: int, turn_of_the_loop: bool) -> list[float]:
+    state = Talk(chunks, turn_of_the_loop=turn_of_the_loop)
+
+    async def loop() -> AsyncIterator[Event]:
+        at = Position("run", 0, "A")
+        yield StateEntered(at=at)
+        async for chunk in state.run(None):
+            yield TextDelta(chunk, at=at)
+        await state.next_state(None)
+        yield StateExited(None, at=at)
+
+    start = time.perf_counter()
+    first = 0.0
+    async for event in loop():
+        if not first and type(event) is TextDelta:
+            first = time.perf_counter() - start
+    return [first]
+
+
+async def ours_chunks(chunks: int, turn_of_the_loop: bool) -> list[float]:
+    brain = Brain(Net({Two.A: Talk(chunks, turn_of_the_loop=turn_of_the_loop)}), limits=UNLIMITED)
+    start = time.perf_counter()
+    first = 0.0
+    async with brain.stream("go") as run:
+        async for event in run:
+            if not first and type(event) is TextDelta:
+                first = time.perf_counter() - start
+    return [first]
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+class Counting(LLM):
+    """Asks for ``add(k, 1)`` until k is ``turns``; reads where it is from what it is sent."""
+
+    def __init__(self, turns: int, pause: float = 0.0) -> None:
+        self.turns = turns
+        self.pause = pause
+
+    async def stream(
+        self, messages: Sequence[Message], *, tools: Sequence[BaseTool] = (), output_type: Any = None
+    ) -> AsyncIterator[Any]:
+        if self.pause:
+            await asyncio.sleep(self.pause)
+        last = messages[-1].content
+        k = int(last) if last.isdigit() else 0
+        if k < self.turns:
+            yield Action(name="add", args={"a": k, "b": 1})
+        else:
+            for _ in range(10):
+                yield "word "
+
+
+async def ours_react(turns: int) -> None:
+    brain = Brain(react(Counting(turns)), tools=[add], limits=UNLIMITED)
+    result = await brain.run("go")
+    assert result.steps == 2 * turns + 2, result
+
+
+async def ours_many(runs: int) -> None:
+    net = react(Counting(2, pause=0.01))
+
+    async def one() -> None:
+        result = await Brain(net, MessagesMemory([add])).run("go")
+        assert result.answer == "word " * 10
+
+    await asyncio.gather(*(one() for _ in range(runs)))
+
+
+def cpu(make: Callable[[], Awaitable[Any]]) -> float:
+    """CPU seconds of one run after a warm-up, collector included."""
+
+    async def timed() -> float:
+        await make()
+        gc.collect()
+        start = time.process_time()
+        await make()
+        return time.process_time() - start
+
+    return asyncio.run(timed())
+
+
+def compare(
+    floor: Callable[[], Awaitable[Any]], ours: Callable[[], Awaitable[Any]], count: int, rounds: int
+) -> tuple[float, float]:
+    """Median microseconds an item, floor and ours, measured in turn."""
+    pairs = [(cpu(floor), cpu(ours)) for _ in range(rounds)]
+    return tuple(statistics.median(times) / count * 1e6 for times in zip(*pairs, strict=True))  # type: ignore[return-value]
+
+
+def import_ms(rounds: int) -> float:
+    code = (
+        "import time; s=time.process_time(); import agent_brain; agent_brain.Brain;"
+        "print((time.process_time()-s)*1000)"
+    )
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        for _ in range(rounds)
+    ]
+    return statistics.median(times)
+
+
+def row(name: str, value: str, budget: str) -> None:
+    print(f"| {name:<46} | {value:<34} | {budget:<30} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, less steady")
+    rounds = 3 if parser.parse_args().quick else 9
+    row("what", "measured", "budget")
+    row("-" * 46, "-" * 34, "-" * 30)
+    hops = 5_000
+    floor, ours = compare(lambda: floor_hops(hops), lambda: ours_hops(hops), hops, rounds)
+    row("bare transition", f"{ours:.2f} us, {ours / floor:.2f}x floor", "4x floor (2 us)")
+    for name, turn, budget in (
+        ("streamed chunk, loop yielded to", True, "1.3x floor; first in 40 us"),
+        ("10,000 chunks ready at once", False, "2.5x floor"),
+    ):
+        chunks = 10_000
+        floor, ours = compare(
+            lambda turn=turn: floor_chunks(chunks, turn),  # type: ignore[misc]
+            lambda turn=turn: ours_chunks(chunks, turn),  # type: ignore[misc]
+            chunks,
+            rounds,
+        )
+        firsts = [asyncio.run(ours_chunks(100, turn))[0] * 1e6 for _ in range(200)]
+        first = statistics.median(firsts)
+        value = f"{ours:.2f} us, {ours / floor:.2f}x floor; first {first:.0f} us"
+        row(name, value, budget)
+    steps = {n: statistics.median(cpu(lambda n=n: ours_react(n)) for _ in range(rounds)) / n * 1e6  # type: ignore[misc]
+             for n in (10, 50, 200)}  # fmt: skip
+    row("ReAct step (think and act)", f"{steps[50]:.1f} us", "30 us, aim 20")
+    ratio = (steps[200] * 200 - steps[50] * 50) / 150 / steps[50]
+    row("the same, steps 50-200 over 0-50", f"{ratio:.2f}x", "1.05x")
+    asyncio.run(ours_many(100))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    total = statistics.median(cpu(lambda: ours_many(1000)) for _ in range(max(3, rounds // 3)))
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    value = f"{total * 1000:.0f} us, {(after - before) / 1000:.1f} KiB a run"
+    row("1,000 runs at once, three 10 ms model turns", value, "150 us (aim 120), 10 KiB")
+    row("import agent_brain, and Brain", f"{import_ms(rounds):.0f} ms of CPU", "60 ms (aim 45)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Days and months that a question names, and how well the day of a message fits them.
+
+What is asked about a day was mostly said on it or within the days around it, when it was planned
+or told. A month says less than a day. Without a year, any year will do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+MONTHS = (
+    "january february march april may june july august september october november december"
+).split()
+NEAR = 3  # days around a named one in which it is still talked about
+MONTH_WORTH = 0.5  # a month leaves thirty days open where a day leaves one
+
+_NAME = "|".join(f"{month[:3]}(?:{month[3:]})?" if month != "may" else month for month in MONTHS)
+_NAME = _NAME.replace("sep(?:tember)?", "sept?(?:ember)?")
+_YEAR = r"(?:,?\s+(?:of\s+)?(\d{4})\b)?"
+_DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?:of\s+)?({_NAME})\b\.?{_YEAR}")
+_MONTH_DAY = re.compile(rf"\b({_NAME})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d){_YEAR}")
+_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_FULL = "|".join(month for month in MONTHS if month != "may")
+_MONTH = re.compile(rf"\b(?:({_FULL})|(?<=in )(may)|(may)(?=,? \d{{4}}\b)){_YEAR}")
+_AGO = re.compile(r"\b(\d{1,3}|an?|one|two|three|four|five|six) (day|week|month)s? ago\b")
+_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_DAYS = {"day": 1, "week": 7, "month": 30}
+
+
+@dataclass(frozen=True)
+class Span:
+    """Days from ``first`` to ``last`` (proleptic ordinals) and what a message of one is worth."""
+
+    first: int
+    last: int
+    worth: float = 1.0
+
+
+@dataclass(frozen=True)
+class Named:
+    """A day, or a month where ``day`` is None, of one year or, where ``year`` is None, of any."""
+
+    day: int | None
+    month: int
+    year: int | None
+
+    def in_year(self, year: int) -> Span | None:
+        """The days meant if it is of that year; None if there is no such day."""
+        try:
+            first = date(year, self.month, self.day or 1)
+        except ValueError:
+            return None
+        if self.day is not None:
+            return Span(first.toordinal(), first.toordinal())
+        after = date(year + self.month // 12, self.month % 12 + 1, 1) if year < 9999 else date.max
+        return Span(first.toordinal(), after.toordinal() - 1, MONTH_WORTH)
+
+
+def named_dates(question: str) -> list[Named]:
+    """The days named in ``question``; where there is none, the months."""
+    text = question.lower()
+    days = [Named(int(d), _month(m), _year(y)) for d, m, y in _DAY_MONTH.findall(text)]
+    days += [Named(int(d), _month(m), _year(y)) for m, d, y in _MONTH_DAY.findall(text)]
+    days += [Named(int(d), int(m), int(y)) for y, m, d in _ISO.findall(text)]
+    months = [Named(None, _month(a or b or c), _year(y)) for a, b, c, y in _MONTH.findall(text)]
+    return [n for n in days if 1 <= n.month <= 12] or months
+
+
+def relative_spans(question: str, now: datetime) -> Iterator[Span]:
+    """The days that ``question`` counts from today, such as yesterday or two weeks ago."""
+    text, today = question.lower(), now.date().toordinal()
+    if "yesterday" in text or "last night" in text:
+        yield Span(today - 1, today - 1)
+    if "today" in text or "this morning" in text:
+        yield Span(today, today)
+    for number, unit in _AGO.findall(text):
+        days = _DAYS[unit] * (_NUMBERS.get(number) or int(number))
+        yield Span(today - days - _DAYS[unit] // 4, today - days + _DAYS[unit] // 4)
+    if "last week" in text:
+        monday = today - now.weekday() - 7
+        yield Span(monday, monday + 6, MONTH_WORTH)
+    if "last month" in text:
+        before = now.date().replace(day=1) - timedelta(days=1)
+        yield Span(before.replace(day=1).toordinal(), before.toordinal(), MONTH_WORTH)
+
+
+def spans_of(dates: Iterable[Named], years: Iterable[int]) -> list[Span]:
+    """The days meant by ``dates``; one without a year is meant in each of ``years``."""
+    years = list(years)
+    found = [n.in_year(y) for n in dates for y in ([n.year] if n.year is not None else years)]
+    return [span for span in found if span is not None]
+
+
+def closeness(days: NDArray[np.int32], spans: Iterable[Span]) -> NDArray[np.float32]:
+    """How well each day fits the best of ``spans``: its worth inside, fading to 0 around it."""
+    best = np.zeros(len(days), np.float32)
+    for span in spans:
+        away = np.maximum(np.maximum(span.first - days, days - span.last), 0)
+        fits = span.worth * np.maximum(1 - away.astype(np.float32) / (NEAR + 1), 0)
+        np.maximum(best, fits, out=best)
+    return best
+
+
+def _month(name: str) -> int:
+    return next(i for i, month in enumerate(MONTHS, 1) if month.startswith(name[:3]))
+
+
+def _year(text: str) -> int | None:
+    return int(text) if text and int(text) else None

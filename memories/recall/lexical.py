@@ -1,0 +1,84 @@
+"""BM25 over messages that come and go: an inverted index in memory.
+
+Okapi BM25: Robertson, Walker et al. 1994 (TREC-3); Robertson and Zaragoza 2009, "The Probabilistic
+Relevance Framework". The idf is Lucene's, which is never negative.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent_brain.memories.recall.growing import Growing
+
+K1 = 1.2  # how soon saying a word again stops counting: the textbook value
+B = 0.4  # how much a long text is held against itself; messages are short, all on one subject
+
+
+class LexicalIndex:
+    """Which terms stand in which rows. Rows are numbered as they are added, from 0."""
+
+    def __init__(self) -> None:
+        self._postings: dict[str, array[int]] = {}  # row, count, row, count, …; rows ascend
+        self._terms: list[tuple[str, ...]] = []
+        self._lengths: Growing[np.int32] = Growing(np.int32)
+        self._count = 0
+        self._total = 0
+
+    def add(self, terms: Sequence[str]) -> None:
+        """Add a row with these terms."""
+        row = len(self._terms)
+        counts = Counter(terms)
+        for term, count in counts.items():
+            self._postings.setdefault(term, array("i")).extend((row, count))
+        self._terms.append(tuple(counts))
+        self._lengths.append(len(terms))
+        self._count += 1
+        self._total += len(terms)
+
+    def clear(self, row: int) -> None:
+        """Take everything about a row out; its number stays taken until :meth:`keep`."""
+        for term in self._terms[row]:
+            posting = self._postings[term]
+            at = int(np.searchsorted(np.array(posting[::2]), row))
+            del posting[2 * at : 2 * at + 2]
+            if not posting:
+                del self._postings[term]
+        self._terms[row] = ()
+        self._total -= int(self._lengths.rows[row])
+        self._lengths.rows[row] = 0
+        self._count -= 1
+
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Renumber: drop the rows where ``rows`` is false, which were cleared before."""
+        numbers = np.cumsum(rows, dtype=np.int32) - 1
+        for posting in self._postings.values():
+            pairs = np.frombuffer(posting, np.int32).reshape(-1, 2)
+            pairs[:, 0] = numbers[pairs[:, 0]]
+        self._terms = [terms for terms, kept in zip(self._terms, rows, strict=True) if kept]
+        self._lengths.keep(rows)
+
+    def scores(self, terms: Sequence[str]) -> NDArray[np.float32]:
+        """BM25 of every row for a question with these terms; cleared rows score 0."""
+        scores = np.zeros(len(self._terms), np.float32)
+        for term, weight in Counter(terms).items():
+            posting = self._postings.get(term)
+            if posting is not None:
+                rows, counts = np.array(posting, np.int32).reshape(-1, 2).T
+                scores[rows] += weight * self._idf(len(rows)) * self._saturated(rows, counts)
+        return scores
+
+    def _idf(self, found: int) -> float:
+        return math.log(1 + (self._count - found + 0.5) / (found + 0.5))
+
+    def _saturated(self, rows: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.float32]:
+        lengths = self._lengths.rows[rows].astype(np.float32)
+        mean = self._total / self._count
+        norms = np.float32(K1 * (1 - B)) + np.float32(K1 * B / mean) * lengths
+        saturated: NDArray[np.float32] = counts * np.float32(K1 + 1) / (counts + norms)
+        return saturated

@@ -1,0 +1,38 @@
+"""The arrows between the packages, as a contract that import-linter checks."""
+
+from __future__ import annotations
+
+from grimp import ImportGraph
+from importlinter import Contract, ContractCheck, fields, output
+
+
+class OnlyContract(Contract):
+    """A package imports, of all that is ours, only itself and what it is allowed to.
+
+    The contracts of import-linter itself would need every module of ``brain/`` listed by name, as
+    these are what ``agent_brain`` holds beside the other packages.
+    """
+
+    type_name = "only"
+
+    package = fields.ModuleField()
+    may_import = fields.SetField(subfield=fields.ModuleField(), required=False, default=set())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: FBT001 - as it is called
+        """Look at the direct imports of every module in the package."""
+        package = self.package.name  # type: ignore[attr-defined]
+        allowed = [package, *(module.name for module in self.may_import)]  # type: ignore[attr-defined]
+        wrong = [
+            f"{importer}:{detail['line_number']} imports {imported}"
+            for importer in sorted({package} | graph.find_descendants(package))
+            for imported in sorted(graph.find_modules_directly_imported_by(importer))
+            if not any(imported == name or imported.startswith(f"{name}.") for name in allowed)
+            for detail in graph.get_import_details(importer=importer, imported=imported)
+        ]
+        return ContractCheck(kept=not wrong, metadata={"wrong": wrong})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        """Print one line for each import that is not allowed."""
+        for line in check.metadata["wrong"]:
+            output.print_error(line, bold=False)
+        output.new_line()

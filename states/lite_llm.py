@@ -1,0 +1,336 @@
+"""Any model that litellm knows, behind the model port."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import anyio
+from pydantic import BaseModel
+
+from agent_brain.memories.message import Message
+from agent_brain.states.errors import (
+    LLMConnectionError,
+    LLMError,
+    LLMRateLimitError,
+    LLMServerError,
+    LLMTimeoutError,
+    StateDefinitionError,
+)
+from agent_brain.states.litellm_chunks import ChunkReader
+from agent_brain.states.litellm_connections import Connections
+from agent_brain.states.litellm_errors import asked_wait, secrets_in, to_llm_error
+from agent_brain.states.litellm_setup import (
+    litellm_on_asyncio,
+    load_litellm,
+    model_entry,
+    provider_of,
+)
+from agent_brain.states.llm import LLM
+from agent_brain.states.retry import RetryPolicy
+from agent_brain.states.streams import closing
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+T = TypeVar("T")
+
+_TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerError)
+_CLOSING = 5.0
+"""Seconds that closing a stream may take; it is not cancelled before."""
+
+_PORTABLE = frozenset(
+    {
+        "drop_params",
+        "frequency_penalty",
+        "max_completion_tokens",
+        "max_tokens",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "reasoning_effort",
+        "seed",
+        "stop",
+        "temperature",
+        "top_p",
+    }
+)
+"""Parameters that mean the same to every provider and give nothing away."""
+
+_connections = Connections()
+
+
+class LiteLLM(LLM):
+    """A model by the name that litellm has for it, such as ``"openai/gpt-4o-mini"``.
+
+    One object serves any number of calls at once. litellm is imported with the first call, and runs
+    on asyncio only.
+
+    Failures that may pass (rate limits, timeouts, connections, errors of the server) are tried
+    again with exponential back-off and full jitter, no sooner than the provider asks for; then the
+    fallbacks are tried in order. Both only while nothing of the answer was given out: after that
+    an error is raised, as the same words would come twice.
+
+    Args:
+        model: The name, with the provider in front unless litellm knows it without.
+        timeout: Seconds to wait for the first piece of the answer, and between any two pieces.
+        retries: How often a call that failed is tried again.
+        fallbacks: What to try next. A name is called with the parameters of this model if the
+            provider is the same; another provider gets none of the keys, addresses and headers.
+        supports_tools: The model calls tools natively. None asks litellm's table when it is first
+            needed; models that are not in it are taken to do so.
+        supports_schema: The model takes a JSON schema for its answer (``response_format``). None
+            asks the table; models that are not in it are taken not to.
+        backoff: Upper bound of the first wait before a retry in seconds; it doubles each time.
+        max_retry_wait: Longest wait before a retry in seconds; where the provider asks for more,
+            its error is raised at once.
+        params: Handed to ``litellm.acompletion``: ``api_base``, ``api_key``, ``temperature``, …
+
+    Raises:
+        StateDefinitionError: An empty name, or a number out of range.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        timeout: float = 60.0,
+        retries: int = 3,
+        fallbacks: Sequence[str | LLM] = (),
+        supports_tools: bool | None = None,
+        supports_schema: bool | None = None,
+        backoff: float = 0.5,
+        max_retry_wait: float = 60.0,
+        **params: Any,
+    ) -> None:
+        self.model = model
+        self.timeout = timeout
+        self.retry = RetryPolicy(retries, backoff, max_retry_wait)
+        self.fallbacks = fallbacks if isinstance(fallbacks, str) else tuple(fallbacks)
+        self.params = params
+        self._supports_schema = supports_schema
+        if supports_tools is not None:
+            self.supports_tools = supports_tools
+        problems = self._problems()
+        if problems:
+            raise StateDefinitionError(f"LiteLLM({model!r}) cannot be used: {'; '.join(problems)}")
+
+    def _problems(self) -> list[str]:
+        found = []
+        if not isinstance(self.model, str) or not self.model.strip():
+            found.append("the model must have a name")
+        if not self.timeout > 0:
+            found.append(f"timeout must be above 0 seconds, not {self.timeout!r}")
+        if self.retry.retries < 0:
+            found.append(f"retries must not be below 0, as {self.retry.retries!r} is")
+        if not (self.retry.backoff >= 0 and self.retry.max_wait >= 0):
+            found.append("backoff and max_retry_wait must not be below 0 seconds")
+        if isinstance(self.fallbacks, str):
+            found.append(f"fallbacks must be a list, such as [{self.fallbacks!r}]")
+        elif not all(isinstance(item, LLM) or (item and item.strip()) for item in self.fallbacks):
+            found.append("each of the fallbacks must be a model or have a name")
+        return found
+
+    @cached_property
+    def supports_tools(self) -> bool:  # type: ignore[override]  # an attribute once it is known
+        """It calls tools natively; the first time, this may import litellm."""
+        entry = self._entry
+        return entry is None or bool(entry.get("supports_function_calling"))
+
+    @cached_property
+    def _schema(self) -> bool:
+        if self._supports_schema is not None:
+            return self._supports_schema
+        return bool((self._entry or {}).get("supports_response_schema"))
+
+    @property
+    def _entry(self) -> dict[str, Any] | None:
+        return model_entry(self.params.get("base_model") or self.model)
+
+    @cached_property
+    def _fallbacks(self) -> list[LLM]:
+        return [item if isinstance(item, LLM) else self._named(item) for item in self.fallbacks]
+
+    def _named(self, model: str) -> LiteLLM:
+        provider = provider_of(self.model)
+        same = provider is not None and provider == provider_of(model)
+        return LiteLLM(
+            model,
+            timeout=self.timeout,
+            retries=self.retry.retries,
+            backoff=self.retry.backoff,
+            max_retry_wait=self.retry.max_wait,
+            **{k: v for k, v in self.params.items() if same or k in _PORTABLE},
+        )
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: type[BaseModel] | None = None,
+    ) -> AsyncIterator[str | Action | Usage]:
+        """One model call; see :meth:`LLM.stream`.
+
+        Raises:
+            LLMError: A subclass that says what went wrong; from the last fallback, if there are
+                any, with notes on the models before it.
+            EventLoopError: Not on asyncio.
+        """
+        await litellm_on_asyncio()
+        notes: list[str] = []
+        answers = self._retried(messages, tools, output_type)
+        for fallback in [*self._fallbacks, None]:
+            started = False
+            try:
+                async with closing(answers) as pieces:
+                    async for piece in pieces:
+                        started = True
+                        yield piece
+                return
+            except LLMError as error:
+                if started or fallback is None:
+                    for note in notes:
+                        error.add_note(note)
+                    raise
+                notes.append(f"Before that, another model failed: {error}")
+            answers = fallback.stream(messages, tools=tools, output_type=output_type)
+
+    async def _retried(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[BaseTool],
+        output_type: type[BaseModel] | None,
+    ) -> AsyncIterator[str | Action | Usage]:
+        done = 0
+        while True:
+            started = False
+            try:
+                request = self._request(messages, tools, output_type)
+                async with closing(self._call(request)) as pieces:
+                    async for piece in pieces:
+                        started = True
+                        yield piece
+                return
+            except LLMError as error:
+                error.retries = done
+                wait = None if started else self._wait(error, done)
+                if wait is None:
+                    raise
+            await anyio.sleep(wait)
+            done += 1
+
+    def _wait(self, error: LLMError, done: int) -> float | None:
+        """Seconds to wait before the call is tried again, or None if it is not to be."""
+        if not isinstance(error, _TRANSIENT):
+            return None
+        asked = None if error.__cause__ is None else asked_wait(error.__cause__)
+        if asked is not None:
+            error.message += f"; the provider asks to wait {asked:g} s"
+        return self.retry.wait(done, asked)
+
+    def _request(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[BaseTool],
+        output_type: type[BaseModel] | None,
+    ) -> dict[str, Any]:
+        request = {
+            "drop_params": True,
+            **self.params,
+            "model": self.model,
+            "messages": [message.to_dict() for message in messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "timeout": self.timeout,
+            "max_retries": 0,
+            "num_retries": 0,
+        }
+        if tools:
+            request["tools"] = [_wire_tool(tool) for tool in tools]
+        if output_type is not None and self._schema:
+            request["response_format"] = output_type
+        return request
+
+    async def _call(self, request: dict[str, Any]) -> AsyncIterator[str | Action | Usage]:
+        """One HTTP request; its connection is given back or closed however this ends."""
+        reader = ChunkReader()
+        stream: Any = None
+        _connections.acquire()
+        try:
+            stream = await self._in_time(load_litellm().acompletion(**request))
+            while (chunk := await self._in_time(anext(stream, None))) is not None:
+                for text in reader.read(chunk):
+                    yield text
+            for piece in reader.finish():
+                yield piece
+            yield self._usage(reader.usage)
+        finally:
+            with anyio.move_on_after(_CLOSING, shield=True):
+                if stream is not None:
+                    await stream.aclose()
+                await _connections.release()
+
+    async def _in_time(self, awaitable: Awaitable[T]) -> T:
+        """Wait for litellm, but not longer than the timeout, which it applies to some waits only.
+
+        Raises:
+            LLMError: For anything that it raises.
+        """
+        try:
+            with anyio.fail_after(self.timeout):
+                return await awaitable
+        except TimeoutError as error:
+            message = f"The model sent nothing for {self.timeout:g} s"
+            provider = provider_of(self.model)
+            raise LLMTimeoutError(message, provider=provider, model=self.model) from error
+        except Exception as error:
+            failure = to_llm_error(error, model=self.model, secrets=secrets_in(self.params))
+            failure.provider = failure.provider or provider_of(self.model)
+            raise failure from error
+
+    def _usage(self, reported: Any) -> Usage:
+        if reported is None:
+            return Usage(model=self.model)
+        return Usage(
+            input_tokens=reported.prompt_tokens or 0,
+            output_tokens=reported.completion_tokens or 0,
+            cost=self._cost(reported),
+            model=self.model,
+        )
+
+    def _cost(self, reported: Any) -> float:
+        """US dollars: as the provider says, else by litellm's table, else 0."""
+        cost = getattr(reported, "cost", None)
+        if isinstance(cost, int | float):
+            return float(cost)
+        if self._entry is None:
+            return 0.0
+        model = self.params.get("base_model") or self.model
+        try:
+            return float(sum(load_litellm().cost_per_token(model=model, usage_object=reported)))
+        except Exception:  # a model without prices: litellm raises what it likes
+            return 0.0
+
+    async def aclose(self) -> None:
+        """Close the HTTP connections that litellm keeps open on the running event loop.
+
+        They are shared by all models on it, so they are closed when none of them streams. The model
+        may be used again afterwards, and on another event loop.
+        """
+        await _connections.close()
+        for fallback in self.fallbacks:
+            if isinstance(fallback, LLM):
+                await fallback.aclose()
+
+    def __repr__(self) -> str:
+        return f"LiteLLM({self.model!r})"
+
+
+def _wire_tool(tool: BaseTool) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+    }
+    return {"type": "function", "function": function}

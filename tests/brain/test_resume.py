@@ -1,0 +1,100 @@
+"""Going on with a run where its memory stands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, State, StopReason, react
+from agent_brain.errors import LLMServerError, ResumeError
+from agent_brain.memories import Snapshot
+from agent_brain.states import RunStarted
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+from tests.brain.nets import Say, Steps, add, single
+
+pytestmark = pytest.mark.anyio
+
+
+def call(a: int) -> Action:
+    return Action(name="add", args={"a": a, "b": 1})
+
+
+async def test_after_an_error_the_same_state_is_tried_again() -> None:
+    llm = ScriptedLLM([[call(1)], LLMServerError("down"), ["2"]])
+    brain = Brain(react(llm), tools=[add])
+    with pytest.raises(LLMServerError):
+        await brain.run("go")
+    result = await brain.resume()
+    assert (result.answer, result.stop_reason, result.steps) == ("2", StopReason.DONE, 4)
+    assert [m.content for m in result.messages] == ["go", "", "2", "2"]
+    llm.assert_complete()
+
+
+async def test_a_limit_stopped_run_goes_on_with_a_larger_limit() -> None:
+    llm = ScriptedLLM([[call(1)], [call(2)], ["3"]])
+    small = Brain(react(llm), tools=[add], limits=Limits(max_steps=2))
+    first = await small.run("go")
+    result = await Brain(react(llm), small.memory, limits=Limits(max_steps=20)).resume()
+    assert (first.stop_reason, result.stop_reason) == (StopReason.MAX_STEPS, StopReason.DONE)
+    assert result.run_id == first.run_id
+    assert result.answer == "3"
+
+
+async def test_a_snapshot_taken_half_way_resumes_elsewhere() -> None:
+    llm = ScriptedLLM([[call(1)]])
+    brain = Brain(react(llm), tools=[add])
+    async with brain.stream("go") as run:
+        async for event in run:
+            if event.kind == "state_exited" and event.state == "ACTION":
+                text = (await brain.memory.snapshot()).model_dump_json()
+                break
+    elsewhere = MessagesMemory([add])
+    await elsewhere.restore(Snapshot.from_json(text))
+    resumed = Brain(react(ScriptedLLM(["it is 2"])), elsewhere)
+    async with resumed.stream_resume() as run:
+        events = [event async for event in run]
+    assert isinstance(events[0], RunStarted)
+    assert events[0].resumed
+    assert events[0].step == 2
+    assert run.result.answer == "it is 2"
+
+
+async def test_there_is_nothing_to_resume_on_a_new_memory() -> None:
+    with pytest.raises(ResumeError, match="never started"):
+        await Brain(react(ScriptedLLM())).resume()
+
+
+async def test_a_reached_goal_is_not_resumed() -> None:
+    brain = Brain(react(ScriptedLLM(["yes"])))
+    await brain.run("go")
+    with pytest.raises(ResumeError, match="already reached its goal"):
+        await brain.resume()
+
+
+async def test_another_net_cannot_go_on_with_a_run() -> None:
+    brain = Brain(react(ScriptedLLM([LLMServerError("down")])))
+    with pytest.raises(LLMServerError):
+        await brain.run("go")
+    with pytest.raises(ResumeError, match="'REASONING'.*does not have"):
+        await Brain(single(Say("x")), brain.memory).resume()
+
+
+class Counts(State):
+    """Counts in the memory, where run state belongs."""
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        count = int(str(memory.control.scratch.get("count", 0))) + 1
+        memory.control.scratch["count"] = count
+        yield f"{count} "
+
+    async def next_state(self, memory: Memory) -> Steps | None:
+        return Steps.ONE if memory.control.scratch["count"] != 4 else None
+
+
+async def test_scratch_lasts_for_a_run_and_is_empty_for_the_next() -> None:
+    brain = Brain(Net({Steps.ONE: Counts()}), limits=Limits(max_steps=2))
+    await brain.run("go")
+    brain.limits = Limits(max_steps=10)
+    assert (await brain.resume()).answer == "4 "
+    assert "".join([chunk async for chunk in brain.answer("again")]) == "1 2 3 4 "

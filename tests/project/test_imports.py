@@ -1,0 +1,65 @@
+"""What an import may load, and that the checkout and the installed package are one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.project.repository import ROOT
+
+HEAVY = {
+    *("aiohttp", "chromadb", "dbos", "httpx", "jsonschema", "litellm", "mcp", "numpy", "openai"),
+    *(
+        "opentelemetry",
+        "psycopg",
+        "pytest",
+        "redis",
+        "requests",
+        "rich",
+        "tiktoken",
+        "trio",
+        "typer",
+    ),
+}
+PACKAGES = ("tools", "memories", "states", "nets")
+
+
+def python(program: str) -> str:
+    """What a new interpreter, started in the checkout, prints."""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def modules_loaded_by(statement: str) -> set[str]:
+    # What site loads by itself (.pth files, coverage) is not ours.
+    program = f"import sys; before = set(sys.modules); {statement}; import json; "
+    loaded = json.loads(python(program + "print(json.dumps(sorted(set(sys.modules) - before)))"))
+    return {name.partition(".")[0] for name in loaded}
+
+
+@pytest.mark.parametrize("package", ["agent_brain", *(f"agent_brain.{name}" for name in PACKAGES)])
+def test_an_import_loads_nothing_heavy(package: str) -> None:
+    assert modules_loaded_by(f"import {package}") & HEAVY == set()
+
+
+def test_the_brain_loads_nothing_heavy_until_it_is_used() -> None:
+    assert modules_loaded_by("from agent_brain import Brain") & HEAVY == set()
+
+
+@pytest.mark.parametrize("package", ["memories", "nets", "states", "tools"])
+def test_packages_of_the_checkout_are_those_of_the_library(package: str) -> None:
+    python(
+        f"import {package} as here, agent_brain.{package} as there\n"
+        "assert here.__all__ == there.__all__\n"
+        "for name in there.__all__:\n"
+        "    assert getattr(here, name) is getattr(there, name), name\n"
+    )
+
+
+def test_brain_of_the_checkout_is_that_of_the_library() -> None:
+    python("from brain import Brain; import agent_brain; assert Brain is agent_brain.Brain")
