@@ -50,11 +50,6 @@ class Plan:
     limits: Limits
     stuck: StuckPolicy | None
 
-    @property
-    def durable(self) -> bool:
-        """Whether the memory keeps checkpoints."""
-        return self.memory.durable
-
 
 class Run:
     """A run under way: ``async with brain.stream(task) as run: async for event in run: …``.
@@ -65,6 +60,7 @@ class Run:
 
     __slots__ = (
         "_asked",
+        "_durable",
         "_events",
         "_finished",
         "_goal",
@@ -81,6 +77,7 @@ class Run:
     def __init__(self, plan: Plan, goal: Message | None) -> None:
         self._plan = plan
         self._goal = goal
+        self._durable = plan.memory.durable
         self._result: Result | None = None
         self._started = 0.0
         self._scope: anyio.CancelScope | None = None
@@ -239,12 +236,13 @@ class Run:
             )
         if event.at is NOWHERE:
             object.__setattr__(event, "at", at)
-        if isinstance(event, UsageReported):
-            self._spend(event.usage)
+        kind = type(event)
+        if kind is ActionRequested:
+            self._asked = True
         elif isinstance(event, ActionFinished):
             self._finished.append(event)
-        elif isinstance(event, ActionRequested):
-            self._asked = True
+        elif isinstance(event, UsageReported):
+            self._spend(event.usage)
         elif isinstance(event, TextDelta) and not event.thought:
             self._said.append(event.text)
         return event
@@ -271,7 +269,7 @@ class Run:
             self._remember_step(node, plan.stuck)
         next_node = None if target is None or control.done else plan.net.node(target)
         control.advance(next_node.name if next_node else None)
-        if plan.durable:
+        if self._durable:
             await plan.memory.checkpoint()
         return next_node
 

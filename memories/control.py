@@ -64,8 +64,22 @@ class Control(BaseModel):
 
     def begin(self, run_id: str, state: str) -> None:
         """Set every register for a new run; ``scratch`` is emptied too."""
-        fresh = type(self)(run_id=run_id, state=state, status="running")
-        self.__dict__.update(fresh.__dict__)
+        self.__dict__.update(
+            run_id=run_id,
+            status="running",
+            state=state,
+            step=0,
+            done=False,
+            stop_reason=None,
+            next_actions=[],
+            pending={},
+            output=None,
+            spent=Spent(),
+            hint=None,
+            recent=[],
+            hints=0,
+            scratch={},
+        )
 
     def advance(self, state: str | None) -> None:
         """One step is over; ``state`` comes next, or nothing if the run has reached its end."""

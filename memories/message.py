@@ -192,6 +192,9 @@ _UNSET: dict[str, Any] = {
 }
 
 
+_SET = set(Message.model_fields)  # shared by all trusted messages, which are frozen
+
+
 def trusted(role: Role, content: str, **fields: Any) -> Message:
     """A message of values that are known to fit, without looking at them again.
 
@@ -206,7 +209,7 @@ def trusted(role: Role, content: str, **fields: Any) -> Message:
     values.update(fields)
     message = Message.__new__(Message)
     _set(message, "__dict__", values)
-    _set(message, "__pydantic_fields_set__", {"role", "content", *fields})
+    _set(message, "__pydantic_fields_set__", _SET)
     _set(message, "__pydantic_extra__", None)
     _set(message, "__pydantic_private__", None)
     return message

@@ -62,11 +62,22 @@ class BaseTool(ABC):
             found.append("its name must be 1 to 64 letters, digits, '_' or '-'")
         if not isinstance(self.input_schema, dict) or self.input_schema.get("type") != "object":
             found.append('its input_schema must be a JSON Schema with "type": "object"')
-        if self.timeout is not None and self.timeout <= 0:
+        elif type(self).validate is BaseTool.validate:
+            found += self._schema_problems()
+        if self.timeout is not None and not self.timeout > 0:
             found.append(f"its timeout must be above 0 seconds, not {self.timeout!r}")
         if self.max_result_tokens is not None and self.max_result_tokens < 1:
             found.append(f"max_result_tokens must be at least 1, not {self.max_result_tokens!r}")
         return found
+
+    def _schema_problems(self) -> list[str]:
+        from jsonschema.exceptions import SchemaError
+
+        try:
+            self._validator.check_schema(self.input_schema)
+        except SchemaError as error:
+            return [f"its input_schema is no JSON Schema: {error.json_path}: {error.message}"]
+        return []
 
     def to_dict(self) -> dict[str, Any]:
         """``{name: {"description": …, "input_schema": …}}``."""
@@ -104,8 +115,11 @@ class BaseTool(ABC):
     @cached_property
     def _validator(self) -> Any:
         from jsonschema import Draft202012Validator
+        from jsonschema.validators import validator_for
+        from jsonschema_specifications import REGISTRY
 
-        return Draft202012Validator(self.input_schema)
+        kind = validator_for(self.input_schema, default=Draft202012Validator)
+        return kind(self.input_schema, registry=REGISTRY)  # a "$ref" must not fetch anything
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BaseTool:
         return self

@@ -32,8 +32,8 @@ class Outcome:
 async def call_tool(action: Action, tools: Mapping[str, BaseTool]) -> Outcome:
     """Run ``action`` with the tool of its name; never raises for what a model or a tool did wrong.
 
-    An unknown tool, arguments that do not fit, an exception and a timeout all become an outcome
-    with ``is_error``. Only cancellation passes through.
+    An unknown tool, arguments that do not fit, an exception, an attempt to exit the program and a
+    timeout all become an outcome with ``is_error``. Only cancellation and Ctrl-C pass through.
     """
     tool = tools.get(action.name)
     if tool is None:
@@ -45,23 +45,35 @@ async def call_tool(action: Action, tools: Mapping[str, BaseTool]) -> Outcome:
             is_error=True,
         )
     try:
-        return Outcome(_fit(await _invoke(tool, action), tool.max_result_tokens))
+        if tool.timeout is None:
+            result = await tool.invoke(action.args)
+        else:
+            result = await _invoke_in_time(tool, action, tool.timeout)
+        return Outcome(_fit(result, tool.max_result_tokens))
     except ToolError as error:
         text = str(error) or f"Tool {action.name!r} failed and gave no reason"
         return Outcome(_fit(text, tool.max_result_tokens), is_error=True, exception=error)
     except Exception as error:
-        text = f"Tool {action.name!r} raised {type(error).__name__}: {error}"
+        text = f"Tool {action.name!r} raised {type(error).__name__}: {_words_of(error)}"
         return Outcome(_fit(text, tool.max_result_tokens), is_error=True, exception=error)
+    except SystemExit as error:  # a command's main() must not end the program that runs the agent
+        text = f"Tool {action.name!r} tried to exit the program with {error.code!r}"
+        return Outcome(text, is_error=True, exception=ToolError(text))
 
 
-async def _invoke(tool: BaseTool, action: Action) -> object:
-    if tool.timeout is None:
-        return await tool.invoke(action.args)
-    with anyio.move_on_after(tool.timeout) as scope:
+async def _invoke_in_time(tool: BaseTool, action: Action, timeout: float) -> object:
+    with anyio.move_on_after(timeout) as scope:
         return await tool.invoke(action.args)
     if scope.cancelled_caught:
-        raise ToolError(f"Tool {tool.name!r} took longer than {tool.timeout:g} s and was stopped")
+        raise ToolError(f"Tool {tool.name!r} took longer than {timeout:g} s and was stopped")
     raise AssertionError("unreachable: the scope was left without a result or a cancellation")
+
+
+def _words_of(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # its own __str__ is broken
+        return "(no readable message)"
 
 
 def _fit(result: object, max_tokens: int | None) -> str:

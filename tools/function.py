@@ -13,6 +13,8 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, to_json
 
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
@@ -31,12 +33,14 @@ class FunctionTool(BaseTool):
         **options: Any,
     ) -> None:
         label = name or getattr(function, "__name__", "")
-        text, parameter_texts = _read_docstring(function)
+        _check_callable(label, function)
+        text, parameter_texts = _read_docstring(_innermost(function))
         self.function = function
         self._is_async = _is_async(function)
         self._parameters, self._model = _arguments_model(
             label, function, parameter_texts, dict(local_names or {})
         )
+        self._positional = [name for name, _, by_position in self._parameters if by_position]
         schema = _plain_schema(label, self._model)
         super().__init__(label, text if description is None else description, schema, **options)
         functools.update_wrapper(self, function, updated=())
@@ -54,9 +58,20 @@ class FunctionTool(BaseTool):
         try:
             model = self._model.model_validate(args)
         except ValidationError as error:
-            raise ToolArgumentsError(self.name, _explain(error)) from None
+            model = self._validate_as_json(args, error)
         values = model.__dict__
         return {parameter: values[field] for parameter, field, _ in self._parameters}
+
+    def _validate_as_json(self, args: Mapping[str, Any], error: ValidationError) -> BaseModel:
+        """Some types take from JSON what they refuse from Python: ``Literal[Color.RED]``, strict
+        dates. Only asked when the fast way, by far the most common, has failed."""
+        try:
+            return self._model.model_validate_json(to_json(args))
+        except ValidationError as as_json:
+            error = as_json
+        except PydanticSerializationError:  # a caller in Python passed what JSON cannot express
+            pass
+        raise ToolArgumentsError(self.name, _explain(error)) from None
 
     async def execute(self, **kwargs: Any) -> Any:
         """Validate and coerce ``kwargs``, then run the function; a sync one in a worker thread.
@@ -69,7 +84,7 @@ class FunctionTool(BaseTool):
     async def invoke(self, args: Mapping[str, Any]) -> Any:
         """As :meth:`execute`, with the arguments as one mapping."""
         values = self.validate(args)
-        positional = [values.pop(name) for name, _, by_position in self._parameters if by_position]
+        positional = [values.pop(name) for name in self._positional]
         if self._is_async:
             return await self.function(*positional, **values)
         call = functools.partial(self.function, *positional, **values)
@@ -96,13 +111,17 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     NumPy and Sphinx styles) or by ``Annotated[..., Field(description=…)]``, which wins. Hints may
     be anything pydantic knows: enums, models, unions, ``Literal``, containers.
 
+    Bound methods, objects with ``__call__`` and ``functools.partial`` objects (which need
+    ``name=``) are functions too; what a partial has bound is hidden from the model.
+
     Args:
         function: The function, when used as ``@tool`` without brackets.
         **options: ``name``, ``description`` and the options of :class:`BaseTool`.
 
     Raises:
-        ToolDefinitionError: The signature cannot be offered to a model (``*args``, ``**kwargs``, a
-            hint that cannot be resolved or has no JSON schema).
+        ToolDefinitionError: The signature cannot be offered to a model (``*args``, ``**kwargs``, an
+            unbound ``self``, a hint that cannot be resolved or has no JSON schema), or it is a
+            generator.
     """
     names = dict(sys._getframe(1).f_locals)
     if function is not None:
@@ -143,18 +162,15 @@ def _arguments_model(
     hints = _type_hints(name, function, local_names)
     parameters: _Parameters = []
     fields: dict[str, Any] = {}
-    for index, parameter in enumerate(inspect.signature(function).parameters.values()):
+    for index, parameter in enumerate(_open_parameters(name, function)):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ToolDefinitionError(
                 f"Tool {name!r} takes {parameter}: a model cannot be told what to pass; "
                 "name every parameter"
             )
         field = f"p{index}"
-        default = ... if parameter.default is parameter.empty else parameter.default
-        annotation = hints.get(parameter.name, Any)
-        if isinstance(default, FieldInfo) and default.metadata:
-            annotation = Annotated[annotation, *default.metadata]
-        fields[field] = (annotation, _field(parameter.name, default, texts.get(parameter.name)))
+        own = Any if parameter.annotation is parameter.empty else parameter.annotation
+        fields[field] = _field(parameter, hints.get(parameter.name, own), texts)
         parameters.append((parameter.name, field, parameter.kind is parameter.POSITIONAL_ONLY))
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
     try:
@@ -163,34 +179,105 @@ def _arguments_model(
         raise ToolDefinitionError(f"Tool {name!r}: {error.message}") from error
 
 
-def _field(alias: str, default: Any, text: str | None) -> Any:
-    """The field of one parameter; ``default`` may be a ``Field(…)`` of the function's author."""
-    if not isinstance(default, FieldInfo):
-        return Field(default, alias=alias, description=text)
-    return Field(
-        default.default,
-        default_factory=default.default_factory,  # type: ignore[arg-type]
-        alias=alias,
-        description=default.description or text,
-    )
+def _field(
+    parameter: inspect.Parameter, annotation: Any, texts: Mapping[str, str]
+) -> tuple[Any, Any]:
+    """Annotation and field of one parameter; a ``Field(…)`` of the function's author is kept."""
+    options: dict[str, Any] = {"alias": parameter.name}
+    if isinstance(parameter.default, FieldInfo):
+        annotation = Annotated[annotation, parameter.default]
+    elif parameter.default is not parameter.empty:
+        options["default"] = parameter.default
+    notes = typing.get_args(annotation)[1:] if typing.get_origin(annotation) is Annotated else ()
+    described = any(isinstance(note, FieldInfo) and note.description for note in notes)
+    if not described and texts.get(parameter.name):
+        options["description"] = texts[parameter.name]
+    return annotation, Field(**options)
+
+
+def _without_partials(function: Callable[..., Any]) -> Callable[..., Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _innermost(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function inside of ``functools.partial`` objects and decorators."""
+    return inspect.unwrap(_without_partials(function))
+
+
+def _check_callable(name: str, function: Callable[..., Any]) -> None:
+    if isinstance(function, BaseTool):
+        raise ToolDefinitionError(f"{function!r} is a tool already: use it as it is")
+    if not callable(function):
+        raise ToolDefinitionError(
+            f"{function!r} is no function: write @tool or @tool(name=…, …) above a function"
+        )
+    inner = _without_partials(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise ToolDefinitionError(
+            f"Tool {name!r} is a generator: return one value, such as a list, instead of yielding"
+        )
+
+
+def _open_parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters that the model is to fill in; what a partial has bound is not among them."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise ToolDefinitionError(
+            f"Tool {name!r} has no signature that Python can read ({error}): wrap it in a function "
+            "with type hints"
+        ) from error
+    first = parameters[0] if parameters else None
+    if first is not None and first.name in ("self", "cls") and first.annotation is first.empty:
+        raise ToolDefinitionError(
+            f"Tool {name!r} takes {first.name!r}, which no model can fill in: make the tool of the "
+            "bound method, as in tool(object.method)"
+        )
+    bound: set[str] = set()
+    while isinstance(function, functools.partial):
+        bound |= function.keywords.keys()
+        function = function.func
+    return [parameter for parameter in parameters if parameter.name not in bound]
 
 
 def _type_hints(
     name: str, function: Callable[..., Any], local_names: dict[str, Any]
 ) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else type(function).__call__
+    """The hints of the parameters, resolved; what the function returns is not the model's matter."""
+    target = _innermost(function)
+    if isinstance(target, type):
+        target = target.__init__
+    elif not inspect.isroutine(target):
+        target = type(target).__call__
+    hints = {k: v for k, v in getattr(target, "__annotations__", {}).items() if k != "return"}
     try:
-        return typing.get_type_hints(target, localns=local_names, include_extras=True)
-    except (NameError, TypeError) as error:
+        return typing.get_type_hints(
+            _Hinted(hints), getattr(target, "__globals__", {}), local_names, include_extras=True
+        )
+    except Exception as error:  # a hint is code: it may raise anything
         raise ToolDefinitionError(
             f"Tool {name!r} has a type hint that cannot be resolved ({error}): define or import "
-            "the type before the function"
+            "the type before the function; for a type local to a function, write @tool above the "
+            "function where it is defined"
         ) from error
+
+
+class _Hinted:
+    def __init__(self, hints: dict[str, Any]) -> None:
+        self.__annotations__ = hints
+
+
+class _QuietSchema(GenerateJsonSchema):
+    """Leaves a default that JSON cannot express out of the schema without a warning."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
 
 def _plain_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
     try:
-        schema = model.model_json_schema(by_alias=True)
+        schema = model.model_json_schema(by_alias=True, schema_generator=_QuietSchema)
     except PydanticUserError as error:
         raise ToolDefinitionError(
             f"Tool {name!r} has a parameter that JSON cannot express: {error.message}"
@@ -205,7 +292,9 @@ def _without_titles(node: Any, *, names: bool = False) -> Any:
     """
     if isinstance(node, dict):
         return {
-            key: _without_titles(value, names=not names and key in ("properties", "$defs"))
+            key: value
+            if not names and key in ("default", "const", "enum", "examples")
+            else _without_titles(value, names=not names and key in ("properties", "$defs"))
             for key, value in node.items()
             if names or key != "title" or not isinstance(value, str)
         }
@@ -219,10 +308,18 @@ def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
         return "", {}
     import docstring_parser
 
-    parsed = docstring_parser.parse(text)
+    try:
+        parsed = docstring_parser.parse(text)
+    except docstring_parser.ParseError:
+        return text, {}
     parts = (parsed.short_description, parsed.long_description)
     description = "\n\n".join(part for part in parts if part)
-    return description or text, {p.arg_name: p.description or "" for p in parsed.params}
+    texts = {
+        name.strip(): param.description or ""
+        for param in parsed.params
+        for name in param.arg_name.split(",")  # NumPy style: "x, y : int"
+    }
+    return description or text, texts
 
 
 def _explain(error: ValidationError) -> list[str]:
@@ -233,8 +330,7 @@ def _explain(error: ValidationError) -> list[str]:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = _without_partials(function)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)
+        type(function).__call__
     )

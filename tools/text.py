@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from pydantic import BaseModel
@@ -70,15 +71,32 @@ def clean(text: str) -> str:
     return text
 
 
+def clean_json(value: Any) -> Any:
+    """``value`` as JSON can carry it: text cleaned, and infinite or undefined numbers made None.
+
+    Models do write broken surrogates and ``1e999``; one such value would make every later message
+    of the conversation impossible to send or to store. What is sound is returned as it is.
+    """
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {clean_json(key): clean_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_json(item) for item in value]
+    return value
+
+
 def to_text(value: Any) -> str:
     """What a model reads of a tool's result: text as it is, anything else as JSON."""
     if isinstance(value, str):
         return clean(value)
     if value is None:
         return "null"
-    if isinstance(value, BaseModel):
-        return value.model_dump_json()
     try:
+        if isinstance(value, BaseModel):
+            return value.model_dump_json()
         return to_json(value, fallback=str).decode()
     except Exception:  # a value that no serialiser knows: what it says of itself
         return clean(str(value))

@@ -9,8 +9,9 @@ from agent_brain.demo.numbers import words_to_digits
 from agent_brain.demo.parse import MAX_LENGTH, parse
 
 _FILLER = re.compile(
-    r"^(?:(?:and|then|now|next|so|first|finally|just|if (?:i|you|we)|what(?:'s| is| are| do you get if you| happens "
-    r"if you| would be| does| do)?|calculate|compute|evaluate|work out|figure out|find|solve|"
+    r"^(?:(?:and|then|now|next|so|first|finally|just|if (?:i|you|we)|"
+    r"what(?:'s| is| are| do you get if you| happens if you| would be| does| do)?|"
+    r"calculate|compute|evaluate|work out|figure out|find|solve|"
     r"how much(?: is| are| does)?|how many (?:is|are)|the (?:result|value|answer) of|result of|"
     r"value of|can you|could you|do)\b[\s,:]*)+",
     re.I,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from agent_brain.demo.asks import Ask
-from agent_brain.demo.calendar import SPAN_PATTERN, Today, mark_dates, read_span
+from agent_brain.demo.calendar import SPAN_PATTERN, Day, Today, mark_dates, read_span
 from agent_brain.demo.numbers import words_to_digits
 
 _DAYS = (
     r"(?:(?:what is )?(?:the )?(?:how many|number of|count(?: the)?) )?days?"
-    r"(?: (?:are|is|were|was|lie|do we have|have|has))?(?: there| it| passed| gone by| left| to go)*"
+    r"(?: (?:are|is|were|was|lie|do we have|have|has))?"
+    r"(?: there| it| passed| gone by| left| to go)*"
 )
 _BETWEEN = re.compile(rf"{_DAYS} (?:between|from) §0 (?:and|to|until|till|through) §1", re.I)
 _UNTIL = re.compile(
@@ -75,7 +77,7 @@ def read_dates(text: str) -> list[Ask] | None:
     return _moved(text, marked, days)
 
 
-def _is_now(marked: str, days: list[object]) -> bool:
+def _is_now(marked: str, days: Sequence[Day]) -> bool:
     if any(day != Today() for day in days):
         return False
     today = _TODAYS.fullmatch(marked)
@@ -96,7 +98,7 @@ def _now(text: str, marked: str) -> list[Ask]:
     return [Ask("now", text, {"part": wanted, "place": place.strip()}) for place in places]
 
 
-def _moved(text: str, marked: str, days: list[object]) -> list[Ask] | None:
+def _moved(text: str, marked: str, days: Sequence[Day]) -> list[Ask] | None:
     for pattern in (*_MOVES, *_MOVES_TODAY):
         match = pattern.fullmatch(marked)
         if match is None:

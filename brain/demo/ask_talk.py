@@ -9,7 +9,8 @@ from agent_brain.demo.asks import Ask
 _TOPICS = {
     "hello": r"(?:hello|hi|hey|good (?:morning|evening|afternoon|day)|greetings)"
     r"(?: (?:there|again|you|demo|everyone|all))?",
-    "thanks": r"(?:many )?(?:thanks?|thank you|thx|cheers|great|perfect|nice|ok|okay|cool|well done)"
+    "thanks": r"(?:many )?(?:thanks?|thank you|thx|cheers|great|perfect|nice|ok|okay|cool|"
+    r"well done)"
     r"(?: (?:you|a lot|so much|very much|again|job))*",
     "bye": r"(?:good ?bye|bye|see you|farewell)(?: (?:bye|later|soon))*",
     "well": r"how are you(?: (?:doing|today))*|how(?:'s| is) it going",
@@ -24,7 +25,8 @@ _TOPICS = {
     r"last|previously|just now|so far))?|what (?:was|were) my (?:last|previous|earlier) "
     r"(?:question|message|request)s?(?: before)?",
     "answer": r"what (?:was|is) (?:your|the) (?:last|previous) (?:answer|result|reply)|"
-    r"what did you (?:just )?(?:say|answer)(?: (?:before|last|earlier))?|repeat (?:that|it|your answer)"
+    r"what did you (?:just )?(?:say|answer)(?: (?:before|last|earlier))?|"
+    r"repeat (?:that|it|your answer)"
     r"(?: please)?",
     "recall": r"(?:what(?:'s| is)|do you (?:know|remember)) my (?P<thing>[\w ]{2,30})",
     "told": r"(?:by the way,? )?(?:my (?P<what>[\w ]{2,30}?) is (?P<value>[\w .'-]{1,60})|"

@@ -22,7 +22,8 @@ _COUNT_OF = re.compile(
     re.I,
 )
 _LETTER = re.compile(
-    rf"{_MANY} (?:times )?(?:(?:the )?letters? )?(?P<search>'[a-z]'|\"[a-z]\"|[a-z])(?:'?s)?{_IN} {_X}",
+    rf"{_MANY} (?:times )?(?:(?:the )?letters? )?"
+    rf"(?P<search>'[a-z]'|\"[a-z]\"|[a-z])(?:'?s)?{_IN} {_X}",
     re.I,
 )
 _TIMES = re.compile(
@@ -42,7 +43,8 @@ _PATTERNS: list[tuple[str, re.Pattern[str]]] = [
     (
         "sort_words",
         re.compile(
-            r"(?:sort|alphabeti[sz]e|order)(?: (?=\w)|(?=:)| (?=['\"]))(?:(?:the |these )?(?:words|list))?(?: "
+            r"(?:sort|alphabeti[sz]e|order)(?: (?=\w)|(?=:)| (?=['\"]))"
+            r"(?:(?:the |these )?(?:words|list))?(?: "
             r"alphabetically)?:? ?(?P<text>.+?)(?: alphabetically)?",
             re.I,
         ),

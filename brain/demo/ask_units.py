@@ -19,7 +19,8 @@ _PATTERNS = [
         re.I,
     ),
     re.compile(
-        rf"how many {_TO}(?: (?:are|is|does|do|make|go))?(?: there)?(?: (?:in|into|to|per|equals?|make))?"
+        rf"how many {_TO}(?: (?:are|is|does|do|make|go))?(?: there)?"
+        rf"(?: (?:in|into|to|per|equals?|make))?"
         rf" {_VALUE} ?{_FROM}(?: (?:make|have|equal|contain))?",
         re.I,
     ),

@@ -21,7 +21,7 @@ from agent_brain.demo.schema import Card, Param, stems
 MAX_CALLS = 30  # in one turn; then the model stops asking for more
 
 
-class Waiting(Exception):
+class Waiting(Exception):  # noqa: N818 - no error: a step that is still to be taken
     """These calls have to be made first; none if they wait for others that are under way."""
 
     def __init__(self, *calls: tuple[str, dict[str, Any]]) -> None:
@@ -29,7 +29,7 @@ class Waiting(Exception):
         super().__init__(calls)
 
 
-class Stopped(Exception):
+class Stopped(Exception):  # noqa: N818 - a result like any other, told to the user
     """It cannot be done; the text says why."""
 
 
@@ -106,7 +106,8 @@ class Box:
         return self._each(fit)
 
     def _each(self, fit: Fit) -> list[Called]:
-        results, waiting = [], []
+        results: list[Called] = []
+        waiting: list[tuple[str, dict[str, Any]]] = []
         for args in fit.calls:
             try:
                 results.append(self.call(fit.card, args))
@@ -141,12 +142,18 @@ class Box:
             given = [_plain(value) for value in one.args.values()]
             signed = any(sign <= set(stems(f"{one.name} {given}")) for sign in signs)
             if all(value in given for value in wanted) and (signed or wanted):
-                if one.is_error and correct(dict(one.args), one.content):
-                    self.used.append(one)
-                    continue
-                self.used.append(one)
-                return one
+                return self._result_of(one)
         raise NoTool("no tool was called for it in this conversation, and I may not call one now")
+
+    def _result_of(self, one: Called) -> Called:
+        """``one``, or the corrected call that followed its error."""
+        self.used.append(one)
+        corrected = correct(one.args, one.content) if one.is_error else None
+        for other in self.called if corrected is not None else ():
+            if other.name == one.name and dict(other.args) == corrected:
+                self.used.append(other)
+                return other
+        return one
 
 
 def correct(args: Mapping[str, Any], error: str) -> dict[str, Any] | None:

@@ -119,7 +119,7 @@ _IN_DAYS = {"day": 1, "week": 7, "fortnight": 14}
 
 
 def read_span(text: str) -> dict[str, int]:
-    """ "2 weeks and 3 days" as ``{"days": 17}``; months and years as ``{"months": …}``."""
+    """The span "2 weeks and 3 days" as ``{"days": 17}``; months and years as ``{"months": …}``."""
     span: dict[str, int] = {}
     for digits, unit in _SPAN.findall(text):
         unit = unit.lower()

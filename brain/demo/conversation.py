@@ -54,7 +54,7 @@ def read_turns(messages: Sequence[Message]) -> list[Turn]:
             if not message.tool_calls:
                 turns[-1].answer = message.content
         elif message.role is Role.TOOL and turns:
-            default = (message.name or "the tool", {})
+            default: tuple[str, Mapping[str, Any]] = (message.name or "the tool", {})
             name, args = waiting.pop(message.tool_call_id or "", default)
             turns[-1].called.append(Called(name, args, message.content, message.is_error))
     return turns or [Turn(_goal_of(messages))]

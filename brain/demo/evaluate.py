@@ -39,7 +39,7 @@ _FUNCTIONS: dict[str, Callable[[Value], Value]] = {
     "sqrt": _root,
     "cbrt": _cube_root,
     "factorial": _factorial,
-    "abs": abs,
+    "abs": lambda value: value if value >= 0 else -value,
     "round": lambda value: Fraction(round(value)),
 }
 
@@ -52,11 +52,11 @@ def _power(base: Value, exponent: Value) -> Value:
         if base.numerator not in (-1, 0, 1) or base.denominator != 1:
             if bits * abs(exponent) > MAX_BITS:
                 raise ExpressionError("this power is too large to work out")
-            return base ** int(exponent)
-        return base ** (int(exponent) % 2 + 2)
+            return Fraction(base ** int(exponent))
+        return Fraction(exponent == 0) if base == 0 else Fraction(base ** int(exponent % 2))
     if base < 0:
         raise ExpressionError("a negative number to a fractional power is not a real number")
-    return float(base) ** float(exponent)
+    return math.pow(base, exponent)
 
 
 def _divide(left: Value, right: Value) -> Value:

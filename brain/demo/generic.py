@@ -11,6 +11,7 @@ from agent_brain.demo.entities import Entities, find_entities
 from agent_brain.demo.fill import coerce
 from agent_brain.demo.schema import Card, Param, stems
 
+MAX_TEXT = 2_000  # characters that are searched for values
 ENOUGH = 1.5  # score from which a tool is taken to fit
 
 _VERBS = frozenset(
@@ -19,7 +20,8 @@ _VERBS = frozenset(
 )
 _STOP = frozenset(
     "what is are was were the a an of in on at to for and or it its how many much do does did can "
-    "could would will i you me my we us please tell that this there be have has with from by s".split()
+    "could would "
+    "will i you me my we us please tell that this there be have has with from by s".split()
 )
 _SEARCH = frozenset("search lookup wikipedia wiki web google retrieve knowledge browse".split())
 _QUERY = frozenset("query question q text search topic term keyword".split())
@@ -47,7 +49,7 @@ class Fit:
 
 def best_fit(cards: list[Card], text: str) -> Fit | None:
     """The tool that fits ``text`` best: complete ones first, then one whose values are missing."""
-    entities = find_entities(text)
+    entities = find_entities(text[:MAX_TEXT])
     fits = [_fit(card, entities) for card in cards]
     complete = [fit for fit in fits if not fit.missing and fit.score >= ENOUGH]
     if complete:
@@ -179,8 +181,7 @@ class _Filler:
         if not param.required:
             return None
         if words & {"zone", "timezone", "tz"}:
-            zone = next((find_zone(name) for name in self.names if find_zone(name)), None)
-            return zone
+            return next((find_zone(name) for name in self.names if find_zone(name)), None)
         if self._quoted:
             return self._quoted.pop(0)
         if words & _FREE_TEXT:

@@ -1,4 +1,4 @@
-"""How tools for a known kind of question can be recognised, and what their parameters are called."""
+"""How tools for a known kind of question are recognised, and what their parameters are called."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10
 _WORD = "|".join([*_SMALL, *_TENS, *_SCALES, "hundred", "dozen"])
 _RUN = re.compile(
     rf"\b(?:an?\s+(?=(?:hundred|thousand|million|billion|dozen)\b))?(?:{_WORD})"
-    rf"(?:(?:\s+|\s*-\s*)(?:{_WORD})"
+    rf"(?:(?:\s+|-)(?:{_WORD})"
     rf"|(?<=hundred|million|billion)\s+and\s+(?:{_WORD})"
     rf"|(?<=thousand)\s+and\s+(?:{_WORD}))*"
     rf"(?:\s+point(?:\s+(?:{'|'.join(_SMALL)}))+)?\b",

@@ -28,8 +28,9 @@ _SPELLINGS = {"×": "*", "·": "*", "÷": "/", "−": "-", "^": "**"}
 
 
 def parse(text: str) -> Node:
-    """Read an expression: ``+ - * / % ** ^ !``, brackets, ``50%``, ``sqrt(2)``, ``pi``; ``@`` is
-    an earlier result.
+    """Read an expression: ``+ - * / % ** ^ !``, brackets, ``50%``, ``sqrt(2)``, ``pi``.
+
+    ``@`` is an earlier result.
 
     Raises:
         ExpressionError: It is none, or it is too long or too deeply nested.

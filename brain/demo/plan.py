@@ -37,8 +37,7 @@ class Plan:
         if self.failed and not self.solved:
             return unable(self.failed, explain=self.beyond)
         parts = [solved.sentence for solved in self.solved]
-        for reason in dict.fromkeys(self.failed):
-            parts.append(f"One part I cannot answer: {reason}.")
+        parts += [f"One part I cannot answer: {reason}." for reason in dict.fromkeys(self.failed)]
         return " ".join([*parts, WHO, HOW] if self.beyond else parts)
 
 

@@ -19,7 +19,6 @@ class Param:
         enum: The values allowed, if they are listed.
         items: JSON type of the items of an array.
         format: JSON Schema format, such as ``"date"``.
-        words: The words of the name.
     """
 
     name: str
@@ -31,6 +30,7 @@ class Param:
 
     @property
     def words(self) -> list[str]:
+        """The words of the name, as stems."""
         return stems(self.name)
 
 

@@ -13,6 +13,7 @@ from agent_brain.demo.ask_units import read_units
 from agent_brain.demo.asks import Ask
 
 MAX_LENGTH = 20_000  # characters that are looked at
+MAX_SENTENCE = 1_500  # characters of one sentence, not counting what is in quotes
 MAX_SPLITS = 4  # joints tried in one sentence
 
 _QUOTE = re.compile(
@@ -57,6 +58,8 @@ def _is_politeness(ask: Ask) -> bool:
 
 def _sentence(sentence: str, quotes: list[str]) -> list[Ask]:
     """One sentence: the finest split into parts that are understood, else the whole."""
+    if len(sentence) > MAX_SENTENCE:
+        return [Ask("other", _restored(sentence, quotes))]
     splits = _splits(sentence)
     for parts in splits:
         known = [_clause(part, quotes) for part in parts]

@@ -1,0 +1,142 @@
+"""What a user can type. Everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agent_brain.cli import options
+from agent_brain.cli.exits import ExitCode, reported
+from agent_brain.cli.nets_app import nets_app
+
+app = typer.Typer(
+    name="agent-brain",
+    help="LLM agents as finite state machines.",
+    epilog="Start with: agent-brain demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(nets_app, name="nets")
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"agent-brain {version('agent-brain')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    *,
+    question: Annotated[
+        list[str] | None,
+        typer.Argument(help="A question of your own.", show_default=False),
+    ] = None,
+    debug: options.Debug = False,
+) -> None:
+    """Watch an agent think, call tools and answer: offline, no key needed."""
+    with reported(debug=debug):
+        from agent_brain.cli.showing import QUESTIONS
+        from agent_brain.cli.showing import demo as show
+
+        code = show([" ".join(question)] if question else QUESTIONS)
+    _leave(code)
+
+
+@app.command()
+def ask(
+    *,
+    question: Annotated[
+        list[str],
+        typer.Argument(help="What is asked; - reads it from stdin.", show_default=False),
+    ],
+    model: options.Model = None,
+    net: options.NetName = "react",
+    memory: options.MemoryName = "messages",
+    tool: options.Tools = None,
+    max_steps: options.MaxSteps = None,
+    timeout: options.Timeout = None,
+    max_cost: options.MaxCost = None,
+    as_json: options.AsJson = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Ask one question.
+
+    On a terminal everything is shown as it comes. In a pipe stdout gets the answer alone, and
+    stderr how it was found.
+
+    Exit codes: 0 answered, 1 failed, 2 wrong usage, 3 stopped by a limit or stuck, 130 cancelled.
+    """
+    with reported(debug=debug):
+        from agent_brain.cli.agents import AgentOptions
+        from agent_brain.cli.asking import ask as run
+
+        agent = AgentOptions(
+            model=model,
+            net=net,
+            memory=memory,
+            tools=tuple(tool or ()),
+            max_steps=max_steps,
+            timeout=timeout,
+            max_cost=max_cost,
+        )
+        code = run(question, agent, as_json=as_json, verbose=verbose)
+    _leave(code)
+
+
+@app.command()
+def chat(
+    *,
+    model: options.Model = None,
+    net: options.NetName = "react",
+    memory: options.MemoryName = "messages",
+    tool: options.Tools = None,
+    max_steps: options.MaxSteps = None,
+    timeout: options.Timeout = None,
+    max_cost: options.MaxCost = None,
+    as_json: options.AsJson = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Talk with an agent that remembers the conversation.
+
+    Ctrl-C stops an answer, /exit or Ctrl-D leaves. Limits are per question. With piped input every
+    line is a question.
+    """
+    with reported(debug=debug):
+        from agent_brain.cli.agents import AgentOptions
+        from agent_brain.cli.chatting import chat as run
+
+        agent = AgentOptions(
+            model=model,
+            net=net,
+            memory=memory,
+            tools=tuple(tool or ()),
+            max_steps=max_steps,
+            timeout=timeout,
+            max_cost=max_cost,
+        )
+        code = run(agent, as_json=as_json, verbose=verbose, debug=debug)
+    _leave(code)
+
+
+def _leave(code: ExitCode) -> None:
+    if code is not ExitCode.ANSWERED:
+        raise typer.Exit(code)

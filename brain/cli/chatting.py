@@ -1,0 +1,86 @@
+"""``agent-brain chat``: question after question, the session's memory kept between them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+
+from agent_brain.cli.agents import AgentOptions, build
+from agent_brain.cli.exits import ExitCode, tell, tell_failure
+from agent_brain.cli.outcomes import conclude
+from agent_brain.cli.printers import Printer, make_printer
+from agent_brain.cli.prompting import ask_person, read_line
+from agent_brain.cli.turns import Turns
+
+LEAVE = {"/exit", "/quit", "/bye"}
+HELP = "Ctrl-C stops an answer, /exit or Ctrl-D leaves, /help says this again."
+COMMAND = re.compile(r"/[a-z?]*")
+
+
+def chat(options: AgentOptions, *, as_json: bool, verbose: bool, debug: bool) -> ExitCode:
+    """Answer questions until there are no more.
+
+    A turn that fails or is cancelled does not end an interactive chat. With piped input the chat
+    also goes on to the next line, and ends with the code of the first turn that went wrong.
+
+    Raises:
+        Mistake: There is no such agent.
+        KeyboardInterrupt: Ctrl-C with piped input, or twice in a row.
+    """
+    interactive = sys.stdin.isatty()
+
+    def new_printer() -> Printer:
+        return make_printer(sys.stdout, sys.stderr, as_json=as_json, verbose=verbose)
+
+    with Turns(build(options)) as turns:
+        if interactive:
+            tell(HELP, kind="")
+            talk = _Talk(turns, new_printer, debug=debug)
+            talk.go_on(ask_person, patient=True)
+            return ExitCode.ANSWERED
+        talk = _Talk(turns, new_printer, debug=debug)
+        talk.go_on(read_line, patient=False)
+        return talk.code
+
+
+class _Talk:
+    """The loop, and how its turns ended."""
+
+    def __init__(self, turns: Turns, new_printer: Callable[[], Printer], *, debug: bool) -> None:
+        self.turns = turns
+        self.new_printer = new_printer
+        self.debug = debug
+        self.code = ExitCode.ANSWERED  # of the first turn that went wrong
+
+    def go_on(self, read: Callable[[], str | None], *, patient: bool) -> None:
+        """Take turns until ``read`` has nothing more, or the user leaves.
+
+        Args:
+            read: Gives the user's next words.
+            patient: Ctrl-C ends a turn, not the chat.
+        """
+        while (line := read()) is not None:
+            words = line.strip()
+            if words.lower() in LEAVE:
+                return
+            if COMMAND.fullmatch(words.lower()):
+                known = words.lower() in ("/help", "/?")
+                tell(HELP if known else f"There is no command {words}. {HELP}", kind="")
+            elif words:
+                self._turn(words, patient=patient)
+
+    def _turn(self, words: str, *, patient: bool) -> None:
+        code = ExitCode.FAILED
+        try:
+            result = self.turns.take(words, self.new_printer())
+            code = conclude(result, self.turns.brain.limits)
+        except KeyboardInterrupt:
+            if not (patient and self.turns.clean):
+                raise
+            tell("Cancelled; the chat goes on", kind="")
+        except BrokenPipeError:
+            raise  # nobody reads any more
+        except Exception as error:
+            tell_failure(error, debug=self.debug)
+        self.code = self.code or code

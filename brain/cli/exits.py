@@ -1,0 +1,105 @@
+"""How the command ends: exit codes, and what is said when something went wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import IntEnum
+
+import typer
+
+
+class ExitCode(IntEnum):
+    """What the shell is told."""
+
+    ANSWERED = 0
+    FAILED = 1
+    MISTAKE = 2
+    STOPPED = 3
+    CANCELLED = 130
+    NO_READER = 141
+
+
+class Mistake(Exception):
+    """The user asked for something that cannot be; the text says what to do instead."""
+
+
+@contextmanager
+def reported(*, debug: bool) -> Iterator[None]:
+    """Turn what goes wrong inside into a message on stderr and an exit code.
+
+    Args:
+        debug: Print tracebacks too.
+
+    Raises:
+        typer.Exit: With the code, if something went wrong.
+    """
+    try:
+        yield
+    except Mistake as mistake:
+        tell(str(mistake))
+        if debug and mistake.__cause__ is not None:
+            print_traceback(mistake.__cause__)
+        raise typer.Exit(ExitCode.MISTAKE) from None
+    except KeyboardInterrupt:
+        tell("Cancelled", kind="")
+        raise typer.Exit(ExitCode.CANCELLED) from None
+    except BrokenPipeError:
+        _forget_stdout()
+        raise typer.Exit(ExitCode.NO_READER) from None
+    except typer.Exit:
+        raise
+    except Exception as error:
+        tell_failure(error, debug=debug)
+        raise typer.Exit(ExitCode.FAILED) from None
+
+
+def tell(message: str, *, kind: str = "Error: ") -> None:
+    """Write a message to stderr, on a line of its own."""
+    from agent_brain.cli.screen import Screen
+
+    screen = Screen(sys.stderr)
+    if kind:
+        screen.write(kind, "bold red")
+    screen.write(message)
+    screen.end_line()
+
+
+def tell_failure(error: Exception, *, debug: bool) -> None:
+    """Say on stderr why a run failed, and how to learn more."""
+    from agent_brain.errors import AgentBrainError, LLMAuthenticationError
+
+    expected = isinstance(error, AgentBrainError)
+    lines = [str(error) if expected else f"{type(error).__name__}: {error}"]
+    lines += getattr(error, "__notes__", [])
+    if isinstance(error, LLMAuthenticationError):
+        lines.append(_key_hint(error.provider))
+    if not expected and not debug:
+        lines.append("This was not foreseen. With --debug you see the traceback")
+    tell("\n  ".join(lines))
+    if debug:
+        print_traceback(error)
+
+
+def print_traceback(error: BaseException) -> None:
+    """Write the traceback of an error to stderr."""
+    from agent_brain.cli.screen import Screen
+
+    Screen(sys.stderr).write("".join(traceback.format_exception(error)))
+
+
+def _key_hint(provider: str | None) -> str:
+    if provider is None:
+        return "Put the provider's API key into its environment variable, such as OPENAI_API_KEY"
+    variable = f"{provider.upper()}_API_KEY"
+    state = "is set, but was not accepted" if os.environ.get(variable) else "is not set"
+    return f"The environment variable {variable} {state}"
+
+
+def _forget_stdout() -> None:
+    """Nobody reads any more: keep Python from failing once again when it flushes at the end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,110 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+AGENT = "The agent"
+LIMITS = "Limits"
+OUTPUT = "Output"
+
+
+def _above_zero(value: float | None) -> float | None:
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not above 0")
+    return value
+
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="A model by its LiteLLM name, such as openai/gpt-4.1-mini. Without it: what "
+        "AGENT_BRAIN_MODEL names, else the built-in offline demo model.",
+        show_default=False,
+        rich_help_panel=AGENT,
+    ),
+]
+NetName = Annotated[
+    str,
+    typer.Option(
+        "--net",
+        "-n",
+        metavar="NAME",
+        help="How it thinks: see agent-brain nets.",
+        rich_help_panel=AGENT,
+    ),
+]
+MemoryName = Annotated[
+    str,
+    typer.Option("--memory", metavar="NAME", help="How it remembers.", rich_help_panel=AGENT),
+]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tool",
+        "-t",
+        metavar="MODULE:FUNCTION",
+        help="What it may call: a function with type hints, or a tool, as module:name or "
+        "path/to/file.py:name. May be given more than once.",
+        show_default=False,
+        rich_help_panel=AGENT,
+    ),
+]
+MaxSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--max-steps",
+        metavar="N",
+        help="States to go through at most in a run (100 if not given).",
+        callback=_above_zero,
+        show_default=False,
+        rich_help_panel=LIMITS,
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        help="How long a run may take.",
+        callback=_above_zero,
+        show_default=False,
+        rich_help_panel=LIMITS,
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost",
+        metavar="DOLLARS",
+        help="What a run may cost, as far as the model's price is known.",
+        callback=_above_zero,
+        show_default=False,
+        rich_help_panel=LIMITS,
+    ),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Write every event as one JSON object on one line.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Show states and usage too.", rich_help_panel=OUTPUT
+    ),
+]
+Debug = Annotated[
+    bool,
+    typer.Option(
+        "--debug", help="Show tracebacks when something goes wrong.", rich_help_panel=OUTPUT
+    ),
+]

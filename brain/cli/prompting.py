@@ -1,0 +1,34 @@
+"""Reading the user's next words."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from contextlib import suppress
+
+PROMPT = "\nyou> "
+
+
+def read_line() -> str | None:
+    """The next line of a file or a pipe; None at its end."""
+    return sys.stdin.readline() or None
+
+
+def ask_person() -> str | None:
+    """The next line from the keyboard, with line editing where Python has it; None for Ctrl-D.
+
+    Ctrl-C gives up the line, not the chat. The prompt never goes into a redirected stdout.
+    """
+    with suppress(ImportError):  # there is none on Windows
+        importlib.import_module("readline")
+    while True:
+        try:
+            if sys.stdout.isatty():
+                return input(PROMPT)
+            print(PROMPT, end="", file=sys.stderr, flush=True)
+            return read_line()
+        except KeyboardInterrupt:
+            print("\n(/exit or Ctrl-D leaves)", file=sys.stderr)
+        except EOFError:
+            print(file=sys.stderr)
+            return None

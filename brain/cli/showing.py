@@ -1,0 +1,54 @@
+"""``agent-brain demo``: a true run, with the offline model and its tools."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from agent_brain.cli.exits import ExitCode
+from agent_brain.cli.outcomes import conclude
+from agent_brain.cli.printers import LivePrinter
+from agent_brain.cli.screen import Screen
+from agent_brain.cli.trace import Trace
+from agent_brain.cli.turns import Turns
+from agent_brain.controller import Brain
+from agent_brain.demo import DemoLLM, demo_tools
+
+QUESTIONS = (
+    "What is 15% of 240, and how many days are there from 1 March 2026 to 24 December 2026?",
+    "Convert that many days to weeks.",
+)
+HONEST = (
+    "This was a real run of the agent: real states, real tool calls, one memory. Its model was the "
+    "built-in demo\nmodel, a small rule-based program, no language model: it works offline and "
+    "knows little. For a real one:"
+)
+NEXT = (
+    "export OPENAI_API_KEY=…    (or another provider's key)",
+    'agent-brain chat --model openai/gpt-4.1-mini --tool my_tools.py:my_function',
+)
+
+
+def demo(questions: Sequence[str]) -> ExitCode:
+    """Show an agent at work on the questions, as turns of one session."""
+    screen = Screen(sys.stdout)
+    code = ExitCode.ANSWERED
+    with Turns(Brain("react", tools=demo_tools(), llm=DemoLLM())) as turns:
+        screen.line(_introduction(turns.brain), "dim")
+        for question in questions:
+            screen.line()
+            screen.line(f"> {question}", "bold")
+            screen.line()
+            result = turns.take(question, LivePrinter(Trace(screen, verbose=True)))
+            code = code or conclude(result, turns.brain.limits)
+    screen.line()
+    screen.line(HONEST, "dim")
+    for line in NEXT:
+        screen.line(f"  {line}", "bold")
+    return code
+
+
+def _introduction(brain: Brain) -> str:
+    states = ", ".join(key.name for key in brain.net.states)
+    tools = ", ".join(brain.memory.available_tools)
+    return f"net {brain.net.name}: {states}\ntools: {tools}"

@@ -1,0 +1,47 @@
+"""From the shell into the command, and out of it with an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from io import TextIOWrapper
+from typing import NoReturn
+
+GRACE = 0.2  # seconds that a thread gets to end by itself
+
+
+def main() -> NoReturn:
+    """Run the command with the arguments of this process, then leave the process."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a character that does not fit is no reason to fail
+    try:
+        from agent_brain.cli.app import app
+
+        app(prog_name="agent-brain")
+    except SystemExit as ending:
+        _leave(ending.code)
+    except KeyboardInterrupt:
+        _leave(130)
+    _leave(0)
+
+
+def _leave(code: str | int | None) -> NoReturn:
+    """End the process, without waiting for tools that were cancelled but run in a thread."""
+    if _threads_left():
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code if isinstance(code, int) else int(code is not None))
+    sys.exit(code)
+
+
+def _threads_left() -> bool:
+    others = [
+        thread
+        for thread in threading.enumerate()
+        if thread is not threading.current_thread() and not thread.daemon
+    ]
+    for thread in others:
+        thread.join(GRACE)
+    return any(thread.is_alive() for thread in others)

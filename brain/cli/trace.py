@@ -1,0 +1,110 @@
+"""What an agent does on its way to the answer, as labelled lines."""
+
+from __future__ import annotations
+
+from agent_brain.cli.screen import MARGIN, Screen
+from agent_brain.cli.texts import brief, call_text
+from agent_brain.states.events import (
+    ActionFinished,
+    ActionRequested,
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    RunFinished,
+    StateEntered,
+    StuckDetected,
+    TextDelta,
+)
+
+THINKING = "dim italic"
+QUIET = "dim"
+CALL = "cyan"
+GOOD = "green"
+BAD = "red"
+WARNING = "yellow"
+
+
+class Trace:
+    """Writes thoughts, tool calls and their results; other events leave no line.
+
+    Args:
+        screen: Where to.
+        verbose: Also write which state the agent enters, and what the run has used.
+    """
+
+    def __init__(self, screen: Screen, *, verbose: bool = False) -> None:
+        self.screen = screen
+        self.verbose = verbose
+        self._thinking = False
+        self._owed = ""  # line ends of a thought, written only if it goes on
+
+    def shows(self, event: Event) -> bool:
+        """Whether the event leaves a trace."""
+        if isinstance(event, TextDelta):
+            return event.thought
+        if isinstance(event, StateEntered | RunFinished):
+            return self.verbose
+        return isinstance(
+            event,
+            ActionRequested | ActionFinished | StuckDetected | ApprovalRequested | InputRequested,
+        )
+
+    def show(self, event: Event) -> None:
+        """Write what the event says."""
+        if isinstance(event, TextDelta):
+            self._think(event.text)
+            return
+        self._thinking = False
+        write = self.screen.labelled
+        match event:
+            case StateEntered():
+                write("state", " › ".join([*event.path, event.state or ""]), QUIET)
+            case ActionRequested():
+                write("tool", call_text(event.action), CALL)
+            case ActionFinished():
+                self._result(event)
+            case StuckDetected():
+                what = "a hint is given" if event.verdict == "hint" else "the run is stopped"
+                write("stuck", f"{event.reason}; {what}", WARNING)
+            case ApprovalRequested():
+                write("approval", "; ".join(map(call_text, event.actions)), WARNING)
+            case InputRequested():
+                write("question", event.prompt, WARNING)
+            case RunFinished():
+                write("end", _summary(event), QUIET)
+
+    def said(self, text: str) -> None:
+        """Write something that was said on the way and was not the answer."""
+        self._thinking = False
+        if text.strip():
+            self.screen.labelled("said", text.strip())
+
+    def _think(self, text: str) -> None:
+        if not self._thinking:
+            text = text.lstrip()
+            if not text:
+                return
+            self._thinking, self._owed = True, ""
+            self.screen.label("thinking", THINKING)
+        text = self._owed + text
+        shown = text.rstrip("\n")
+        self._owed = text[len(shown) :]
+        self.screen.write(shown.replace("\n", f"\n{MARGIN}"), THINKING)
+
+    def _result(self, event: ActionFinished) -> None:
+        label, style = ("error", BAD) if event.result.is_error else ("result", GOOD)
+        self.screen.labelled(label, f"{event.action.name}: {brief(event.result.content)}", style)
+
+
+def _summary(event: RunFinished) -> str:
+    usage = event.usage
+    parts = [str(event.stop_reason), _count(event.step, "step"), _count(usage.requests, "model call")]
+    if usage.total_tokens:
+        parts.append(_count(usage.total_tokens, "token"))
+    if usage.cost:
+        parts.append(f"${usage.cost:.4f}")
+    return ", ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,75 @@
+"""Runs, one after the other, on one event loop; Ctrl-C cancels the one under way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from agent_brain.controller import Brain
+from agent_brain.limits import StopReason
+from agent_brain.result import Result
+from agent_brain.states.events import Event, Position, RunFinished
+
+
+class Turns:
+    """The turns of one session; closes the brain when it is left.
+
+    Between turns nothing runs, so that reading the user's next words may block.
+
+    Args:
+        brain: The agent.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self.brain = brain
+        self.clean = True
+        """No turn was left in its middle, as it is when Ctrl-C is pressed twice."""
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._runner:
+            self._runner.run(self.brain.aclose())
+
+    def take(self, question: str, show: Callable[[Event], None]) -> Result:
+        """Run one turn, showing its events as they come.
+
+        What tools print goes to stderr meanwhile: stdout is for the answer.
+
+        Raises:
+            KeyboardInterrupt: It was cancelled; the memory keeps what was finished.
+            Exception: What :meth:`Brain.run` raises.
+        """
+        self.clean = False
+        with contextlib.redirect_stdout(sys.stderr):
+            return self._runner.run(self._take(question, show))
+
+    async def _take(self, question: str, show: Callable[[Event], None]) -> Result:
+        run = self.brain.stream(question)
+        try:
+            async with run:
+                async for event in run:
+                    show(event)
+        except asyncio.CancelledError:
+            show(_cancelled(run.result))
+            raise
+        finally:
+            self.clean = True
+        return run.result
+
+
+def _cancelled(result: Result) -> RunFinished:
+    """The last event of a run whose stream was cut off before it could bring one."""
+    at = Position(result.run_id, result.steps)
+    return RunFinished(StopReason.CANCELLED, result.answer, result.output, result.usage, at=at)
