@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # pyright comes with its wheel: it has nothing to look for on the network.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test coverage check lint types arrows surface typing format bench clean
+.PHONY: help demo test coverage check lint format-check mypy pyright arrows surface links format bench clean
 
 help:
 	@echo "make demo      run the offline demo"
@@ -35,23 +35,28 @@ coverage: RUN_TESTS := $(BIN)/coverage run -m pytest
 coverage: test
 	$(BIN)/coverage report
 
-check: lint types arrows surface
+# With `make -k check` every check is made, whatever the others find.
+check: lint format-check mypy pyright arrows surface
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
+
+format-check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check
 
-types: $(VENV)/.installed-dev typing
+mypy: $(VENV)/.installed-dev links
 	$(BIN)/mypy
+
+pyright: $(VENV)/.installed-dev links
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-arrows: $(VENV)/.installed-dev typing
+arrows: $(VENV)/.installed-dev links
 	PYTHONPATH=build/typing $(BIN)/lint-imports --no-logo --no-cache
 
 surface: $(VENV)/.installed-test
 	$(BIN)/python -m pytest tests/project
 
-typing: $(VENV)/.made
+links: $(VENV)/.made
 	@$(BIN)/python scripts/link_package.py
 
 format: $(VENV)/.installed-dev

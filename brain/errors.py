@@ -9,6 +9,7 @@
     ├── UnknownNetError            no net of that name, or not with those options
     ├── StateDefinitionError       a state cannot be built as described
     ├── StateMutationError         a state tried to keep run data on itself
+    ├── StateTimeoutError          a guarded state took longer than it may
     ├── LLMError                   a model call failed
     │   ├── LLMAuthenticationError
     │   ├── LLMBadRequestError
@@ -50,6 +51,7 @@ from agent_brain.states.errors import (
     MalformedOutputError,
     StateDefinitionError,
     StateMutationError,
+    StateTimeoutError,
 )
 from agent_brain.tools.errors import (
     AgentBrainError,
@@ -92,6 +94,7 @@ __all__ = [
     "SnapshotError",
     "StateDefinitionError",
     "StateMutationError",
+    "StateTimeoutError",
     "ToolArgumentsError",
     "ToolDefinitionError",
     "ToolError",

@@ -38,6 +38,7 @@ class Control(BaseModel):
         done: A state has said that the goal is reached.
         stop_reason: Why the last run ended.
         next_actions: Calls that were asked for and are not answered yet.
+        frames: Where the nets inside the state stand, by their paths.
         pending: Begun calls by id, with the results that are already in.
         output: The validated output of the run, if the net makes one.
         spent: Tokens, cost and time of this run.
@@ -54,6 +55,7 @@ class Control(BaseModel):
     done: bool = False
     stop_reason: str | None = None
     next_actions: list[Action] = Field(default_factory=list)
+    frames: dict[str, str] = Field(default_factory=dict)
     pending: dict[str, Call] = Field(default_factory=dict)
     output: Any = None
     spent: Spent = Field(default_factory=Spent)
@@ -72,6 +74,7 @@ class Control(BaseModel):
             done=False,
             stop_reason=None,
             next_actions=[],
+            frames={},
             pending={},
             output=None,
             spent=Spent(),

@@ -19,3 +19,27 @@ class MemoryBusyError(AgentBrainError):
 
 class SnapshotError(AgentBrainError, ValueError):
     """A snapshot cannot be read: wrong version, or not a snapshot at all."""
+
+
+class JournalError(AgentBrainError):
+    """A journal cannot be read or written; the message says which one and why."""
+
+
+class JournalConflictError(JournalError):
+    """Someone else wrote to the session first; nothing was written.
+
+    Attributes:
+        session: The session's key in the journal.
+        expected: The last sequence number that the writer knew.
+        found: The last sequence number that the journal has.
+    """
+
+    def __init__(self, message: str, *, session: str, expected: int, found: int) -> None:
+        super().__init__(message)
+        self.session = session
+        self.expected = expected
+        self.found = found
+
+
+class SessionConflictError(JournalConflictError):
+    """Another memory, perhaps in another process, has written to the session of this one."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -19,7 +20,7 @@ from pydantic import (
 
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
-from agent_brain.tools.text import clean, to_compact_json, to_text
+from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
 
 
 class Role(StrEnum):
@@ -41,9 +42,9 @@ class Attachment(BaseModel, frozen=True, extra="forbid"):
         name: A file name, for people and for models that take files.
     """
 
-    media_type: str
-    url: str | None = None
-    data: str | None = None
+    media_type: str = Field(pattern=r"^[^/\s]+/[^/\s]+$")
+    url: str | None = Field(default=None, min_length=1)
+    data: str | None = Field(default=None, min_length=1)
     name: str | None = None
 
     @model_validator(mode="after")
@@ -59,13 +60,24 @@ class Attachment(BaseModel, frozen=True, extra="forbid"):
         if kind == "image":
             return {"type": "image_url", "image_url": {"url": source}}
         if kind == "audio" and self.data is not None:
-            audio_format = self.media_type.split("/", 1)[1]
+            subtype = self.media_type.split("/", 1)[1]
+            audio_format = _AUDIO_FORMATS.get(subtype, subtype)
             return {"type": "input_audio", "input_audio": {"data": self.data, "format": audio_format}}
         return {"type": "file", "file": {"file_data": source, "filename": self.name or "file"}}
 
 
-def _clean(value: Any) -> Any:
-    return clean(value) if type(value) is str else value
+_AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}  # as APIs say
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("it lies outside the years 1 to 9999 of UTC") from None
+
+
+_Text = Annotated[str, BeforeValidator(clean_json)]
+_Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
 def _now() -> datetime:
@@ -95,25 +107,27 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         send_to: Receivers; empty is everyone.
         pinned: Never leaves a window or a summary.
         tags: Labels to find and forget it by.
-        metadata: Anything else, as JSON values.
+        metadata: Anything else, as JSON values; a copy of what is given.
     """
 
     id: str = Field(default_factory=_new_message_id, min_length=1)
     role: Role
-    content: Annotated[str, BeforeValidator(_clean)] = ""
-    name: str | None = None
+    content: _Text = ""
+    name: _Text | None = None
     tool_calls: tuple[Action, ...] = ()
     tool_call_id: str | None = None
     is_error: bool = False
     attachments: tuple[Attachment, ...] = ()
-    created_at: AwareDatetime = Field(default_factory=_now)
-    expires_at: AwareDatetime | None = None
+    created_at: _Moment = Field(default_factory=_now)
+    expires_at: _Moment | None = None
     cause_by: str | None = None
     sent_from: str | None = None
     send_to: tuple[str, ...] = ()
     pinned: bool = False
     tags: Annotated[frozenset[str], PlainSerializer(sorted)] = frozenset()
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: Annotated[dict[str, JsonValue], BeforeValidator(clean_json)] = Field(
+        default_factory=dict
+    )
 
     @model_validator(mode="after")
     def _fits_its_role(self) -> Self:

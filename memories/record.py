@@ -6,18 +6,24 @@ record is. Views read it; nothing else is stored about messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from agent_brain.memories.message import Message, Role
 
 
 class Record:
-    """Messages in order, each once, with indexes by id, role and cause."""
+    """Messages in order, each once, with their places and indexes by id, role and cause.
+
+    A message's place is a number that grows along the record and is never given twice: in a
+    journal, the sequence number of its entry.
+    """
 
     def __init__(self) -> None:
         self._messages: dict[str, Message] = {}  # insertion order is the order of the record
+        self._places: dict[str, int] = {}
         self._by_role: dict[str, dict[str, None]] = {}
         self._by_cause: dict[str, dict[str, None]] = {}
+        self.last = 0
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -35,18 +41,46 @@ class Record:
         """The message of that id, or None."""
         return self._messages.get(message_id)
 
-    def unknown(self, messages: Iterable[Message]) -> list[Message]:
-        """Those of ``messages`` that are not here yet, each id once."""
-        fresh = {m.id: m for m in reversed(list(messages)) if m.id not in self._messages}
-        return list(reversed(fresh.values()))
+    def place(self, message_id: str) -> int:
+        """Where the message of that id, which must be here, stands."""
+        return self._places[message_id]
 
-    def append(self, messages: Iterable[Message]) -> None:
-        """Add messages whose ids are not here yet (see :meth:`unknown`)."""
+    def unknown(self, messages: Sequence[Message]) -> list[Message]:
+        """Those of ``messages`` that are not here yet, each id once."""
+        known = self._messages
+        if len(messages) == 1:
+            return [] if messages[0].id in known else [messages[0]]
+        fresh: dict[str, Message] = {}
         for message in messages:
-            self._messages[message.id] = message
-            self._by_role.setdefault(message.role, {})[message.id] = None
-            if message.cause_by is not None:
-                self._by_cause.setdefault(message.cause_by, {})[message.id] = None
+            if message.id not in known:
+                fresh.setdefault(message.id, message)
+        return list(fresh.values())
+
+    def append(self, messages: Iterable[Message], first: int | None = None) -> None:
+        """Add messages whose ids are not here yet (see :meth:`unknown`).
+
+        Args:
+            messages: What to add, in order.
+            first: The place of the first of them; the others follow. Default: after the last one.
+        """
+        place = self.last if first is None else first - 1
+        by_role, by_cause = self._by_role, self._by_cause
+        for message in messages:
+            place += 1
+            message_id = message.id
+            self._messages[message_id] = message
+            self._places[message_id] = place
+            try:
+                by_role[message.role][message_id] = None
+            except KeyError:
+                by_role[message.role] = {message_id: None}
+            cause = message.cause_by
+            if cause is not None:
+                try:
+                    by_cause[cause][message_id] = None
+                except KeyError:
+                    by_cause[cause] = {message_id: None}
+        self.last = place
 
     def remove(self, message_ids: Iterable[str]) -> list[Message]:
         """Take messages out; unknown ids are passed over. Returns what was removed."""
@@ -54,11 +88,38 @@ class Record:
         for message_id in message_ids:
             message = self._messages.pop(message_id, None)
             if message is not None:
-                self._by_role[message.role].pop(message_id)
-                if message.cause_by is not None:
-                    self._by_cause[message.cause_by].pop(message_id)
+                del self._places[message_id]
+                del self._by_role[message.role][message_id]
+                cause = message.cause_by
+                if cause is not None:
+                    self._by_cause[cause].pop(message_id)
+                    if not self._by_cause[cause]:
+                        del self._by_cause[cause]
                 removed.append(message)
         return removed
+
+    def put_back(self, messages: Iterable[tuple[int, Message]]) -> None:
+        """Take removed messages in again, each at its place. Costs as much as the record is long."""
+        everything = [(self._places[message.id], message) for message in self]
+        everything += [(place, message) for place, message in messages]
+        last = self.last
+        self.__init__()  # type: ignore[misc]
+        for place, message in sorted(everything, key=lambda pair: pair[0]):
+            self.append([message], place)
+        self.last = last
+
+    def replace(self, message: Message) -> None:
+        """Hold ``message`` instead of the one with its id; role and cause must be the same."""
+        self._messages[message.id] = message
+
+    def after(self, place: int) -> list[Message]:
+        """The messages behind a place, in order; costs only as much as there are."""
+        found: list[Message] = []
+        for message_id, message in reversed(self._messages.items()):
+            if self._places[message_id] <= place:
+                break
+            found.append(message)
+        return found[::-1]
 
     def with_role(self, role: Role) -> list[Message]:
         """Messages of a role, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic_core import from_json
 
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import SnapshotError
@@ -37,18 +38,31 @@ class Snapshot(BaseModel, extra="forbid"):
             SnapshotError: It is not a snapshot, or of a version that this library does not know.
         """
         try:
-            snapshot = cls.model_validate_json(text)
+            data = from_json(text)
+        except ValueError as error:
+            raise SnapshotError(f"Not a snapshot of a memory: no JSON: {error}") from error
+        if not isinstance(data, dict) or "version" not in data:
+            raise SnapshotError('Not a snapshot of a memory: no JSON object with a "version"')
+        _check_version(data["version"])
+        try:
+            return cls.model_validate_json(text)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(map(str, first["loc"])) or "the text"
             raise SnapshotError(f"Not a snapshot of a memory: {place}: {first['msg']}") from error
-        snapshot.check()
-        return snapshot
 
     def check(self) -> None:
-        """Refuse versions that this library does not know."""
-        if self.version != VERSION:
-            raise SnapshotError(
-                f"The snapshot has version {self.version}; this library reads version {VERSION}. "
-                "Read it with the library that wrote it, or a newer one"
-            )
+        """Refuse versions that this library does not know.
+
+        Raises:
+            SnapshotError: It is of one.
+        """
+        _check_version(self.version)
+
+
+def _check_version(version: object) -> None:
+    if version != VERSION:
+        raise SnapshotError(
+            f"The snapshot has version {version!r}; this library reads version {VERSION}. Read it "
+            "with the library that wrote it, or a newer one"
+        )

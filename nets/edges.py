@@ -20,6 +20,7 @@ def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
     the members among the state's parameters, with the end if the annotation admits ``None``. Where
     none of these tells, every member and the end.
     """
+    state = getattr(state, "wrapped", state)
     own = state.targets()
     if own is not None:
         return _unique(own)

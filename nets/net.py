@@ -65,6 +65,7 @@ class Net:
             raise NetDefinitionError(problems, name=self.name)
         self._nodes = {key: _node(key, state, self._edges[key]) for key, state in states.items()}
         self._by_name = {node.name: node for node in self._nodes.values()}
+        self.parallel = any(_is_parallel(state) for state in self._states.values())
         for state in self._states.values():
             seal(state)
 
@@ -104,6 +105,39 @@ class Net:
             assert self._initial is not None
             problems += check_graph(self._edges, self._initial, self._fallback)
         return problems
+
+    def replace(
+        self,
+        states: Mapping[Enum, State] | None = None,
+        *,
+        initial: Enum | None = None,
+        transitions: Transitions | None = None,
+        fallback: Enum | None = None,
+        name: str | None = None,
+    ) -> Net:
+        """A net like this one with some things changed; this one stays as it is.
+
+        Args:
+            states: States to put in place of those of the same keys, or to add.
+            initial: Another initial state.
+            transitions: Explicit edges to put in place of those of the same states, or to add.
+            fallback: Another fallback.
+            name: Another name.
+
+        Raises:
+            NetDefinitionError: The changed net is wrong.
+        """
+        return Net(
+            {**self._states, **(states or {})},
+            initial=self._initial if initial is None else initial,
+            transitions={**self._transitions, **(transitions or {})},
+            fallback=self._fallback if fallback is None else fallback,
+            name=name or self.name,
+        )
+
+    def __or__(self, extra: Mapping[Enum, State]) -> Net:
+        """``net | {KEY: state}``: this net with some states replaced or added."""
+        return self.replace(extra) if isinstance(extra, Mapping) else NotImplemented
 
     def to_mermaid(self) -> str:
         """The net as a mermaid state diagram."""
@@ -189,6 +223,15 @@ def _as_targets(value: Enum | Iterable[Target] | None) -> Collection[Target]:
 def _name_from(states: Mapping[Enum, State]) -> str:
     key = next(iter(states), None)
     return type(key).__name__ if isinstance(key, Enum) else "net"
+
+
+def _is_parallel(state: State) -> bool:
+    return state.parallel or any(net.parallel for net in subnets_of(state).values())
+
+
+def subnets_of(state: State) -> Mapping[str, Net]:
+    """The nets that a state declares to run inside it, by name."""
+    return getattr(state, "subnets", {})
 
 
 def _node(key: Enum, state: State, targets: Iterable[Target]) -> Node:

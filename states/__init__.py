@@ -19,6 +19,7 @@ from agent_brain.states.errors import (
     MalformedOutputError,
     StateDefinitionError,
     StateMutationError,
+    StateTimeoutError,
 )
 from agent_brain.states.events import (
     ActionFinished,
@@ -37,6 +38,8 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
+from agent_brain.states.function import FunctionState
+from agent_brain.states.guarded import GuardedState
 from agent_brain.states.llm import LLM, Thought
 from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.usage import Usage
@@ -54,6 +57,8 @@ __all__ = [
     "ApprovalRequested",
     "ContextWindowError",
     "Event",
+    "FunctionState",
+    "GuardedState",
     "InputRequested",
     "LLMAuthenticationError",
     "LLMBadRequestError",
@@ -74,6 +79,7 @@ __all__ = [
     "StateEntered",
     "StateExited",
     "StateMutationError",
+    "StateTimeoutError",
     "StuckDetected",
     "TextDelta",
     "Thought",

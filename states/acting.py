@@ -17,13 +17,19 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.calling import Outcome, call_tool
 
 
+CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to record what had finished
+
+_STOPPED = Outcome("The call was stopped before it finished: the run was cut short", is_error=True)
+
+
 class ActionState(State):
     """Run all pending actions with the memory's tools.
 
     Several run at once. Results are recorded in the order in which the calls were asked for, each
     tied to its call, in one update. What goes wrong in a call is its result (``is_error``), and the
-    run goes on. When the step is cut short, the calls that had finished are recorded, and the
-    others are answered with the reason, so that no call stays without a result.
+    run goes on. A tool that ``requires_approval`` is not run. When the step is cut short, the calls
+    that had finished are recorded, and the others are answered with the reason, so that no call
+    stays without a result.
 
     In a durable memory every call is noted before it begins and again when its result is in: a run
     resumed after a crash neither repeats a finished call nor, unless the tool is ``idempotent``,
@@ -46,11 +52,11 @@ class ActionState(State):
         try:
             await step.begin()
             await step.run_all(self.max_concurrency)
+            await step.record()
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await step.record("The call was stopped before it finished: the run was cut short")
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await step.record()
             raise
-        await step.record()
         for event in step.events():
             yield event
 
@@ -66,7 +72,7 @@ class _Step:
         self.memory = memory
         self.actions = list(memory.control.next_actions)
         self.outcomes: dict[int, Outcome] = {}
-        self.results: list[Message] = []
+        self.messages: dict[int, Message] = {}  # one message a result, however often it is written
 
     async def begin(self) -> None:
         """Note the calls before they run, and take over what a crash left of them."""
@@ -97,9 +103,14 @@ class _Step:
             await self._run_one(todo[0])
         elif todo:
             limit = anyio.Semaphore(max_concurrency or len(todo))
-            async with anyio.create_task_group() as group:
-                for index in todo:
-                    group.start_soon(self._run_limited, index, limit)
+            try:
+                async with anyio.create_task_group() as group:
+                    for index in todo:
+                        group.start_soon(self._run_limited, index, limit)
+            except ExceptionGroup as several:  # one error is raised as it is for a single call
+                if len(several.exceptions) > 1:
+                    raise
+                raise several.exceptions[0] from None
 
     async def _run_limited(self, index: int, limit: anyio.Semaphore) -> None:
         async with limit:
@@ -107,34 +118,45 @@ class _Step:
 
     async def _run_one(self, index: int) -> None:
         action = self.actions[index]
-        outcome = await call_tool(action, self.memory.available_tools)
-        self.outcomes[index] = outcome
+        self.outcomes[index] = await self._outcome(action)
         if self.memory.durable:
-            self.memory.control.pending[action.id].result = self._message(action, outcome)
+            self.memory.control.pending[action.id].result = self._message(index)
             await self.memory.checkpoint()
 
-    def _message(self, action: Action, outcome: Outcome) -> Message:
-        return trusted(
-            Role.TOOL,
-            outcome.content,
-            name=action.name,
-            tool_call_id=action.id,
-            is_error=outcome.is_error,
-            cause_by=ActionState.__name__,
-        )
+    async def _outcome(self, action: Action) -> Outcome:
+        tool = self.memory.get_tool(action.name)
+        if tool is not None and tool.requires_approval:
+            return Outcome(
+                f"{action.name!r} needs a person's approval, which cannot be asked for here: it "
+                "was not run",
+                is_error=True,
+            )
+        return await call_tool(action, self.memory.available_tools)
 
-    async def record(self, why_missing: str = "") -> None:
-        """Write all results in the order of the calls, in one update."""
-        missing = Outcome(why_missing, is_error=True)
-        for index, action in enumerate(self.actions):
-            self.results.append(self._message(action, self.outcomes.setdefault(index, missing)))
-        if self.results:
-            await self.memory.update(self.results)
+    def _message(self, index: int) -> Message:
+        message = self.messages.get(index)
+        if message is None:
+            action, outcome = self.actions[index], self.outcomes.setdefault(index, _STOPPED)
+            message = self.messages[index] = trusted(
+                Role.TOOL,
+                outcome.content,
+                name=action.name,
+                tool_call_id=action.id,
+                is_error=outcome.is_error,
+                cause_by=ActionState.__name__,
+            )
+        return message
+
+    async def record(self) -> None:
+        """Write all results in the order of the calls, in one update; twice writes the same."""
+        results = [self._message(index) for index in range(len(self.actions))]
+        if results:
+            await self.memory.update(results)
         self.memory.control.next_actions = []
         self.memory.control.pending = {}
 
     def events(self) -> list[ActionFinished]:
         return [
-            ActionFinished(action, self.results[index], self.outcomes[index].exception)
+            ActionFinished(action, self.messages[index], self.outcomes[index].exception)
             for index, action in enumerate(self.actions)
         ]

@@ -15,6 +15,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError, StateDefinitionError
 from agent_brain.states.events import Event, UsageReported
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.parsing import json_values
 from agent_brain.states.reasoning import correction
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
@@ -78,7 +79,7 @@ class AnswerState(State):
     async def _must_ask(self, memory: Memory) -> bool:
         if self.ask or self.output_type is not None:
             return True
-        last = (await memory.dump())[-1:]
+        last = (await memory.turn())[-1:]  # an earlier turn's answer is no answer to this one
         return not (
             last and last[0].role is Role.ASSISTANT and last[0].content and not last[0].tool_calls
         )
@@ -90,21 +91,31 @@ class AnswerState(State):
 
     async def _ask_text(self, memory: Memory) -> AsyncIterator[str | Event]:
         assert self.llm is not None
-        text = []
-        stream = self.llm.stream(await self._messages(memory))
-        async with closing(stream) as items:
-            async for item in items:
-                if isinstance(item, str):
-                    if type(item) is not Thought:
-                        text.append(item)
-                    yield item
-                elif isinstance(item, Usage):
-                    yield UsageReported(item)
-        await memory.update([Message.assistant("".join(text), cause_by=type(self).__name__)])
+        messages = await self._messages(memory)
+        for attempt in (1, 2):
+            text = []
+            async with closing(self.llm.stream(messages)) as items:
+                async for item in items:
+                    if isinstance(item, str):
+                        if type(item) is not Thought:
+                            text.append(item)
+                        yield item
+                    elif isinstance(item, Usage):
+                        yield UsageReported(item)
+            answer = "".join(text)
+            if answer.strip():
+                break
+            if attempt == 2:
+                raise MalformedOutputError(
+                    "The model gave no answer", output=answer, model=self.llm.model
+                )
+            messages = [*messages, *correction(answer, "it was empty")]
+        await memory.update([Message.assistant(answer, cause_by=type(self).__name__)])
 
     async def _ask_data(self, memory: Memory) -> AsyncIterator[str | Event]:
         """Ask for JSON; nothing is shown before it is valid."""
-        assert self.llm is not None and self.output_type is not None
+        assert self.llm is not None
+        assert self.output_type is not None
         messages = await self._messages(memory)
         schema = json.dumps(self.output_type.model_json_schema(), ensure_ascii=False)
         messages.append(Message.system(prompts.OUTPUT.replace("{schema}", schema)))
@@ -132,7 +143,7 @@ class AnswerState(State):
                 )
             messages = [*messages, *correction(text, problem)]
         memory.control.output = output
-        written = output.model_dump_json()
+        written = output.model_dump_json(by_alias=True)  # as the schema names the fields
         await memory.update([Message.assistant(written, cause_by=type(self).__name__)])
         yield written
 
@@ -140,16 +151,22 @@ class AnswerState(State):
 def read_output(text: str, output_type: type[BaseModel]) -> BaseModel:
     """The JSON in ``text``, with or without words and fences around it, as ``output_type``.
 
+    Of several JSON values the last that fits counts: models show examples first.
+
     Raises:
-        ValidationError: It does not fit.
+        ValidationError: None fits.
     """
     try:
         return output_type.model_validate_json(text)
     except ValidationError as error:
-        start, end = text.find("{"), text.rfind("}")
-        if start < 0 or end < start or (start, end) == (0, len(text) - 1):
-            raise error
-        return output_type.model_validate_json(text[start : end + 1])
+        first = error
+    wrong = None
+    for value in reversed(list(json_values(text))):
+        try:
+            return output_type.model_validate_json(json.dumps(value))
+        except ValidationError as error:
+            wrong = wrong or error
+    raise wrong or first
 
 
 def _explain(error: ValidationError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateMutationError
@@ -17,8 +17,11 @@ class State(ABC):
 
     A state object holds configuration only and serves any number of runs at once; what a run must
     know from step to step belongs in the memory (``memory.control.scratch`` has room for it). Once
-    a state is part of a net, assigning to its attributes raises :class:`StateMutationError`.
+    a state is part of a net, assigning to its attributes raises :class:`StateMutationError`. (What
+    an attribute refers to is not watched: give states tuples rather than lists.)
     """
+
+    parallel: ClassVar[bool] = False  # it delegates to several branches at once
 
     async def on_enter(self, memory: Memory) -> None:
         """Called before ``run``. Default: nothing."""
@@ -43,8 +46,10 @@ class State(ABC):
         """
 
     def targets(self) -> Collection[Enum | None] | None:
-        """Every proposal that ``next_state`` can make, or None to have it read from the annotation
-        and the parameters. Override it where neither tells."""
+        """Every proposal that ``next_state`` can make; override it where nothing else tells.
+
+        The default, None, has the net read it from the annotation and the parameters.
+        """
         return None
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -24,6 +24,18 @@ class StateDefinitionError(AgentBrainError, ValueError):
     """A state cannot be built as it was described."""
 
 
+class StateTimeoutError(AgentBrainError, TimeoutError):
+    """A guarded state took longer than it may.
+
+    Attributes:
+        timeout: Seconds it was given.
+    """
+
+    def __init__(self, state: str, timeout: float) -> None:
+        self.timeout = timeout
+        super().__init__(f"{state} took longer than {timeout:g} s and was stopped")
+
+
 class LLMError(AgentBrainError):
     """A model call failed, after any retries.
 

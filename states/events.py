@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from agent_brain.memories.message import Message
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
-from agent_brain.tools.text import to_text
+from agent_brain.tools.text import clean, to_text
 
 
 class Position(NamedTuple):
@@ -81,7 +81,9 @@ class Event:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | float | bool):
+    if isinstance(value, str):
+        return clean(value)
+    if value is None or isinstance(value, int | float | bool):
         return value
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
-_check: ContextVar[Callable[[str], None] | None] = ContextVar("real_model_check", default=None)
+# One for the whole process, not a ContextVar: a fixture enters in another context than its test runs
+# in, and worker threads and loops started earlier have contexts of their own.
+_checks: list[Callable[[str], None]] = []
 
 
 @contextmanager
 def before_real_calls(check: Callable[[str], None]) -> Iterator[None]:
     """Inside, ``check`` is called with the model's name before each real call; it may raise."""
-    token = _check.set(check)
+    _checks.append(check)
     try:
         yield
     finally:
-        _check.reset(token)
+        _checks.remove(check)
 
 
 def about_to_call(model: str) -> None:
     """Adapters for real models say so here before they send anything."""
-    check = _check.get()
-    if check is not None:
+    for check in tuple(_checks):
         check(model)

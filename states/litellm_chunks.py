@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 from agent_brain.states.llm import Thought
 from agent_brain.tools.action import Action
 from agent_brain.tools.text import clean
-
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class ChunkReader:
@@ -94,10 +91,11 @@ class _Text:
 
 
 def _action(call: _Call, taken: set[str]) -> Action:
-    raw = clean("".join(call.arguments))
-    fields: dict[str, Any] = {"name": clean(call.name)}
-    if call.id and call.id not in taken:
-        fields["id"] = clean(call.id)
+    raw = "".join(call.arguments)
+    fields: dict[str, Any] = {"name": call.name}
+    call_id = clean(call.id)
+    if call_id and call_id not in taken:
+        fields["id"] = call_id
     try:
         return Action(args=_arguments(raw), **fields)
     except (ValueError, RecursionError):
@@ -114,8 +112,6 @@ def _arguments(raw: str) -> dict[str, Any]:
     if not raw.strip():
         return {}
     value = json.loads(raw, parse_constant=_refuse)
-    if _ESCAPED_SURROGATE.search(raw):
-        value = json.loads(clean(json.dumps(value, ensure_ascii=False)))
     if not isinstance(value, dict):
         raise ValueError(f"not a JSON object but {type(value).__name__}")
     return value

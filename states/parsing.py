@@ -1,4 +1,8 @@
-"""Reading a thought and at most one action out of a model's text."""
+"""Reading a thought and at most one action out of a model's text.
+
+Small models seldom write clean JSON: they fence it, quote it singly, leave commas behind, stop in
+the middle, or wrap it in the forms of other APIs. What needs no guessing is understood.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,21 @@ from agent_brain.tools.action import Action
 
 _NAME_KEYS = ("name", "action", "tool", "function")
 _ARGS_KEYS = ("args", "arguments", "action_input", "input", "parameters")
+_WRAPPERS = ("function", "action", "tool_call")
 _FENCE = re.compile(r"```[a-zA-Z]*\s*|```")
+_MAX_OPENERS = 500
+_LEAD_IN = re.compile(r"(?:\baction\s*:|<tool_call>)\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a text says: the thought, the action if it asks for one, what was wrong if it is unclear."""
+    """What a text says.
+
+    Attributes:
+        thought: The text before the action, or all of it.
+        action: The call that it asks for, if any.
+        problem: What is unclear about the call, if anything; then there is no action.
+    """
 
     thought: str
     action: Action | None = None
@@ -31,42 +44,62 @@ def parse_reasoning(text: str) -> Parsed:
     arguments (``args``, ``arguments`` or ``input``). Small faults of the JSON are repaired; other
     JSON objects in the text are part of the thought.
     """
-    found = [(start, value) for start, value in _objects(text) if _name_of(value) is not None]
+    found = [
+        (start, call)
+        for start, value in _values(text, "{")
+        if isinstance(value, dict) and (call := _call_in(value)) is not None
+    ]
     if not found:
         return Parsed(text.strip())
-    start, value = found[0]
-    thought = _FENCE.sub("", text[:start]).strip()
+    start, (name, args) = found[0]
+    thought = _LEAD_IN.sub("", _FENCE.sub("", text[:start]).strip()).strip()
     if len(found) > 1:
         return Parsed(thought, problem=f"there are {len(found)} JSON actions; give exactly one")
-    args = _args_of(value)
     if args is None:
         return Parsed(thought, problem='"args" is not a JSON object of arguments by name')
-    return Parsed(thought, Action(name=str(_name_of(value)), args=args))
+    try:
+        return Parsed(thought, Action(name=name, args=args))
+    except (ValueError, RecursionError):
+        return Parsed(thought, problem='"args" is nested too deeply')
 
 
-def _objects(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every outermost JSON object in ``text``, repaired if need be, with where it starts."""
-    position = text.find("{")
+def json_values(text: str) -> Iterator[Any]:
+    """Every outermost JSON object and array in ``text``, repaired if need be, in order."""
+    return (value for _, value in _values(text, "{["))
+
+
+def _values(text: str, openers: str) -> Iterator[tuple[int, Any]]:
+    """The values that begin with one of ``openers``, each with where it starts."""
     decoder = json.JSONDecoder()
-    while position >= 0:
-        end = _closing(text, position)
+    opening = re.compile(f"[{re.escape(openers)}]")
+    match = opening.search(text)
+    while match:
+        start = match.start()
         try:
-            value, end = decoder.raw_decode(text, position)
-        except ValueError:
-            value = _repaired(text[position:end])
-        if isinstance(value, dict):
-            yield position, value
-        position = text.find("{", end)
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = _closing(text, start)
+            value = _repaired(text[start:end])
+        if isinstance(value, dict | list):
+            yield start, value
+        match = opening.search(text, end)
 
 
 def _repaired(text: str) -> Any:
     from json_repair import repair_json
 
-    return repair_json(text, return_objects=True)
+    if text.count("{") + text.count("[") > _MAX_OPENERS:
+        return None  # nobody meant it, and repairing it may take minutes
+    try:
+        return repair_json(text, return_objects=True)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _closing(text: str, start: int) -> int:
-    """Just past the brace that closes the one at ``start``; the end of the text if none does."""
+    """Just past the bracket that closes the one at ``start``; the end of the text if none does."""
+    opener = text[start]
+    closer = {"{": "}", "[": "]"}[opener]
     depth, quoted, escaped = 0, False, False
     for index in range(start, len(text)):
         character = text[index]
@@ -76,19 +109,26 @@ def _closing(text: str, start: int) -> int:
             escaped = quoted
         elif character == '"':
             quoted = not quoted
-        elif not quoted and character in "{}":
-            depth += 1 if character == "{" else -1
+        elif not quoted and character in (opener, closer):
+            depth += 1 if character == opener else -1
             if depth == 0:
                 return index + 1
     return len(text)
 
 
-def _name_of(value: dict[str, Any]) -> str | None:
-    """The tool that an object calls; an object without arguments must have no other keys."""
+def _call_in(value: dict[str, Any]) -> tuple[str, dict[str, Any] | None] | None:
+    """Name and arguments of the call that an object is; None for any other object.
+
+    An object without arguments must have no other keys. The arguments are None if they are unclear.
+    """
+    for key in _WRAPPERS:  # {"type": "function", "function": {"name": …, "arguments": …}}
+        inner = value.get(key)
+        if isinstance(inner, dict):
+            return _call_in(inner)
     if not any(key in value for key in _ARGS_KEYS) and len(value) > 1:
         return None
     names = [value[key] for key in _NAME_KEYS if isinstance(value.get(key), str) and value[key]]
-    return names[0] if names else None
+    return (names[0], _args_of(value)) if names else None
 
 
 def _args_of(value: dict[str, Any]) -> dict[str, Any] | None:

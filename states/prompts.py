@@ -62,11 +62,9 @@ async def assemble(
     text = await _fill(prompt, memory, tools)
     if plain:
         messages = as_text(messages)
-    if text:
-        messages.insert(0, _system(text))
-    if memory.control.hint:
-        messages.append(Message.system(memory.control.hint))
-    return messages
+    first = [_system(text) if text is prompt else Message.system(text)] if text else []
+    last = [Message.system(memory.control.hint)] if memory.control.hint else []
+    return [*first, *messages, *last]  # a new list: a memory's own may have been returned
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +93,8 @@ def as_text(messages: Sequence[Message]) -> list[Message]:
 def _as_text(message: Message) -> Message:
     if message.role is Role.TOOL:
         outcome = "Error from" if message.is_error else "Result of"
-        return Message.user(f"{outcome} {message.name or 'the tool'}: {message.content}")
+        text = f"{outcome} {message.name or 'the tool'}: {message.content}"
+        return Message.user(text, attachments=message.attachments)
     if not message.tool_calls:
         return message
     calls = [to_compact_json({"name": a.name, "args": a.args}) for a in message.tool_calls]

@@ -122,6 +122,8 @@ class _NativeTurn:
                 self._parts.append(item)
             return item
         if isinstance(item, Action):
+            if any(item.id == other.id for other in self.actions):  # some servers number badly
+                item = Action(name=item.name, args=item.args, unparsed=item.unparsed)
             self.actions.append(item)
             return ActionRequested(item)
         return UsageReported(item)

@@ -14,7 +14,7 @@ _count = itertools.count()
 
 
 def _renew() -> None:
-    global _prefix
+    global _prefix  # noqa: PLW0603 - a forked child must not repeat the ids of its parent
     _prefix = os.urandom(8).hex()
 
 

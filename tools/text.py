@@ -77,8 +77,11 @@ def clean_json(value: Any) -> Any:
     Models do write broken surrogates and ``1e999``; one such value would make every later message
     of the conversation impossible to send or to store. What is sound is returned as it is.
     """
+    kind = type(value)
+    if kind is int or kind is bool or value is None:
+        return value
     if isinstance(value, str):
-        return clean(value)
+        return value if value.isascii() else clean(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from agent_brain.cli.exits import Mistake, tell
+from agent_brain.cli.exits import UserError, tell
 from agent_brain.cli.loading import load_tools
 from agent_brain.controller import Brain
 from agent_brain.errors import AgentBrainError
@@ -46,7 +46,7 @@ def build(options: AgentOptions) -> Brain:
     """The agent; says on stderr if it has to use the demo model.
 
     Raises:
-        Mistake: The options name something that does not exist, or do not go together.
+        UserError: The options name something that does not exist, or do not go together.
     """
     chosen = options.model if options.model is not None else os.environ.get(MODEL_VARIABLE, "")
     model = chosen.strip() or "demo"
@@ -59,7 +59,7 @@ def build(options: AgentOptions) -> Brain:
         limits = options.limits()
         brain = Brain(options.net, options.memory, tools, llm=model, limits=limits)
     if not chosen.strip():
-        tell(DEMO_NOTE, kind="Note: ")
+        tell(DEMO_NOTE, kind="Note")
     return brain
 
 
@@ -68,9 +68,9 @@ def mistakes() -> Iterator[None]:
     """What is refused inside is the user's mistake.
 
     Raises:
-        Mistake: For every error that this library raises on purpose.
+        UserError: For every error that this library raises on purpose.
     """
     try:
         yield
     except AgentBrainError as error:
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error

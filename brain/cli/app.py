@@ -16,6 +16,7 @@ app = typer.Typer(
     epilog="Start with: agent-brain demo",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -46,7 +47,7 @@ def demo(
     *,
     question: Annotated[
         list[str] | None,
-        typer.Argument(help="A question of your own.", show_default=False),
+        typer.Argument(metavar="QUESTION", help="Words of your own.", show_default=False),
     ] = None,
     debug: options.Debug = False,
 ) -> None:
@@ -64,7 +65,7 @@ def ask(
     *,
     question: Annotated[
         list[str],
-        typer.Argument(help="What is asked; - reads it from stdin.", show_default=False),
+        typer.Argument(metavar="QUESTION", help="The words; - reads them from stdin."),
     ],
     model: options.Model = None,
     net: options.NetName = "react",
@@ -87,6 +88,7 @@ def ask(
     with reported(debug=debug):
         from agent_brain.cli.agents import AgentOptions
         from agent_brain.cli.asking import ask as run
+        from agent_brain.cli.printers import OutputOptions
 
         agent = AgentOptions(
             model=model,
@@ -97,7 +99,8 @@ def ask(
             timeout=timeout,
             max_cost=max_cost,
         )
-        code = run(question, agent, as_json=as_json, verbose=verbose)
+        output = OutputOptions(as_json=as_json, verbose=verbose, debug=debug)
+        code = run(question, agent, output)
     _leave(code)
 
 
@@ -123,6 +126,7 @@ def chat(
     with reported(debug=debug):
         from agent_brain.cli.agents import AgentOptions
         from agent_brain.cli.chatting import chat as run
+        from agent_brain.cli.printers import OutputOptions
 
         agent = AgentOptions(
             model=model,
@@ -133,7 +137,8 @@ def chat(
             timeout=timeout,
             max_cost=max_cost,
         )
-        code = run(agent, as_json=as_json, verbose=verbose, debug=debug)
+        output = OutputOptions(as_json=as_json, verbose=verbose, debug=debug)
+        code = run(agent, output)
     _leave(code)
 
 

@@ -6,29 +6,26 @@ import sys
 from collections.abc import Sequence
 
 from agent_brain.cli.agents import AgentOptions, build
-from agent_brain.cli.exits import ExitCode, Mistake
+from agent_brain.cli.exits import ExitCode, UserError
 from agent_brain.cli.outcomes import conclude
-from agent_brain.cli.printers import make_printer
+from agent_brain.cli.printers import OutputOptions
 from agent_brain.cli.turns import Turns
 
 
-def ask(
-    words: Sequence[str], options: AgentOptions, *, as_json: bool, verbose: bool
-) -> ExitCode:
+def ask(words: Sequence[str], options: AgentOptions, output: OutputOptions) -> ExitCode:
     """Answer one question.
 
     Args:
         words: The question; a single ``-`` stands for what is on stdin.
         options: The agent.
-        as_json: Write events instead of text.
-        verbose: Show states and usage too.
+        output: What is shown of the run.
 
     Raises:
-        Mistake: There is no question, or no such agent.
+        UserError: There is no question, or no such agent.
     """
     question = sys.stdin.read() if list(words) == ["-"] else " ".join(words)
     if not question.strip():
-        raise Mistake('The question is empty. Try: agent-brain ask "What is 17 times 23?"')
-    printer = make_printer(sys.stdout, sys.stderr, as_json=as_json, verbose=verbose)
+        raise UserError('The question is empty. Try: agent-brain ask "What is 17 times 23?"')
+    printer = output.printer(sys.stdout, sys.stderr)
     with Turns(build(options)) as turns:
         return conclude(turns.take(question.strip(), printer), turns.brain.limits)

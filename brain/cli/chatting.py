@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from agent_brain.cli.agents import AgentOptions, build
 from agent_brain.cli.exits import ExitCode, tell, tell_failure
 from agent_brain.cli.outcomes import conclude
-from agent_brain.cli.printers import Printer, make_printer
+from agent_brain.cli.printers import OutputOptions
 from agent_brain.cli.prompting import ask_person, read_line
 from agent_brain.cli.turns import Turns
 
@@ -18,28 +19,22 @@ HELP = "Ctrl-C stops an answer, /exit or Ctrl-D leaves, /help says this again."
 COMMAND = re.compile(r"/[a-z?]*")
 
 
-def chat(options: AgentOptions, *, as_json: bool, verbose: bool, debug: bool) -> ExitCode:
+def chat(options: AgentOptions, output: OutputOptions) -> ExitCode:
     """Answer questions until there are no more.
 
     A turn that fails or is cancelled does not end an interactive chat. With piped input the chat
     also goes on to the next line, and ends with the code of the first turn that went wrong.
 
     Raises:
-        Mistake: There is no such agent.
+        UserError: There is no such agent.
         KeyboardInterrupt: Ctrl-C with piped input, or twice in a row.
     """
-    interactive = sys.stdin.isatty()
-
-    def new_printer() -> Printer:
-        return make_printer(sys.stdout, sys.stderr, as_json=as_json, verbose=verbose)
-
     with Turns(build(options)) as turns:
-        if interactive:
+        if sys.stdin.isatty():
             tell(HELP, kind="")
-            talk = _Talk(turns, new_printer, debug=debug)
-            talk.go_on(ask_person, patient=True)
+            _Talk(turns, output).go_on(ask_person, patient=True)
             return ExitCode.ANSWERED
-        talk = _Talk(turns, new_printer, debug=debug)
+        talk = _Talk(turns, replace(output, echo=True))
         talk.go_on(read_line, patient=False)
         return talk.code
 
@@ -47,10 +42,9 @@ def chat(options: AgentOptions, *, as_json: bool, verbose: bool, debug: bool) ->
 class _Talk:
     """The loop, and how its turns ended."""
 
-    def __init__(self, turns: Turns, new_printer: Callable[[], Printer], *, debug: bool) -> None:
+    def __init__(self, turns: Turns, output: OutputOptions) -> None:
         self.turns = turns
-        self.new_printer = new_printer
-        self.debug = debug
+        self.output = output
         self.code = ExitCode.ANSWERED  # of the first turn that went wrong
 
     def go_on(self, read: Callable[[], str | None], *, patient: bool) -> None:
@@ -73,7 +67,7 @@ class _Talk:
     def _turn(self, words: str, *, patient: bool) -> None:
         code = ExitCode.FAILED
         try:
-            result = self.turns.take(words, self.new_printer())
+            result = self.turns.take(words, self.output.printer(sys.stdout, sys.stderr))
             code = conclude(result, self.turns.brain.limits)
         except KeyboardInterrupt:
             if not (patient and self.turns.clean):
@@ -82,5 +76,5 @@ class _Talk:
         except BrokenPipeError:
             raise  # nobody reads any more
         except Exception as error:
-            tell_failure(error, debug=self.debug)
+            tell_failure(error, debug=self.output.debug)
         self.code = self.code or code

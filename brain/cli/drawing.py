@@ -24,7 +24,7 @@ def draw_net(name: str, language: Literal["mermaid", "dot"]) -> None:
     """Write a net's diagram to stdout.
 
     Raises:
-        Mistake: There is no such net.
+        UserError: There is no such net.
     """
     with mistakes():
         net = create_net(name, DemoLLM())

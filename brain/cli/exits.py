@@ -23,7 +23,10 @@ class ExitCode(IntEnum):
     NO_READER = 141
 
 
-class Mistake(Exception):
+STYLES = {"Error": "bold red", "Stopped": "bold yellow", "Note": "bold"}
+
+
+class UserError(Exception):
     """The user asked for something that cannot be; the text says what to do instead."""
 
 
@@ -39,7 +42,7 @@ def reported(*, debug: bool) -> Iterator[None]:
     """
     try:
         yield
-    except Mistake as mistake:
+    except UserError as mistake:
         tell(str(mistake))
         if debug and mistake.__cause__ is not None:
             print_traceback(mistake.__cause__)
@@ -57,13 +60,18 @@ def reported(*, debug: bool) -> Iterator[None]:
         raise typer.Exit(ExitCode.FAILED) from None
 
 
-def tell(message: str, *, kind: str = "Error: ") -> None:
-    """Write a message to stderr, on a line of its own."""
+def tell(message: str, *, kind: str = "Error") -> None:
+    """Write a message to stderr, on a line of its own.
+
+    Args:
+        message: What to say.
+        kind: What sort of message: a key of :data:`STYLES`, or nothing.
+    """
     from agent_brain.cli.screen import Screen
 
     screen = Screen(sys.stderr)
     if kind:
-        screen.write(kind, "bold red")
+        screen.write(f"{kind}: ", STYLES[kind])
     screen.write(message)
     screen.end_line()
 

@@ -13,7 +13,7 @@ from functools import reduce
 from pathlib import Path
 from types import ModuleType
 
-from agent_brain.cli.exits import Mistake
+from agent_brain.cli.exits import UserError
 from agent_brain.tools import BaseTool, ToolDefinitionError
 from agent_brain.tools.function import as_tool
 
@@ -26,15 +26,15 @@ def load_tools(references: Sequence[str]) -> list[BaseTool]:
     What a module prints while it is imported goes to stderr.
 
     Raises:
-        Mistake: A reference names nothing, or nothing that can be a tool.
+        UserError: A reference names nothing, or nothing that can be a tool.
     """
     modules: dict[str, ModuleType] = {}
     tools = []
     with contextlib.redirect_stdout(sys.stderr):
-        for reference in references:
+        for reference in dict.fromkeys(references):
             module_name, _, attribute = reference.rpartition(":")
             if not module_name or not attribute:
-                raise Mistake(f"--tool {reference!r} is no reference to a tool: {HOW}")
+                raise UserError(f"--tool {reference!r} is no reference to a tool: {HOW}")
             if module_name not in modules:
                 modules[module_name] = _load_module(module_name, reference)
             tools.append(_find_tool(modules[module_name], attribute, reference))
@@ -45,16 +45,16 @@ def _load_module(name: str, reference: str) -> ModuleType:
     is_path = name.endswith(".py") or "/" in name or "\\" in name
     path = Path(name).resolve()
     if is_path and not path.is_file():
-        raise Mistake(f"--tool {reference!r}: there is no file {name!r}")
+        raise UserError(f"--tool {reference!r}: there is no file {name!r}")
     try:
         return _run_file(path) if is_path else _import(name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and _is_missing(name, error):
-            raise Mistake(
+            raise UserError(
                 f"--tool {reference!r}: there is no module {error.name!r}, neither in this folder "
-                f"nor installed. For a file, {HOW.rpartition('or ')[2]}"
+                "nor installed. Or name a file: path/to/file.py:function"
             ) from error
-        raise Mistake(
+        raise UserError(
             f"--tool {reference!r}: {name!r} cannot be imported: {type(error).__name__}: {error}\n"
             "  With --debug you see the traceback"
         ) from error
@@ -96,11 +96,11 @@ def _find_tool(module: ModuleType, attribute: str, reference: str) -> BaseTool:
     try:
         value = reduce(getattr, attribute.split("."), module)
     except AttributeError:
-        raise Mistake(f"--tool {reference!r}: {_nothing_there(module, attribute)}") from None
+        raise UserError(f"--tool {reference!r}: {_nothing_there(module, attribute)}") from None
     try:
         return as_tool(value)  # type: ignore[arg-type]
     except ToolDefinitionError as error:
-        raise Mistake(f"--tool {reference!r}: {error}") from error
+        raise UserError(f"--tool {reference!r}: {error}") from error
 
 
 def _nothing_there(module: ModuleType, attribute: str) -> str:

@@ -6,10 +6,6 @@ from typing import Annotated
 
 import typer
 
-AGENT = "The agent"
-LIMITS = "Limits"
-OUTPUT = "Output"
-
 
 def _above_zero(value: float | None) -> float | None:
     if value is not None and not value > 0:
@@ -26,7 +22,6 @@ Model = Annotated[
         help="A model by its LiteLLM name, such as openai/gpt-4.1-mini. Without it: what "
         "AGENT_BRAIN_MODEL names, else the built-in offline demo model.",
         show_default=False,
-        rich_help_panel=AGENT,
     ),
 ]
 NetName = Annotated[
@@ -36,12 +31,11 @@ NetName = Annotated[
         "-n",
         metavar="NAME",
         help="How it thinks: see agent-brain nets.",
-        rich_help_panel=AGENT,
     ),
 ]
 MemoryName = Annotated[
     str,
-    typer.Option("--memory", metavar="NAME", help="How it remembers.", rich_help_panel=AGENT),
+    typer.Option("--memory", metavar="NAME", help="How it remembers."),
 ]
 Tools = Annotated[
     list[str] | None,
@@ -52,7 +46,6 @@ Tools = Annotated[
         help="What it may call: a function with type hints, or a tool, as module:name or "
         "path/to/file.py:name. May be given more than once.",
         show_default=False,
-        rich_help_panel=AGENT,
     ),
 ]
 MaxSteps = Annotated[
@@ -63,7 +56,6 @@ MaxSteps = Annotated[
         help="States to go through at most in a run (100 if not given).",
         callback=_above_zero,
         show_default=False,
-        rich_help_panel=LIMITS,
     ),
 ]
 Timeout = Annotated[
@@ -74,7 +66,6 @@ Timeout = Annotated[
         help="How long a run may take.",
         callback=_above_zero,
         show_default=False,
-        rich_help_panel=LIMITS,
     ),
 ]
 MaxCost = Annotated[
@@ -85,7 +76,6 @@ MaxCost = Annotated[
         help="What a run may cost, as far as the model's price is known.",
         callback=_above_zero,
         show_default=False,
-        rich_help_panel=LIMITS,
     ),
 ]
 AsJson = Annotated[
@@ -93,18 +83,13 @@ AsJson = Annotated[
     typer.Option(
         "--json",
         help="Write every event as one JSON object on one line.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 Verbose = Annotated[
     bool,
-    typer.Option(
-        "--verbose", "-v", help="Show states and usage too.", rich_help_panel=OUTPUT
-    ),
+    typer.Option("--verbose", "-v", help="Show states and usage too."),
 ]
 Debug = Annotated[
     bool,
-    typer.Option(
-        "--debug", help="Show tracebacks when something goes wrong.", rich_help_panel=OUTPUT
-    ),
+    typer.Option("--debug", help="Show tracebacks when something goes wrong."),
 ]

@@ -12,7 +12,7 @@ def conclude(result: Result, limits: Limits) -> ExitCode:
     reason = result.stop_reason
     if reason is StopReason.DONE:
         return ExitCode.ANSWERED
-    tell(f"{_why(reason, limits)}{_what_is_left(result)}", kind="Stopped: ")
+    tell(f"{_why(reason, limits)}{_what_is_left(result)}", kind="Stopped")
     return ExitCode.CANCELLED if reason is StopReason.CANCELLED else ExitCode.STOPPED
 
 

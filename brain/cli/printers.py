@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TextIO
 
 from agent_brain.cli.screen import Screen
@@ -118,10 +119,29 @@ class JsonPrinter:
         self._out.flush()
 
 
-def make_printer(out: TextIO, err: TextIO, *, as_json: bool, verbose: bool) -> Printer:
-    """The printer for where the output goes."""
-    if as_json:
-        return JsonPrinter(out)
-    if out.isatty():
-        return LivePrinter(Trace(Screen(out), verbose=verbose))
-    return SplitPrinter(out, Trace(Screen(err), verbose=verbose))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """How much to show, and in what form.
+
+    Attributes:
+        as_json: Events instead of text.
+        verbose: States and usage too.
+        debug: The tracebacks of tools that raised, too.
+        echo: The questions too, as nobody has seen them being typed.
+    """
+
+    as_json: bool = False
+    verbose: bool = False
+    debug: bool = False
+    echo: bool = False
+
+    def printer(self, out: TextIO, err: TextIO) -> Printer:
+        """A printer for one run, by where the output goes."""
+        if self.as_json:
+            return JsonPrinter(out)
+        if out.isatty():
+            return LivePrinter(self._trace(out))
+        return SplitPrinter(out, self._trace(err))
+
+    def _trace(self, stream: TextIO) -> Trace:
+        return Trace(Screen(stream), verbose=self.verbose, debug=self.debug, echo=self.echo)

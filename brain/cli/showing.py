@@ -15,18 +15,16 @@ from agent_brain.controller import Brain
 from agent_brain.demo import DemoLLM, demo_tools
 
 QUESTIONS = (
-    "What is 15% of 240, and how many days are there from 1 March 2026 to 24 December 2026?",
-    "Convert that many days to weeks.",
+    "Which weekday is 24 December 2026, and what is 15% of 240?",
+    "Multiply that by 2.",
 )
-HONEST = (
-    "This was a real run of the agent: real states, real tool calls, one memory. Its model was the "
-    "built-in demo\nmodel, a small rule-based program, no language model: it works offline and "
-    "knows little. For a real one:"
-)
-NEXT = (
-    "export OPENAI_API_KEY=…    (or another provider's key)",
-    'agent-brain chat --model openai/gpt-4.1-mini --tool my_tools.py:my_function',
-)
+HONEST = """\
+This was a real run of the agent: its states, its tools, its memory. The model was the built-in demo
+model, a small rule-based program and no language model, which works offline and knows little.
+To use a real one:"""
+NEXT = """\
+  export OPENAI_API_KEY=…       (or the key of any provider that LiteLLM knows)
+  agent-brain chat --model openai/gpt-4.1-mini"""
 
 
 def demo(questions: Sequence[str]) -> ExitCode:
@@ -43,8 +41,7 @@ def demo(questions: Sequence[str]) -> ExitCode:
             code = code or conclude(result, turns.brain.limits)
     screen.line()
     screen.line(HONEST, "dim")
-    for line in NEXT:
-        screen.line(f"  {line}", "bold")
+    screen.line(NEXT, "bold")
     return code
 
 

@@ -15,7 +15,9 @@ def main() -> NoReturn:
     """Run the command with the arguments of this process, then leave the process."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a character that does not fit is no reason to fail
+            stream.reconfigure(
+                errors="replace"
+            )  # a character that does not fit is no reason to fail
     try:
         from agent_brain.cli.app import app
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import traceback
+
 from agent_brain.cli.screen import MARGIN, Screen
 from agent_brain.cli.texts import brief, call_text
+from agent_brain.memories import Message
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
@@ -11,6 +14,7 @@ from agent_brain.states.events import (
     Event,
     InputRequested,
     RunFinished,
+    RunStarted,
     StateEntered,
     StuckDetected,
     TextDelta,
@@ -18,6 +22,7 @@ from agent_brain.states.events import (
 
 THINKING = "dim italic"
 QUIET = "dim"
+QUESTION = "bold"
 CALL = "cyan"
 GOOD = "green"
 BAD = "red"
@@ -30,11 +35,17 @@ class Trace:
     Args:
         screen: Where to.
         verbose: Also write which state the agent enters, and what the run has used.
+        debug: Also write the traceback of a tool that raised.
+        echo: Also write the question.
     """
 
-    def __init__(self, screen: Screen, *, verbose: bool = False) -> None:
+    def __init__(
+        self, screen: Screen, *, verbose: bool = False, debug: bool = False, echo: bool = False
+    ) -> None:
         self.screen = screen
         self.verbose = verbose
+        self.debug = debug
+        self.echo = echo
         self._thinking = False
         self._owed = ""  # line ends of a thought, written only if it goes on
 
@@ -44,6 +55,8 @@ class Trace:
             return event.thought
         if isinstance(event, StateEntered | RunFinished):
             return self.verbose
+        if isinstance(event, RunStarted):
+            return self.echo
         return isinstance(
             event,
             ActionRequested | ActionFinished | StuckDetected | ApprovalRequested | InputRequested,
@@ -57,6 +70,8 @@ class Trace:
         self._thinking = False
         write = self.screen.labelled
         match event:
+            case RunStarted(goal=Message() as goal):
+                write("you", goal.content, QUESTION)
             case StateEntered():
                 write("state", " › ".join([*event.path, event.state or ""]), QUIET)
             case ActionRequested():
@@ -94,11 +109,17 @@ class Trace:
     def _result(self, event: ActionFinished) -> None:
         label, style = ("error", BAD) if event.result.is_error else ("result", GOOD)
         self.screen.labelled(label, f"{event.action.name}: {brief(event.result.content)}", style)
+        if self.debug and event.exception is not None:
+            self.screen.write("".join(traceback.format_exception(event.exception)), QUIET)
 
 
 def _summary(event: RunFinished) -> str:
     usage = event.usage
-    parts = [str(event.stop_reason), _count(event.step, "step"), _count(usage.requests, "model call")]
+    parts = [
+        str(event.stop_reason),
+        _count(event.step, "step"),
+        _count(usage.requests, "model call"),
+    ]
     if usage.total_tokens:
         parts.append(_count(usage.total_tokens, "token"))
     if usage.cost:

@@ -5,6 +5,7 @@ Numbers are fractions, so ``0.1 + 0.2`` is ``0.3``; only roots and fractional po
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -13,6 +14,7 @@ from typing import TypeAlias
 
 Value: TypeAlias = Fraction | float
 
+CONSTANTS = {"pi": math.pi, "e": math.e}
 FUNCTIONS = frozenset(["sqrt", "cbrt", "factorial", "abs", "round"])
 
 
@@ -69,7 +71,8 @@ _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "neg": 3, "**": 4}
 def render(node: Node) -> str:
     """``node`` as text that Python, most calculators and :func:`parse` read alike."""
     if isinstance(node, Number):
-        return format_number(node.value)
+        named = [name for name, value in CONSTANTS.items() if value == node.value]
+        return named[0] if named else format_number(node.value)
     if isinstance(node, Earlier):
         return "it"
     if node.name in FUNCTIONS:

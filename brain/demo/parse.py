@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from fractions import Fraction
 
 from agent_brain.demo.expression import (
+    CONSTANTS,
     FUNCTIONS,
     Earlier,
     ExpressionError,
@@ -19,7 +19,6 @@ MAX_LENGTH = 1_000  # characters
 MAX_TOKENS = 400  # numbers, operators and brackets
 MAX_DEPTH = 60  # nested brackets, powers and signs
 
-_CONSTANTS = {"pi": math.pi, "e": math.e}
 _TOKEN = re.compile(
     r"\s*(?:(\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?|\.\d+)(?![\w.])|(\*\*|[-+*/%^!()@×÷·−])|([a-z]+))",
     re.I,
@@ -143,8 +142,8 @@ class _Parser:
             return node
         if token in FUNCTIONS:
             return Operation(token, (self._postfix_of_function(),))
-        if token in _CONSTANTS:
-            return Number(_CONSTANTS[token])
+        if token in CONSTANTS:
+            return Number(CONSTANTS[token])
         raise ExpressionError(f"cannot read {token!r}")
 
     def _postfix_of_function(self) -> Node:

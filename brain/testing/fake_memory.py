@@ -37,6 +37,7 @@ class FakeMemory(Memory):
         super().__init__(tools)
         self._goal = None if goal is None else as_message(goal)
         self._messages = list(messages)
+        self._turn_start = 0  # the messages it is made with belong to the current turn
         self.next_actions = list(next_actions)
         self.calls: list[tuple[str, Any]] = []
 
@@ -49,7 +50,8 @@ class FakeMemory(Memory):
         """Take the goal, and note the call."""
         self.calls.append(("set_goal", goal))
         if self._goal is not None:
-            self._messages.insert(0, self._goal)
+            self._messages.insert(self._turn_start, self._goal)
+        self._turn_start = len(self._messages)
         self._goal = as_message(goal)
 
     async def update(self, messages: list[Message]) -> None:
@@ -61,6 +63,20 @@ class FakeMemory(Memory):
         """The goal, and note the call."""
         self.calls.append(("goal", None))
         return [] if self._goal is None else [self._goal]
+
+    async def context(self) -> list[Message]:
+        """Earlier turns, the goal, what this turn has; and note the call."""
+        self.calls.append(("context", None))
+        return self._messages[: self._turn_start] + self._turn()
+
+    async def turn(self) -> list[Message]:
+        """The goal and what this turn has; and note the call."""
+        self.calls.append(("turn", None))
+        return self._turn()
+
+    def _turn(self) -> list[Message]:
+        goal = [] if self._goal is None else [self._goal]
+        return goal + self._messages[self._turn_start :]
 
     async def dump(self) -> list[Message]:
         """A copy of the messages, and note the call."""

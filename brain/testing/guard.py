@@ -15,7 +15,11 @@ class RealModelError(AgentBrainError, AssertionError):
 
 @contextmanager
 def no_real_models() -> Iterator[None]:
-    """Inside, a call of a real model raises :class:`RealModelError` before anything is sent."""
+    """Inside, a call of a real model raises :class:`RealModelError` before anything is sent.
+
+    It holds for the whole process, whichever task or thread makes the call, so it may be entered
+    in a fixture.
+    """
 
     def refuse(model: str) -> None:
         raise RealModelError(

@@ -66,6 +66,10 @@ def _keep(done: StateRun, item: str | Event) -> None:
     if isinstance(item, str):
         (done.thoughts if isinstance(item, Thought) else done.chunks).append(item)
         return
+    if not isinstance(item, Event):
+        raise TypeError(
+            f"The state yielded {item!r}: yield text, or an event from agent_brain.states"
+        )
     done.events.append(item)
     if isinstance(item, TextDelta):
         (done.thoughts if item.thought else done.chunks).append(item.text)

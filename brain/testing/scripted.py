@@ -79,10 +79,10 @@ class ScriptedLLM(LLM):
         index = len(self.calls)
         self.calls.append(ModelCall(list(messages), tuple(tools), output_type))
         if index >= len(self.turns):
+            last = repr(messages[-1].content[:200]) if messages else "none"
             raise ScriptError(
                 f"The model was called {index + 1} times, but the script has "
-                f"{len(self.turns)} turns. The last message it was sent: "
-                f"{messages[-1].content[:200]!r}" if messages else "The model was sent no messages"
+                f"{len(self.turns)} turns. The last message it was sent: {last}"
             )
         turn = self.turns[index]
         if callable(turn) and not isinstance(turn, BaseException | type):

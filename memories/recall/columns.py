@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +13,110 @@ from agent_brain.memories.recall import cues
 from agent_brain.memories.recall.growing import Growing
 
 PAUSE = 6 * 3600.0  # seconds of silence after which people start on something else
+NO_DAY = -(10**6)  # no day of any calendar is near it
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Rows in the order in which they are read: each conversation in one piece.
+
+    Attributes:
+        rows: Numbers of the rows that are there.
+        sittings: For each of them the stretch of talk that it belongs to; equal ones are adjacent.
+    """
+
+    rows: NDArray[np.intp]
+    sittings: NDArray[np.int32]
+
+
 class Columns:
-    def __init__(self):
-        self.speakers = Growing(np.int32); self.threads = Growing(np.int32)
-        self.times = Growing(np.float64); self.days = Growing(np.int32)
-        self.times_told = Growing(np.float32); self.questions = Growing(np.float32); self.fullness = Growing(np.float32)
-        self._codes = {}
-        self.years = Counter()
-    def code(self, s): return self._codes.setdefault(s, len(self._codes))
-    def add(self, text, sender, time, thread):
-        self.speakers.append(-1 if sender is None else self.code(sender))
-        self.threads.append(self.code(("t",thread)))
-        self.times.append(np.nan if time is None else time.timestamp())
-        self.days.append(0 if time is None else time.toordinal())
-        if time: self.years[time.year]+=1
-        self.times_told.append(cues.tells_time(text)); self.questions.append(cues.is_question(text)); self.fullness.append(cues.fullness(text))
-    def places(self):
-        t=self.threads.rows; tm=self.times.rows
-        br=(t[1:]!=t[:-1])|(np.abs(tm[1:]-tm[:-1])>PAUSE)
-        return np.concatenate([[0],np.cumsum(br)]).astype(np.int32)
+    """One entry a row in each array. Rows are numbered as they are added, from 0."""
+
+    def __init__(self) -> None:
+        self._there = Growing(np.bool_)
+        self._speakers = Growing(np.int32)
+        self._threads = Growing(np.int32)
+        self._times = Growing(np.float64)
+        self._days = Growing(np.int32)
+        self._tell_time = Growing(np.float32)
+        self._ask = Growing(np.float32)
+        self._fullness = Growing(np.float32)
+        self._reading: Reading | None = None
+        self.years: Counter[int] = Counter()
+
+    def add(self, text: str, time: datetime | None, speaker: int, thread: int) -> None:
+        """Add a row; ``speaker`` and ``thread`` are numbers that stand for them."""
+        self._there.append(True)
+        self._speakers.append(speaker)
+        self._threads.append(thread)
+        self._times.append(np.nan if time is None else time.timestamp())
+        self._days.append(NO_DAY if time is None else time.astimezone(UTC).toordinal())
+        self._tell_time.append(cues.tells_time(text))
+        self._ask.append(cues.is_question(text))
+        self._fullness.append(cues.fullness(text))
+        self._reading = None
+        if time is not None:
+            self.years[time.astimezone(UTC).year] += 1
+
+    def clear(self, row: int) -> tuple[int, int]:
+        """Take a row out; its number stays taken until :meth:`keep`. Returns speaker and thread."""
+        self._there.rows[row] = False
+        self._reading = None
+        day = int(self._days.rows[row])
+        if day != NO_DAY:
+            self.years -= Counter([date.fromordinal(day).year])
+        return int(self._speakers.rows[row]), int(self._threads.rows[row])
+
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Renumber: drop the rows where ``rows`` is false."""
+        for column in vars(self).values():
+            if isinstance(column, Growing):
+                column.keep(rows)
+        self._reading = None
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Whether the row is there: false once it was cleared."""
+        return self._there.rows
+
+    @property
+    def speakers(self) -> NDArray[np.int32]:
+        """The number of who said it."""
+        return self._speakers.rows
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """When it was said, in seconds since 1970; not a number where that is not known."""
+        return self._times.rows
+
+    @property
+    def days(self) -> NDArray[np.int32]:
+        """The day (UTC) when it was said, as a proleptic ordinal."""
+        return self._days.rows
+
+    @property
+    def tell_time(self) -> NDArray[np.float32]:
+        """1 where it has a word of time."""
+        return self._tell_time.rows
+
+    @property
+    def ask(self) -> NDArray[np.float32]:
+        """1 where it is a question."""
+        return self._ask.rows
+
+    @property
+    def fullness(self) -> NDArray[np.float32]:
+        """How much it can tell, see :func:`~agent_brain.memories.recall.cues.fullness`."""
+        return self._fullness.rows
+
+    def reading(self) -> Reading:
+        """The rows in reading order: a thread at a time, cut where it paused."""
+        if self._reading is None:
+            rows = np.flatnonzero(self.there)
+            rows = rows[np.argsort(self._threads.rows[rows], kind="stable")]
+            threads, times = self._threads.rows[rows], self.times[rows]
+            cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
+            sittings = np.zeros(len(rows), np.int32)
+            np.cumsum(cuts, out=sittings[1:])
+            self._reading = Reading(rows, sittings)
+        return self._reading

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_brain.memories.recall.dates import MONTHS, Named, named_dates
-from agent_brain.memories.recall.names import Participants, replace
+from agent_brain.memories.recall.firstperson import in_first_person, without_names
+from agent_brain.memories.recall.names import Mention, Participants
+from agent_brain.memories.recall.stopwords import ASKING
 from agent_brain.memories.recall.words import count_words, terms
 
 _ASKS_WHEN = re.compile(r"\s*(?:when|how long|what (?:date|day|month|year))\b", re.I)
@@ -18,6 +21,7 @@ _TIME_WORD = re.compile(
     rf"|{'|'.join(MONTHS)}|\d{{4}}|years?|months?|weeks?|days?)\b",
     re.I,
 )
+_TOGETHER = re.compile(r"\b(?:and|both|or)\b|&|,", re.I)
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "፧")
 LONG_ENOUGH = 3.5  # ln(1 + words): past some thirty words a message gains nothing by being longer
 
@@ -28,8 +32,8 @@ class Question:
 
     Attributes:
         dense: What to embed: as the people it names would say it of themselves.
-        terms: What to look up: its terms without the names.
-        speaker: The one participant it names; None if it names none or several.
+        terms: What to look up: its terms without names and words of asking.
+        speaker: The participant it is about, if that is one.
         asks_when: It asks for a time.
         dates: Days, or else months, that it names.
     """
@@ -48,14 +52,29 @@ def read(question: str, participants: Participants) -> Question:
     cues are not known, is searched as it stands.
     """
     mentions = participants.mentions(question)
-    people = {person for mention in mentions for person in mention.people}
+    found = terms(without_names(question, mentions))
     return Question(
-        dense=replace(question, mentions, "my", "I") if mentions else question,
-        terms=tuple(terms(replace(question, mentions, "", "") if mentions else question)),
-        speaker=people.pop() if len(people) == 1 else None,
+        dense=in_first_person(question, mentions),
+        terms=tuple(term for term in found if term not in ASKING) or tuple(found),
+        speaker=_speaker(question, mentions),
         asks_when=_ASKS_WHEN.match(question) is not None,
         dates=tuple(named_dates(question)),
     )
+
+
+def _speaker(question: str, mentions: Sequence[Mention]) -> str | None:
+    """The one person named; of two, the first, whom "What did Ann give Bob?" is about.
+
+    Nobody where they are named together ("Ann and Bob") or a name may be that of several people.
+    """
+    people = list(dict.fromkeys(mention.people for mention in mentions))
+    if not people or any(len(who) > 1 for who in people) or len(people) > 2:
+        return None
+    if len(people) == 2:
+        second = next(mention for mention in mentions if mention.people == people[1])
+        if _TOGETHER.search(question[mentions[0].end : second.start]) or "both" in question:
+            return None
+    return next(iter(people[0]))
 
 
 def tells_time(text: str) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+LEAST = 16  # rows that there is always room for
 
 
 class Growing(Generic[Scalar]):
@@ -15,11 +16,11 @@ class Growing(Generic[Scalar]):
 
     Args:
         dtype: Of the numbers.
-        width: Numbers in a row; None for rows that are one number each.
+        shape: Of one row; the default is one number.
     """
 
-    def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
-        self._room: NDArray[Scalar] = np.zeros((16,) if width is None else (16, width), dtype)
+    def __init__(self, dtype: type[Scalar], shape: tuple[int, ...] = ()) -> None:
+        self._room = np.zeros((LEAST, *shape), dtype)
         self._used = 0
 
     def __len__(self) -> int:
@@ -30,7 +31,7 @@ class Growing(Generic[Scalar]):
         """All rows, as a view: valid until the next change of length."""
         return self._room[: self._used]
 
-    def append(self, row: object) -> None:
+    def append(self, row: ArrayLike) -> None:
         """Add a row at the end."""
         self.extend(1)
         self._room[self._used - 1] = row
@@ -39,15 +40,16 @@ class Growing(Generic[Scalar]):
         """Add ``count`` rows of zeros at the end."""
         used = self._used + count
         if used > len(self._room):
-            room = np.zeros((max(used, 2 * len(self._room)), *self._room.shape[1:]), self._room.dtype)
-            room[: self._used] = self.rows
-            self._room = room
-        self._room[self._used : used] = 0
+            self._move(self.rows, max(used, 2 * len(self._room)))
         self._used = used
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         """Drop the rows where ``rows`` is false; what they held is gone from memory too."""
         kept = self.rows[rows]
-        room = np.zeros((max(len(kept), 16), *self._room.shape[1:]), self._room.dtype)
-        room[: len(kept)] = kept
-        self._room, self._used = room, len(kept)
+        self._move(kept, max(LEAST, len(kept)))
+        self._used = len(kept)
+
+    def _move(self, rows: NDArray[Scalar], size: int) -> None:
+        room = np.zeros((size, *self._room.shape[1:]), self._room.dtype)
+        room[: len(rows)] = rows
+        self._room = room

@@ -1,77 +1,45 @@
-"""The index beneath recall: everything a question is compared with, kept up to date in memory."""
+"""The index beneath recall: all that a question is compared with, kept up to date in memory."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agent_brain.memories.recall import cues, ranking
+from agent_brain.memories.recall import cues
 from agent_brain.memories.recall.columns import Columns
-from agent_brain.memories.recall.dates import closeness, relative_spans, spans_of
+from agent_brain.memories.recall.dates import relative_spans, spans_of
 from agent_brain.memories.recall.dense import DenseIndex
+from agent_brain.memories.recall.items import Hit, Item
+from agent_brain.memories.recall.labels import NOBODY, Labels
 from agent_brain.memories.recall.lexical import LexicalIndex
 from agent_brain.memories.recall.names import Participants
+from agent_brain.memories.recall.scoring import Evidence, Parts, score
+from agent_brain.memories.recall.selection import best_accepted, best_first
 from agent_brain.memories.recall.words import terms
 
-Scores = NDArray[np.float32]
 Where = Callable[[str], bool] | AbstractSet[str]
-
-
-@dataclass(frozen=True)
-class Item:
-    """A message as the index takes it.
-
-    Attributes:
-        id: Unique in the index.
-        text: What was said.
-        sender: Who said it, by name; None where nobody is named.
-        time: When, aware.
-        thread: The conversation that it belongs to; None is one conversation of its own.
-        vector: Its embedding, if there is one already.
-    """
-
-    id: str
-    text: str
-    sender: str | None = None
-    time: datetime | None = None
-    thread: str | None = None
-    vector: ArrayLike | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A message that was found.
-
-    Attributes:
-        id: Of the message.
-        score: How well it fits; comparable within one search only.
-        why: What each cue added to the score; cues that added nothing are left out.
-    """
-
-    id: str
-    score: float
-    why: dict[str, float]
+SPARE = 64  # rows of removed messages that are kept before the index is made compact
 
 
 class RecallIndex:
     """Messages of one scope, found by meaning, words, speaker, time and surroundings.
 
-    Adding, removing and searching are plain computation without I/O; one lock makes the index safe
-    to use from several threads.
+    Adding costs the same however many messages there are; searching is linear in them. All of it is
+    computation without I/O, and one lock makes an index safe to use from several threads.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._rows: dict[str, int] = {}
-        self._ids: list[str | None] = []
+        self._ids: list[str] = []
         self._participants = Participants()
+        self._threads = Labels()
+        self._roles = Labels()
         self._lexical = LexicalIndex()
         self._dense = DenseIndex()
         self._columns = Columns()
@@ -79,59 +47,168 @@ class RecallIndex:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __contains__(self, item_id: str) -> bool:
+    def __contains__(self, item_id: object) -> bool:
         return item_id in self._rows
 
-    def add(self, items: Iterable[Item]) -> None:
-        """Add ``items`` in the order in which they were said; ids that are here are passed over."""
+    @property
+    def dimension(self) -> int | None:
+        """Numbers in a vector; None while no message has one."""
+        return self._dense.dimension
+
+    def without_vector(self) -> list[str]:
+        """Ids of messages that have no vector yet, oldest first."""
         with self._lock:
-            for item in items:
-                if item.id not in self._rows:
-                    self._add(item)
+            rows = np.flatnonzero(self._columns.there & ~self._dense.present)
+            return [self._ids[row] for row in rows]
+
+    def add(self, items: Iterable[Item]) -> None:
+        """Add ``items`` in the order in which they were said; ids that are here are passed over.
+
+        Raises:
+            EmbeddingError: A vector does not fit those that are here; nothing was added.
+        """
+        with self._lock:
+            fresh = {item.id: item for item in items if item.id not in self._rows}
+            embedded = [item for item in fresh.values() if item.vector is not None]
+            vectors = _matrix([item.vector for item in embedded])
+            if embedded:
+                self._dense.units(vectors)
+            for item in fresh.values():
+                self._add(item)
+            if embedded:
+                self._dense.put([self._rows[item.id] for item in embedded], vectors)
 
     def _add(self, item: Item) -> None:
-        if item.vector is not None:
-            self._dense.unit(item.vector)
-        row = len(self._ids)
-        self._rows[item.id] = row
-        self._ids.append(item.id)
+        speaker = self._participants.add(item.sender)
+        if speaker == NOBODY and item.role is not None:
+            speaker = NOBODY - 1 - self._roles.add(item.role)
         self._lexical.add(terms(item.text))
         self._dense.extend(1)
-        self._columns.add(item.text, item.sender, item.time, item.thread)
-        if item.sender is not None:
-            self._participants.add(item.sender)
-        if item.vector is not None:
-            self._dense.put(row, item.vector)
+        self._columns.add(item.text, item.time, speaker, self._threads.add(item.thread))
+        self._rows[item.id] = len(self._ids)
+        self._ids.append(item.id)
+
+    def set_vectors(self, ids: Sequence[str], vectors: ArrayLike) -> None:
+        """Give messages their vectors, one a row; ids that are not here are passed over.
+
+        Raises:
+            EmbeddingError: The vectors do not fit those that are here, or are not finite.
+        """
+        with self._lock:
+            units = self._dense.units(vectors) if len(ids) else np.zeros((0, 0), np.float32)
+            here = [i for i, item_id in enumerate(ids) if item_id in self._rows]
+            if here:
+                self._dense.put([self._rows[ids[i]] for i in here], units[here])
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Take messages out, with every trace of them; ids that are not here are passed over."""
+        with self._lock:
+            for item_id in ids:
+                row = self._rows.pop(item_id, None)
+                if row is not None:
+                    self._remove(row)
+            if len(self._ids) > 2 * len(self._rows) + SPARE:
+                self._compact()
+
+    def _remove(self, row: int) -> None:
+        self._ids[row] = ""
+        self._lexical.clear(row)
+        self._dense.clear(row)
+        speaker, thread = self._columns.clear(row)
+        self._threads.remove(thread)
+        if speaker > NOBODY:
+            self._participants.remove(speaker)
+
+    def _compact(self) -> None:
+        there = self._columns.there.copy()
+        self._lexical.keep(there)
+        self._dense.keep(there)
+        self._columns.keep(there)
+        self._ids = [item_id for item_id, kept in zip(self._ids, there, strict=True) if kept]
+        self._rows = {item_id: row for row, item_id in enumerate(self._ids)}
 
     def dense_question(self, query: str) -> str:
+        """What to embed to search for ``query``: see :mod:`~agent_brain.memories.recall.firstperson`."""
         with self._lock:
             return cues.read(query, self._participants).dense
 
-    def search(self, query, k=10, *, query_vector=None, since=None, until=None, where=None, now=None):
-        with self._lock:
-            parts = self._parts(cues.read(query, self._participants), query_vector, now)
-            total = sum(parts.values())
-            order = ranking.best_first(total, k)
-            return [Hit(self._ids[r], float(total[r]), {n: float(p[r]) for n, p in parts.items() if p[r]}) for r in order]
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        query_vector: ArrayLike | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        where: Where | None = None,
+        now: datetime | None = None,
+    ) -> list[Hit]:
+        """The ``k`` messages that fit ``query`` best, best first; ties go to the earlier.
 
-    def _parts(self, question, vector, now):
-        c = self._columns
-        n = len(self._ids)
-        dense = None if vector is None else self._dense.scores(vector)
-        w = ranking.WORDS_ALONE if dense is None else ranking.WITH_VECTORS
-        parts = {}
-        if dense is not None: parts["dense"] = dense
-        lex = self._lexical.scores(question.terms)
-        best = lex.max()
-        if best > 0: parts["lexical"] = w.lexical/best*lex
-        if question.speaker is not None:
-            parts["speaker"] = w.speaker*(c.speakers.rows == c.code(question.speaker)).astype(np.float32)
-        if question.asks_when: parts["when"] = w.when*c.times_told.rows
-        if question.dates:
-            parts["date"] = w.date*closeness(c.days.rows, spans_of(question.dates, c.years))
-        base = sum(parts.values()) if parts else np.zeros(n, np.float32)
-        places = c.places()
-        parts["window"] = w.window*ranking.best_around(base, places)
-        parts["neighbours"] = w.neighbours*ranking.beside(base, places)
-        parts["prior"] = w.fullness*c.fullness.rows - w.question*c.questions.rows
-        return parts
+        Filters choose among all messages, ranked; they do not change how a message is ranked. A
+        message that nothing speaks for is not found, so there may be fewer than ``k``.
+
+        Args:
+            query: The question as it was asked.
+            k: How many messages at most.
+            query_vector: The embedding of :meth:`dense_question`; without it words decide.
+            since: Only messages of that time or later.
+            until: Only messages of before that time.
+            where: Only messages whose id is in the set, or for whose id the function is true; it
+                is asked about the best ones only, until there are ``k``.
+            now: When the question is asked; with it "yesterday" and "two weeks ago" are known.
+
+        Raises:
+            EmbeddingError: ``query_vector`` is of another dimension than the messages' vectors.
+        """
+        with self._lock:
+            if k < 1 or not self._rows:
+                return []
+            total, parts = score(self._evidence(query, query_vector, now), self._columns)
+            total[~self._wanted(since, until, where)] = -np.inf
+            if callable(where):
+                rows = best_accepted(total, k, lambda row: where(self._ids[row]))
+            else:
+                rows = best_first(total, k)
+            return [self._hit(row, float(total[row]), parts) for row in rows]
+
+    def _evidence(self, query: str, vector: ArrayLike | None, now: datetime | None) -> Evidence:
+        question = cues.read(query, self._participants)
+        spans = spans_of(question.dates, self._columns.years)
+        if now is not None:
+            spans += relative_spans(query, now)
+        speaker = question.speaker
+        return Evidence(
+            cosine=None if vector is None else self._dense.scores(vector),
+            words=self._lexical.scores(question.terms),
+            speaker=None if speaker is None else self._participants.number(speaker),
+            asks_when=question.asks_when,
+            spans=spans,
+        )
+
+    def _wanted(
+        self, since: datetime | None, until: datetime | None, where: Where | None
+    ) -> NDArray[np.bool_]:
+        """Which rows are looked for, as far as that can be told without asking a function."""
+        wanted = np.ones(len(self._ids), np.bool_)
+        if since is not None:
+            wanted &= self._columns.times >= since.timestamp()
+        if until is not None:
+            wanted &= self._columns.times < until.timestamp()
+        if isinstance(where, AbstractSet):
+            chosen = np.zeros(len(self._ids), np.bool_)
+            chosen[[self._rows[item_id] for item_id in where if item_id in self._rows]] = True
+            wanted &= chosen
+        return wanted
+
+    def _hit(self, row: int, total: float, parts: Parts) -> Hit:
+        why = {name: float(values[row]) for name, values in parts.items() if values[row]}
+        return Hit(self._ids[row], total, why)
+
+
+def _matrix(vectors: Sequence[ArrayLike | None]) -> NDArray[np.float64]:
+    """Vectors as the rows of a matrix; of different lengths, no matrix that fits anything."""
+    rows = [np.asarray(vector, np.float64) for vector in vectors]
+    if len({row.shape for row in rows}) > 1:
+        return np.zeros(0)
+    return np.array(rows)

@@ -1,24 +1,17 @@
-"""Who takes part in a conversation, and who of them a question names.
-
-People speak of themselves in the first person and ask about others by name. A vector of "When did
-Ann join?" is therefore closest to messages that *address* Ann; "When did I join?" is closest to
-what Ann said. So names come out of the question before it is embedded, and are a cue of their own.
-"""
+"""Who takes part in a conversation, and where a question names them."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent_brain.memories.recall.labels import NOBODY, Labels
 from agent_brain.memories.recall.stopwords import ENGLISH
 from agent_brain.memories.recall.words import UNSPACED
 
 _WORD = re.compile(r"\w+")
-_POSSESSIVE = re.compile(r"['’]s\b", re.I)
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_SPACES = re.compile(r"\s+")
+_UNSPACED_NAME = re.compile(f"[{UNSPACED}]{{2,}}")
 Words = tuple[str, ...]
 
 
@@ -35,55 +28,63 @@ class Participants:
     """The distinct senders of messages, found in a text by their names or parts of their names."""
 
     def __init__(self) -> None:
-        self._messages: Counter[str] = Counter()
+        self._senders = Labels()
         self._people: dict[Words, set[str]] = {}
-        self._longest = 0
+        self._unspaced: set[str] = set()
+        self._longest = 1
 
-    def add(self, sender: str) -> None:
-        """Count a message of ``sender``."""
-        self._messages[sender] += 1
-        if self._messages[sender] == 1:
+    def add(self, sender: str | None) -> int:
+        """Count a message of ``sender``; returns the sender's number, if there is one."""
+        if sender is not None and self._senders.number(sender) == NOBODY:
             for words in _names(sender):
                 self._people.setdefault(words, set()).add(sender)
                 self._longest = max(self._longest, len(words))
+            if _UNSPACED_NAME.fullmatch(sender):
+                self._unspaced.add(sender)
+        return self._senders.add(sender)
 
-    def remove(self, sender: str) -> None:
+    def remove(self, number: int) -> None:
         """Take back one :meth:`add`; who has no message left takes no part any more."""
-        self._messages[sender] -= 1
-        if not self._messages[sender]:
-            del self._messages[sender]
+        sender = self._senders.remove(number)
+        if sender is not None:
+            self._unspaced.discard(sender)
             for words in _names(sender):
                 self._people[words].discard(sender)
                 if not self._people[words]:
                     del self._people[words]
 
-    def mentions(self, text: str) -> list[Mention]:
-        """Every name in ``text``, longest first where several begin at one place."""
-        return list(self._mentions(text)) if self._people else []
+    def number(self, sender: str) -> int:
+        """The number that stands for ``sender``."""
+        return self._senders.number(sender)
 
-    def _mentions(self, text: str) -> Iterator[Mention]:
+    def mentions(self, text: str) -> list[Mention]:
+        """The names in ``text`` in order: whole words, any case, the longest where several fit."""
+        found = list(self._in_words(text)) if self._people else []
+        if self._unspaced:
+            found += [m for m in self._in_runs(text) if all(m.start >= f.end or m.end <= f.start for f in found)]
+            found.sort(key=lambda mention: mention.start)
+        return found
+
+    def _in_words(self, text: str) -> Iterator[Mention]:
         words = list(_WORD.finditer(text))
+        folded = [word[0].casefold() for word in words]
         at = 0
         while at < len(words):
-            for length in range(min(self._longest, len(words) - at), 0, -1):
-                found = words[at : at + length]
-                people = self._people.get(tuple(word[0].casefold() for word in found))
-                if people and _is_name(found, at):
-                    yield Mention(found[0].start(), found[-1].end(), frozenset(people))
-                    at += length
+            for end in range(min(at + self._longest, len(words)), at, -1):
+                people = self._people.get(tuple(folded[at:end]))
+                if people and (end - at > 1 or _is_name(words[at][0], at)):
+                    yield Mention(words[at].start(), words[end - 1].end(), frozenset(people))
+                    at = end
                     break
             else:
                 at += 1
 
-
-def replace(text: str, mentions: list[Mention], whose: str, who: str) -> str:
-    """``text`` with ``whose`` for names in the possessive and ``who`` for all others."""
-    out, done = [], 0
-    for mention in mentions:
-        possessive = _POSSESSIVE.match(text, mention.end)
-        out += [text[done : mention.start], whose if possessive else who]
-        done = possessive.end() if possessive else mention.end
-    return _SPACES.sub(" ", "".join([*out, text[done:]])).strip()
+    def _in_runs(self, text: str) -> Iterator[Mention]:
+        """Names in scripts without spaces stand inside runs of characters."""
+        names = sorted((name for name in self._unspaced if name in text), key=len, reverse=True)
+        if names:
+            for found in re.finditer("|".join(map(re.escape, names)), text):
+                yield Mention(found.start(), found.end(), frozenset([found[0]]))
 
 
 def _names(sender: str) -> set[Words]:
@@ -93,7 +94,6 @@ def _names(sender: str) -> set[Words]:
     return parts | ({words} if words else set())
 
 
-def _is_name(found: list[re.Match[str]], at: int) -> bool:
-    """Whether words that could be a name are one: "will" is not, "Will" inside a sentence is."""
-    word = found[0][0]
-    return len(found) > 1 or word.casefold() not in ENGLISH or (at > 0 and word[:1].isupper())
+def _is_name(word: str, at: int) -> bool:
+    """Whether a word that could be a name is one: "will" is not, "Will" inside a sentence is."""
+    return word.casefold() not in ENGLISH or (at > 0 and word[:1].isupper())

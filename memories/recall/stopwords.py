@@ -1,11 +1,9 @@
-"""English words that say how something is said, not what it is about.
-
-The classic list of information retrieval, with contractions as they are left when the apostrophe
-splits them (``don`` ``t``) and as people type them without one (``dont``).
-"""
+"""English words that say how something is said or asked, not what it is about."""
 
 from __future__ import annotations
 
+# The classic list of information retrieval, with contractions as they are left when the apostrophe
+# splits them ("don", "t") and as people type them without one ("dont").
 ENGLISH = frozenset(
     """
     a about above after again against all am an and any are as at be because been before being
@@ -21,3 +19,7 @@ ENGLISH = frozenset(
     s t d m ll re ve don didn doesn isn wasn wouldn couldn shouldn hasn haven hadn aren weren ain
     """.split()
 )
+
+# Words of asking: "What kind of cake did Ann say …" is no more about kinds and saying than about
+# "what". Stems; left out of questions only.
+ASKING = frozenset("say said mention tell told talk discuss describ kind type mani often much".split())

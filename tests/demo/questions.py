@@ -38,6 +38,8 @@ ARITHMETIC = [
     ("increase 80 by 10%", "88"),
     ("what do you get if you multiply 12 by 12", "144"),
     ("A dozen times three, please", "36"),
+    ("What's the square of 9?", "81"),
+    ("sqrt(2) + pi", "4.55580621596"),
 ]
 
 DATES = [
@@ -104,6 +106,7 @@ SEVERAL = [
     ("convert 5 miles to km and 3 hours to seconds", "10800"),
     ("Reverse 'abc'. Then how many letters in 'hello'?", "5"),
     ("What is 6 times 7? Add 8 to it.", "50"),
+    ("What is 10 minus 3 and then times 2?", "14"),
     ("take 10, double it and subtract 5", "15"),
     ("What time is it in Tokyo and in London?", "23:30"),
 ]

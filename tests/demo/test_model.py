@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
 
 import pytest
 from pydantic import BaseModel
 
-from agent_brain.demo import DemoLLM
+from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.memories import Message
 from agent_brain.states.llm import Thought
 from agent_brain.states.prompts import REASONING_TEXT, as_text
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, call_tool
 from agent_brain.tools.text import to_compact_json
-from tests.demo.helpers import ask, demo_tools, fixed_clock
+from tests.demo.helpers import ask, fixed_clock
 
 pytestmark = pytest.mark.anyio
 TOOLS = {tool.name: tool for tool in demo_tools(clock=fixed_clock)}
@@ -129,6 +130,7 @@ async def test_equal_messages_give_equal_output():
 async def test_leaving_early_is_allowed():
     stream = DemoLLM().stream([Message.user("who are you?")])
     assert await anext(stream) == "I "
+    assert isinstance(stream, AsyncGenerator)
     await stream.aclose()
 
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import repeat
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -30,7 +31,7 @@ from agent_brain.states.errors import (
     StateDefinitionError,
 )
 from agent_brain.states.lite_llm import LiteLLM
-from agent_brain.states.litellm_setup import EventLoopError
+from agent_brain.states.litellm_setup import EventLoopError, load_litellm
 from agent_brain.states.llm import LLM, Thought
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
@@ -135,6 +136,23 @@ async def test_usage_comes_last_with_tokens_and_cost_and_model() -> None:
     assert (usage.input_tokens, usage.output_tokens, usage.requests) == (1000, 100, 1)
     assert usage.model == "openai/gpt-4o-mini"
     assert usage.cost == pytest.approx(1000 * 0.15e-6 + 100 * 0.6e-6)
+
+
+async def test_a_cost_that_litellm_does_not_work_out_is_taken_from_its_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage = load_litellm().Usage(prompt_tokens=1000, completion_tokens=100, total_tokens=1100)
+
+    async def chunks() -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(choices=[], usage=usage)
+
+    async def acompletion(**_: Any) -> AsyncIterator[SimpleNamespace]:
+        return chunks()
+
+    monkeypatch.setattr("litellm.acompletion", acompletion)
+    (reported,) = await answer(LiteLLM("openai/gpt-4o-mini"))
+    assert isinstance(reported, Usage)
+    assert reported.cost == pytest.approx(1000 * 0.15e-6 + 100 * 0.6e-6)
 
 
 async def test_a_model_without_known_prices_costs_nothing() -> None:
@@ -582,6 +600,12 @@ async def test_a_model_that_goes_silent_is_timed_out_and_hung_up_on(response: Re
     assert (error.provider, error.model) == ("openai", "openai/scripted")
 
 
+async def test_a_timeout_that_is_longer_than_that_of_litellm_is_its_timeout_too() -> None:
+    with OpenAIServer([Reply("Hi")]) as server:
+        await answer(model_of(server, timeout=7200))
+    assert float(server.requests[0].headers["x-stainless-read-timeout"]) == 7200
+
+
 async def test_a_stall_is_timed_out_where_litellm_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(**_: Any) -> None:
         await anyio.sleep_forever()
@@ -703,14 +727,31 @@ async def test_a_model_that_was_never_used_can_be_closed() -> None:
     await LiteLLM("openai/x", fallbacks=[LiteLLM("openai/y")]).aclose()
 
 
+def what_is_open_warns() -> None:
+    """Drop litellm's clients: one that is not closed warns, and warnings fail tests."""
+    load_litellm().in_memory_llm_clients_cache.flush_cache()
+    gc.collect()
+
+
 async def test_one_model_serves_two_event_loops_in_turn_and_leaks_nothing() -> None:
     def in_two_loops() -> list[Any]:
-        return [*(asyncio.run(answer(llm))[0] for _ in range(2))]
+        return [asyncio.run(answer(llm))[0] for _ in range(2)]
 
     with OpenAIServer([Reply("a"), Reply("b")]) as server:
         llm = model_of(server)
         assert await asyncio.to_thread(in_two_loops) == ["a", "b"]
-        gc.collect()  # what was left open warns now, and warnings fail tests
+        what_is_open_warns()
+
+
+async def test_connections_that_were_in_use_are_closed_after_the_last_stream() -> None:
+    async def close_in_the_middle() -> None:
+        async with closing(model_of(server).stream(HELLO)) as pieces:
+            assert await anext(pieces) == "a"
+            await model_of(server).aclose()
+
+    with OpenAIServer([Reply("a", "b")]) as server:
+        await asyncio.to_thread(asyncio.run, close_in_the_middle())
+        what_is_open_warns()
 
 
 # --- where it runs ---

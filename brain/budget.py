@@ -1,0 +1,50 @@
+"""What all parts of one run share: the count of what was spent, and the limits to it."""
+
+from __future__ import annotations
+
+import anyio
+
+from agent_brain.limits import Limits, StopReason
+from agent_brain.memories.control import Control
+from agent_brain.states.usage import Usage
+
+
+class Budget:
+    """Counts into the registers of the run's own memory, also for branches on other memories."""
+
+    __slots__ = ("_started", "control", "limits")
+
+    control: Control  # of the run's own memory; set when the run starts
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._started = 0.0
+
+    def start(self, control: Control) -> None:
+        """Count from where ``control`` stands."""
+        self.control = control
+        self._started = anyio.current_time() - control.spent.seconds
+
+    def spend(self, usage: Usage) -> None:
+        """Add what a model call used."""
+        spent = self.control.spent
+        spent.input_tokens += usage.input_tokens
+        spent.output_tokens += usage.output_tokens
+        spent.cost += usage.cost
+        spent.requests += usage.requests
+
+    def usage(self) -> Usage:
+        """What all model calls used together."""
+        spent = self.control.spent
+        return Usage(spent.input_tokens, spent.output_tokens, spent.cost, spent.requests)
+
+    def seconds(self) -> float:
+        """Wall-clock seconds since the start, times before a resume included."""
+        return anyio.current_time() - self._started if self._started else 0.0
+
+    def reached(self) -> StopReason | None:
+        """The limit that is reached, if any."""
+        timeout = self.limits.timeout
+        if timeout is not None and self.seconds() >= timeout:
+            return StopReason.TIMEOUT
+        return self.limits.reached(self.control)

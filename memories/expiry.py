@@ -1,0 +1,68 @@
+"""When messages stop being remembered."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.message import Message
+
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def utc_now() -> datetime:
+    """The time now, aware."""
+    return datetime.now(UTC)
+
+
+def as_duration(what: str, value: timedelta | float | None) -> timedelta | None:
+    """A duration given as such or in seconds.
+
+    Raises:
+        MemoryDefinitionError: It is not positive.
+    """
+    if value is None:
+        return None
+    duration = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    if duration <= timedelta(0):
+        raise MemoryDefinitionError(f"{what}= must be more than no time, not {value!r}")
+    return duration
+
+
+class Expiry:
+    """Which messages are due, and when the next one is; each costs O(log n).
+
+    A message's own ``expires_at`` counts; else, unless it is pinned, ``ttl`` after it was made.
+    """
+
+    def __init__(self, ttl: timedelta | None) -> None:
+        self._ttl = ttl
+        self._heap: list[tuple[datetime, str]] = []
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Watch ``messages``."""
+        ttl = self._ttl
+        for message in messages:
+            moment = message.expires_at
+            if moment is None and ttl is not None and not message.pinned:
+                moment = message.created_at + ttl
+            if moment is not None:
+                heapq.heappush(self._heap, (moment, message.id))
+
+    def next(self) -> datetime | None:
+        """When the next message is due, None if none ever is."""
+        return self._heap[0][0] if self._heap else None
+
+    def take_due(self, now: datetime) -> list[tuple[datetime, str]]:
+        """Stop watching the messages that are due; returns when they were, and their ids."""
+        due = []
+        while self._heap and self._heap[0][0] <= now:
+            due.append(heapq.heappop(self._heap))
+        return due
+
+    def give_back(self, due: Iterable[tuple[datetime, str]]) -> None:
+        """Watch again what cannot go yet."""
+        for item in due:
+            heapq.heappush(self._heap, item)

@@ -1,0 +1,207 @@
+"""A journal in one SQLite file: durable, shared by processes, nothing to install."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Sequence
+from os import PathLike, fspath
+from typing import TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
+
+from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.base import Journal, conflict
+from agent_brain.memories.journal.entry import Entry, from_line, to_line
+from agent_brain.memories.journal.sqlite_file import connect, explain
+
+T = TypeVar("T")
+
+
+class SQLiteJournal(Journal):
+    """One SQLite file in write-ahead mode; an append is on the disk when it returns.
+
+    The file is opened at the first use. Calls run in a worker thread, one after the other, on
+    asyncio and trio. Several processes may use one file at once.
+
+    Args:
+        path: The file; made if it is missing, its folder not. ``":memory:"`` keeps it in RAM.
+        busy_timeout: Seconds to wait for another process that is writing.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, busy_timeout: float = 30.0) -> None:
+        self.path = fspath(path)
+        self._busy_timeout = busy_timeout
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+        self._lock = threading.Lock()  # loops may be several; within one the limiter keeps order
+        self._limiter: RunVar[CapacityLimiter] = RunVar(f"sqlite_journal_{id(self)}")
+
+    def __repr__(self) -> str:
+        return f"SQLiteJournal({self.path!r})"
+
+    async def append(
+        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+    ) -> int:
+        """See :meth:`Journal.append`."""
+        return await self._do(lambda db: _append(db, session, entries, expect))
+
+    async def read(self, session: str, after: int = 0) -> list[Entry]:
+        """See :meth:`Journal.read`."""
+        return await self._do(lambda db: _read(db, session, after))
+
+    async def last(self, session: str) -> int:
+        """See :meth:`Journal.last`."""
+        return await self._do(lambda db: _last(db, session))
+
+    async def sessions(self, prefix: str = "") -> list[str]:
+        """See :meth:`Journal.sessions`."""
+        keys = await self._do(lambda db: db.execute("SELECT key FROM sessions").fetchall())
+        return sorted(key for (key,) in keys if key.startswith(prefix))
+
+    async def delete(
+        self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
+    ) -> int:
+        """See :meth:`Journal.delete`. Scrubbing rewrites the file: its time grows with the size."""
+        return await self._do(lambda db: _delete(db, session, seqs, scrub))
+
+    async def aclose(self) -> None:
+        """Close the file; a journal that is closed stays so."""
+        if not self._closed:
+            await self._run(self._close)
+
+    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._run(lambda: work(self._open()))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        """Do ``work`` in a thread. Cut off from outside, it has either been done or never will be."""
+        job = _Job(work, self._lock, self.path)
+        try:
+            limiter = self._limiter.get()
+        except LookupError:
+            limiter = CapacityLimiter(1)
+            self._limiter.set(limiter)
+        try:
+            return await to_thread.run_sync(job, limiter=limiter)
+        except BaseException:
+            job.abandoned = True
+            raise
+
+    def _open(self) -> sqlite3.Connection:
+        if self._closed:
+            raise JournalError(f"The journal {self.path!r} is closed: make a new SQLiteJournal")
+        if self._connection is None:
+            self._connection = connect(self.path, self._busy_timeout)
+        return self._connection
+
+    def _close(self) -> None:
+        self._closed = True
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class _Job:
+    """Work for the thread. A caller that was cancelled abandons it: then it does not begin any more,
+    and if it has begun, the next job waits for its end, as it holds the lock."""
+
+    def __init__(self, work: Callable[[], T], lock: threading.Lock, path: str) -> None:
+        self._work = work
+        self._lock = lock
+        self._path = path
+        self.abandoned = False
+
+    def __call__(self) -> T:  # type: ignore[type-var]
+        with self._lock:
+            if self.abandoned:
+                raise JournalError("The call was cancelled before it began")
+            try:
+                return self._work()  # type: ignore[return-value]
+            except (sqlite3.Error, ValueError) as error:
+                raise explain(self._path, error) from error
+
+
+class _writing:  # noqa: N801 - reads as a verb: with _writing(db)
+    """A transaction that takes the write lock at once, and leaves nothing half-done."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def _last(db: sqlite3.Connection, session: str) -> int:
+    row = db.execute("SELECT last FROM sessions WHERE key = ?", (session,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _append(
+    db: sqlite3.Connection, session: str, entries: Sequence[Entry], expect: int | None
+) -> int:
+    lines = [(entry.kind, to_line(entry.data)) for entry in entries]
+    with _writing(db):
+        found = _last(db, session)
+        if expect is not None and expect != found:
+            raise conflict(session, expect, found)
+        if not lines:
+            return found
+        owner = db.execute(
+            "INSERT INTO sessions (key, last) VALUES (?, 0) "
+            "ON CONFLICT (key) DO UPDATE SET last = last RETURNING id",
+            (session,),
+        ).fetchone()[0]
+        db.executemany(
+            "INSERT INTO entries (session, kind, data) VALUES (?, ?, ?)",
+            [(owner, kind, line) for kind, line in lines],
+        )
+        last = int(db.execute("SELECT last_insert_rowid()").fetchone()[0])
+        db.execute("UPDATE sessions SET last = ? WHERE id = ?", (last, owner))
+    return last
+
+
+def _read(db: sqlite3.Connection, session: str, after: int) -> list[Entry]:
+    rows = db.execute(
+        "SELECT kind, data, seq FROM entries "
+        "WHERE session = (SELECT id FROM sessions WHERE key = ?) AND seq > ? ORDER BY seq",
+        (session, after),
+    )
+    return [Entry(kind, from_line(line), seq) for kind, line, seq in rows]
+
+
+def _delete(
+    db: sqlite3.Connection, session: str, seqs: Collection[int] | None, scrub: bool
+) -> int:
+    owner = "(SELECT id FROM sessions WHERE key = ?)"
+    with _writing(db):
+        before = db.total_changes
+        if seqs is None:
+            db.execute(f"DELETE FROM entries WHERE session = {owner}", (session,))
+            removed = db.total_changes - before
+            db.execute("DELETE FROM sessions WHERE key = ?", (session,))
+        else:
+            db.executemany(
+                f"DELETE FROM entries WHERE session = {owner} AND seq = ?",
+                [(session, seq) for seq in seqs],
+            )
+            removed = db.total_changes - before
+    if scrub and removed:
+        _scrub(db)
+    return removed
+
+
+def _scrub(db: sqlite3.Connection) -> None:
+    """Write the file anew without free space, and empty the log: what was deleted is gone.
+
+    ``PRAGMA secure_delete`` alone is not enough: pages that were split keep copies of old rows.
+    """
+    db.execute("VACUUM")
+    if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        raise sqlite3.OperationalError(
+            "the entries are deleted, but the write-ahead log is being read by another process and "
+            "could not be emptied"
+        )

@@ -1,0 +1,133 @@
+"""Which messages are meant: one description for looking up, deleting and forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.message import Message, Role
+
+Names: TypeAlias = str | Iterable[str]
+Where: TypeAlias = Callable[[Message], bool] | Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What a message must be like; what is None does not matter.
+
+    Attributes:
+        role: One of these roles.
+        cause_by: Brought about by one of these.
+        name: Said by one of these speakers.
+        sent_from: Sent by one of these.
+        tags: Has at least one of these tags.
+        without_tags: Has none of these tags.
+        text: Its content contains this; case does not matter.
+        where: A function of the message, or values that its metadata must have.
+        since: Not before this moment.
+        until: Before this moment.
+    """
+
+    role: Names | None = None
+    cause_by: Names | None = None
+    name: Names | None = None
+    sent_from: Names | None = None
+    tags: Names | None = None
+    without_tags: Names | None = None
+    text: str | None = None
+    where: Where | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def predicate(self) -> Callable[[Message], bool]:
+        """The query as a function of a message.
+
+        Raises:
+            MemoryUseError: It describes nothing that a message could be.
+        """
+        tests = [*self._tests()]
+        if len(tests) == 1:
+            return tests[0]
+        return lambda message: all(test(message) for test in tests)
+
+    def _tests(self) -> Iterable[Callable[[Message], bool]]:
+        if self.role is not None:
+            roles = _roles(self.role)
+            yield lambda m: m.role in roles
+        if self.cause_by is not None:
+            causes = names("cause_by", self.cause_by)
+            yield lambda m: m.cause_by in causes
+        if self.name is not None:
+            speakers = names("name", self.name)
+            yield lambda m: m.name in speakers
+        if self.sent_from is not None:
+            senders = names("sent_from", self.sent_from)
+            yield lambda m: m.sent_from in senders
+        if self.tags is not None:
+            wanted = names("tags", self.tags)
+            yield lambda m: not wanted.isdisjoint(m.tags)
+        if self.without_tags is not None:
+            unwanted = names("without_tags", self.without_tags)
+            yield lambda m: unwanted.isdisjoint(m.tags)
+        if self.text is not None:
+            text = self.text.casefold()
+            yield lambda m: text in m.content.casefold()
+        if self.where is not None:
+            yield _where(self.where)
+        if self.since is not None:
+            since = moment("since", self.since)
+            yield lambda m: m.created_at >= since
+        if self.until is not None:
+            until = moment("until", self.until)
+            yield lambda m: m.created_at < until
+
+
+def names(what: str, value: Names) -> frozenset[str]:
+    """One name or several, as a set."""
+    if isinstance(value, str):
+        return frozenset([value])
+    found = frozenset(value)
+    for name in found:
+        if not isinstance(name, str):
+            raise MemoryUseError(f"{what}= takes a name or several, not {name!r}")
+    return found
+
+
+def moment(what: str, value: datetime) -> datetime:
+    """``value``, if it can be compared with the time of a message.
+
+    Raises:
+        MemoryUseError: It has no time zone, or is no moment at all.
+    """
+    if not isinstance(value, datetime):
+        raise MemoryUseError(f"{what}= takes a datetime, not {value!r}")
+    if value.tzinfo is None:
+        raise MemoryUseError(
+            f"{what}={value!r} has no time zone, and messages have one: use "
+            "datetime.now(timezone.utc), or value.astimezone()"
+        )
+    return value
+
+
+def _roles(value: Names) -> frozenset[str]:
+    roles = names("role", value)
+    for role in roles:
+        if role not in tuple(Role):
+            raise MemoryUseError(f"There is no role {role!r}: roles are {', '.join(Role)}")
+    return roles
+
+
+def _where(where: Where) -> Callable[[Message], bool]:
+    if isinstance(where, Mapping):
+        wanted = dict(where).items()
+        return lambda m: all(k in m.metadata and m.metadata[k] == v for k, v in wanted)
+    if not callable(where):
+        raise MemoryUseError(
+            f"where= takes a function of a message, or a dict of metadata values, not {where!r}"
+        )
+    return where

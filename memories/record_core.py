@@ -1,0 +1,285 @@
+"""The engine of every built-in memory: a record in RAM, kept in a journal if there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from os import PathLike
+from typing import Any, TypeAlias, cast
+
+from pydantic import JsonValue, ValidationError
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.changes import (
+    Added,
+    Change,
+    Checkpointed,
+    Cleared,
+    GoalSet,
+    Kept,
+    Removed,
+    Tagged,
+    live,
+    read_changes,
+)
+from agent_brain.memories.control import Control
+from agent_brain.memories.errors import JournalError, MemoryDefinitionError, MemoryUseError
+from agent_brain.memories.expiry import LONG_AGO, Expiry, as_duration, utc_now
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.message import Message
+from agent_brain.memories.record import Record
+from agent_brain.memories.session import Session
+from agent_brain.tools.base import BaseTool
+
+JournalLike: TypeAlias = Journal | str | PathLike[str]
+
+
+class RecordCore(Memory):
+    """Changes to a record: first into the journal, then into RAM, then into the views.
+
+    A view derives from this class and overrides the hooks ``_added``, ``_removed``, ``_emptied``,
+    ``_goal_changed`` and ``_kept_changed``; they are called for new changes and for those that are
+    read from the journal, in the same order, and must not await. ``_after_change`` may.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[BaseTool | Callable[..., Any]] = (),
+        *,
+        journal: JournalLike | None = None,
+        session: str = "default",
+        tenant: str | None = None,
+        ttl: timedelta | float | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        super().__init__(tools)
+        self._clock = clock
+        self._ttl = as_duration("ttl", ttl)
+        self._owned_journal: Journal | None = None
+        self._session: Session | None = None
+        self._attach(journal, session, tenant)
+        self._empty()
+
+    def _attach(self, journal: JournalLike | None, session: str, tenant: str | None) -> None:
+        """Stand on a session of ``journal``, to be read at the first use."""
+        for what, value in (("session", session), ("tenant", tenant)):
+            if not (isinstance(value, str) or (what == "tenant" and value is None)) or value == "":
+                raise MemoryDefinitionError(f"{what}= must be a text that is not empty: {value!r}")
+        self._owned_journal = None
+        if isinstance(journal, str | PathLike):
+            from agent_brain.memories.journal.sqlite import SQLiteJournal
+
+            journal = self._owned_journal = SQLiteJournal(journal)
+        elif journal is not None and not isinstance(journal, Journal):
+            raise MemoryDefinitionError(
+                f"journal={journal!r} is no journal: use SQLiteJournal(path), a path, or nothing"
+            )
+        self._session = None if journal is None else Session(journal, session, tenant)
+        self._due: datetime | None = None if journal is None else LONG_AGO
+
+    def _empty(self) -> None:
+        self._record = Record()
+        self._goal_id: str | None = None
+        self._kept: dict[str, JsonValue] = {}
+        self._kept_at: dict[str, int] = {}
+        self._expiry = Expiry(self._ttl)
+        self._emptied()
+
+    # Hooks of views
+
+    def _emptied(self) -> None:
+        """The record is new and empty."""
+
+    def _added(self, messages: Sequence[Message]) -> None:
+        """``messages`` have been added to the record in one update."""
+
+    def _removed(self, messages: Sequence[Message]) -> None:
+        """``messages`` have been taken from the record."""
+
+    def _goal_changed(self) -> None:
+        """Another message is the goal."""
+
+    def _kept_changed(self, name: str) -> None:
+        """Another value is kept under ``name``."""
+
+    async def _after_change(self) -> None:
+        """New messages or a new goal are in the record and in the journal."""
+
+    # Getting ready
+
+    async def _settle(self) -> None:
+        """Read the session if that is still to be done, and let go what has expired."""
+        if self._due is None or self._due > self._clock():
+            return
+        session = self._session
+        if session is not None and self._due is LONG_AGO:
+            async with session.lock:
+                if self._due is LONG_AGO:
+                    await self._read_session(session)
+        await self._expire()
+
+    async def _read_session(self, session: Session) -> None:
+        keep_control = session.doubt is not None
+        entries = await session.read()
+        self._replay(session, live(entries), keep_control=keep_control)
+        self._due = self._expiry.next()
+        forgotten = {i for e in entries if e.kind == "forget" for i in cast("list[str]", e.data)}
+        if forgotten:  # a process ended inside forget(): finish what it began
+            await session.remove(e.seq for e in entries if concerns(e, forgotten))
+
+    def _replay(self, session: Session, entries: Sequence[Entry], *, keep_control: bool) -> None:
+        self._empty()
+        session.control_at, session.control = 0, None
+        for seq, change in read_changes(entries):
+            self._carry_out(change, seq)
+        if not keep_control and session.control is not None:
+            try:
+                self.control = Control.model_validate(session.control)
+            except ValidationError as error:
+                raise JournalError(
+                    f"Entry {session.control_at} of session {session.key} is no control: {error}"
+                ) from error
+
+    async def _expire(self) -> None:
+        """Forget what is due, but not the goal, nor calls that still wait for their results."""
+        due = self._expiry.take_due(self._clock())
+        waiting = {action.id for action in self.control.next_actions}
+        going, staying = [], []
+        for item in due:
+            message = self._record.get(item[1])
+            if message is None:
+                continue
+            stays = message.id == self._goal_id or any(c.id in waiting for c in message.tool_calls)
+            (staying if stays else going).append(item)
+        self._due = None  # forgetting looks at the record, and must not come here again
+        if going:
+            await self._forget_ids([message_id for _, message_id in going])
+        self._expiry.give_back(staying)
+        if self._due is not LONG_AGO:
+            self._due = self._expiry.next()
+
+    async def _forget_ids(self, ids: Sequence[str]) -> int:
+        raise NotImplementedError
+
+    # Changing
+
+    async def _change(self, plan: Callable[[], Sequence[Change]]) -> None:
+        """Carry out what ``plan`` says, all of it or nothing.
+
+        Args:
+            plan: Called when no other change of this memory is under way.
+
+        Raises:
+            SessionConflictError: Another memory has written to the session.
+            JournalError: The journal cannot be used.
+        """
+        session = self._session
+        if session is None:
+            for change in plan():
+                self._carry_out(change, None)
+            return
+        async with session.lock:
+            changes = plan()
+            entries = [entry for change in changes for entry in change.entries()]
+            if not entries:
+                return
+            try:
+                seq = await session.append(entries)
+            except BaseException:
+                if session.doubt is not None:
+                    self._due = LONG_AGO  # what is in the journal is read before anything else
+                raise
+            for change in changes:
+                self._carry_out(change, seq)
+                seq += len(change.messages) if isinstance(change, Added) else 1
+
+    def _carry_out(self, change: Change, seq: int | None) -> None:
+        match change:
+            case Added(messages):
+                self._take(messages, seq)
+            case GoalSet(message_id):
+                self._goal_id = message_id
+                self._goal_changed()
+            case Removed(ids):
+                self._drop(ids)
+            case Tagged():
+                self._tag(change)
+            case Kept(name, value):
+                self._keep(name, value, seq)
+            case Cleared():
+                self._empty()
+            case Checkpointed(control):
+                self._note_control(control, seq)
+
+    def _take(self, messages: Sequence[Message], seq: int | None) -> None:
+        self._record.append(messages, seq)
+        if self._ttl is not None or any([m.expires_at is not None for m in messages]):
+            self._expiry.add(messages)
+            if self._due is not LONG_AGO:
+                self._due = self._expiry.next()
+        self._added(messages)
+
+    def _drop(self, ids: Iterable[str]) -> None:
+        known = [message_id for message_id in ids if message_id in self._record]
+        if self._session is not None:
+            self._session.outdate([self._record.place(message_id) for message_id in known])
+        removed = self._record.remove(known)
+        if self._goal_id is not None and self._goal_id not in self._record:
+            self._goal_id = None
+        if removed:
+            self._removed(removed)
+
+    def _tag(self, change: Tagged) -> None:
+        for message in map(self._record.get, change.ids):
+            if message is not None:
+                tags = (message.tags | {*change.add}) - {*change.remove}
+                self._record.replace(message.model_copy(update={"tags": tags}))
+
+    def _keep(self, name: str, value: JsonValue, seq: int | None) -> None:
+        if self._session is not None and name in self._kept_at:
+            self._session.outdate([self._kept_at[name]])
+        if value is None:
+            self._kept.pop(name, None)
+        else:
+            self._kept[name] = value
+        if seq is not None:
+            self._kept_at[name] = seq
+        self._kept_changed(name)
+
+    def _note_control(self, control: JsonValue, seq: int | None) -> None:
+        session = self._session
+        if session is not None and seq is not None:
+            if session.control_at:
+                session.outdate([session.control_at])
+            session.control_at, session.control = seq, control
+
+
+def checked(messages: Iterable[Message]) -> Sequence[Message]:
+    """``messages`` as a sequence, if that is what they are.
+
+    Raises:
+        MemoryUseError: They are something else.
+    """
+    if type(messages) is not list:
+        if isinstance(messages, Message | str | bytes | dict) or not isinstance(messages, Iterable):
+            raise MemoryUseError(
+                f"update() takes a list of messages, not {type(messages).__name__}: "
+                "await memory.update([message])"
+            )
+        messages = list(messages)
+    for message in messages:
+        if not isinstance(message, Message):
+            raise MemoryUseError(
+                f"update() takes a list of messages, and {message!r:.100} is none: make one with "
+                "Message.user(…), Message.assistant(…), Message.tool(…) or Message(**fields)"
+            )
+    return messages
+
+
+def concerns(entry: Entry, forgotten: set[str]) -> bool:
+    """Whether an entry holds a forgotten message, or is the note that it was to be forgotten."""
+    if entry.kind in ("part", "message"):
+        data = entry.data
+        return isinstance(data, dict) and data.get("id") in forgotten
+    return entry.kind == "forget"

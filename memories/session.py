@@ -1,0 +1,121 @@
+"""One session of a journal, as one memory writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import anyio
+from pydantic import JsonValue
+
+from agent_brain.memories.errors import JournalConflictError, SessionConflictError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry, to_line
+
+PRUNE_AT = 128  # outdated entries that may gather before they are removed
+
+
+def session_key(session: str, tenant: str | None = None) -> str:
+    """The key under which a journal knows a tenant's session; no two pairs share one."""
+    return json.dumps([tenant, session], ensure_ascii=False)
+
+
+def read_session_key(key: str) -> tuple[str, str | None]:
+    """The session and the tenant that :func:`session_key` made ``key`` of."""
+    tenant, session = json.loads(key)
+    return session, tenant
+
+
+class Session:
+    """Where one memory stands in its session: what it has read, and what it may write.
+
+    Attributes:
+        key: The session's key in the journal.
+        lock: Held while something is written, so that the writes of one memory keep their order.
+        last: The last sequence number that this memory knows.
+        doubt: What an interrupted append tried to write, while nobody knows whether it did.
+        control_at: Sequence number of the last control entry, 0 if there is none.
+        control: What that entry holds.
+    """
+
+    def __init__(self, journal: Journal, session: str, tenant: str | None) -> None:
+        self.journal = journal
+        self.key = session_key(session, tenant)
+        self.lock = anyio.Lock()
+        self.last = 0
+        self.doubt: list[Entry] | None = None
+        self.control_at = 0
+        self.control: JsonValue = None
+        self._outdated: list[int] = []
+
+    async def append(self, entries: list[Entry]) -> int:
+        """Write ``entries``; returns the sequence number of the first of them.
+
+        Raises:
+            SessionConflictError: Someone else has written to the session.
+        """
+        try:
+            last = await self.journal.append(self.key, entries, expect=self.last)
+        except JournalConflictError as error:
+            raise self.overtaken(error.found) from error
+        except BaseException:
+            self.doubt = entries
+            raise
+        self.last = last
+        return last - len(entries) + 1
+
+    async def append_control(self, data: JsonValue) -> None:
+        """Write where the run stands, unless that is what the last such entry says."""
+        if data == self.control:
+            return
+        seq = await self.append([Entry("control", data)])
+        if self.control_at:
+            self.outdate([self.control_at])
+        self.control_at, self.control = seq, data
+        await self._prune()
+
+    def outdate(self, seqs: Iterable[int]) -> None:
+        """Note entries that nobody needs any more; they are removed sooner or later."""
+        self._outdated.extend(seqs)
+
+    async def remove(self, seqs: Iterable[int]) -> None:
+        """Remove entries physically, and leave no copy of their data."""
+        await self.journal.delete(self.key, list(seqs))
+
+    async def read(self) -> list[Entry]:
+        """All entries of the session; from now on this memory knows it up to the last of them.
+
+        Raises:
+            SessionConflictError: An append was interrupted, and someone else has written since.
+        """
+        last = await self.journal.last(self.key)
+        entries = [e for e in await self.journal.read(self.key) if e.seq <= last]
+        if self.doubt is not None:
+            self._settle_doubt(entries, last)
+        self.last = last
+        self._outdated = []
+        return entries
+
+    def _settle_doubt(self, entries: list[Entry], last: int) -> None:
+        """Everything new must be what the interrupted append tried to write."""
+        attempt, self.doubt = self.doubt, None
+        new = [(entry.kind, to_line(entry.data)) for entry in entries if entry.seq > self.last]
+        if new and new != [(entry.kind, to_line(entry.data)) for entry in attempt or ()]:
+            raise self.overtaken(last)
+
+    def overtaken(self, found: int) -> SessionConflictError:
+        """The error of a memory that someone else was faster than."""
+        return SessionConflictError(
+            f"Session {self.key} was written to by another memory, in this process or another one: "
+            f"it stands at entry {found}, and this memory knows it up to {self.last}. Nothing was "
+            "written. Call reopen() on this memory to read what the other one wrote, then try again; "
+            "or give each writer a session of its own",
+            session=self.key,
+            expected=self.last,
+            found=found,
+        )
+
+    async def _prune(self) -> None:
+        if len(self._outdated) >= PRUNE_AT:
+            seqs, self._outdated = self._outdated, []
+            await self.journal.delete(self.key, seqs, scrub=False)

@@ -1,0 +1,55 @@
+"""Handing work to other nets: a state says what is to be run, and the Brain runs it.
+
+A state that needs another net yields a :class:`Delegate` and finds the outcome in its branches when
+it goes on. Whatever runs a state (the Brain, ``run_state`` in tests) does this in the same way, so
+events, limits, cancellation and resuming reach into every branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from agent_brain.memories.base import Memory
+from agent_brain.nets.net import Net
+from agent_brain.states.events import Event
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """One net to be run over one memory, and what came of it.
+
+    Attributes:
+        name: What it is called in the ``path`` of its events.
+        net: What is run.
+        memory: Over which memory: a fork of its own, or the memory of the state that delegates.
+        answer: What its last state that said anything said.
+        stop_reason: Why it ended; None if it failed or was cancelled.
+        error: What it raised.
+    """
+
+    name: str
+    net: Net
+    memory: Memory
+    answer: str = ""
+    stop_reason: str | None = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delegate(Event):
+    """Yield it from ``State.run`` to have nets run here and now.
+
+    One branch is run as part of the state: what it says is what the state says. Several run at
+    once, on memories of their own; what they say streams as thoughts, as it comes.
+
+    Attributes:
+        branches: What to run.
+        on_error: A branch that fails cancels the others and the run, or is only reported, as
+            ``branch.error``.
+    """
+
+    kind: ClassVar[Literal["delegate"]] = "delegate"
+    branches: Sequence[Branch] = field(default_factory=tuple)
+    on_error: Literal["cancel", "report"] = "cancel"

@@ -1,0 +1,70 @@
+"""A function as a state."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from enum import Enum
+from typing import TypeAlias
+
+from agent_brain.memories.base import Memory
+from agent_brain.states.base import State
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.events import Event
+from agent_brain.states.streams import closing
+
+StateFunction: TypeAlias = Callable[
+    [Memory], Awaitable[str | None] | AsyncIterator[str | Event]
+]
+
+
+class FunctionState(State):
+    """Calls an async function of the memory; what it returns, or yields, is what the state says.
+
+    Args:
+        function: ``async def f(memory)`` that returns text or None, or an async generator function
+            that yields text and events.
+        on_done: Where to go afterwards; None ends the run.
+        choose: Decides where to go, from the memory; then say the possible targets in the net's
+            ``transitions=`` (otherwise every state is one).
+
+    Raises:
+        StateDefinitionError: The function is not async, or both ``on_done`` and ``choose`` are given.
+    """
+
+    def __init__(
+        self,
+        function: StateFunction,
+        *,
+        on_done: Enum | None = None,
+        choose: Callable[[Memory], Enum | None] | None = None,
+    ) -> None:
+        if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
+            raise StateDefinitionError(
+                f"FunctionState needs an async function of the memory, not {function!r}"
+            )
+        if on_done is not None and choose is not None:
+            raise StateDefinitionError("Give FunctionState either on_done= or choose=, not both")
+        self.function = function
+        self.on_done = on_done
+        self.choose = choose
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Call the function."""
+        made = self.function(memory)
+        if isinstance(made, AsyncIterator):
+            async with closing(made) as items:
+                async for item in items:
+                    yield item
+        else:
+            text = await made
+            if text:
+                yield text
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """What ``choose`` says, else ``on_done``."""
+        return self.on_done if self.choose is None else self.choose(memory)
+
+    def targets(self) -> tuple[Enum | None, ...] | None:
+        """``on_done`` or the end; with ``choose``, every state of the net."""
+        return (self.on_done,) if self.choose is None else None

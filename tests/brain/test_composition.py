@@ -1,0 +1,268 @@
+"""Nets inside nets: paths, answers, forks, parallel branches that stream, fail and are cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from enum import Enum
+from typing import Any, Literal
+
+import anyio
+import pytest
+from agent_brain import Brain, Limits, Memory, Message, MessagesMemory, Net, State, StopReason, react
+from agent_brain.nets import ParallelState, SubnetState
+from agent_brain.states import FunctionState, GuardedState, StateTimeoutError, TextDelta
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+from tests.brain.nets import Endless, Fail, Hang, Say, Steps, add, single
+
+pytestmark = pytest.mark.anyio
+
+
+async def events_of(brain: Brain) -> tuple[list[Any], Any]:
+    events = []
+    async with brain.stream("go") as run:
+        async for event in run:
+            events.append(event)
+    return events, run.result
+
+
+async def test_a_subnet_speaks_for_its_state_and_carries_the_path() -> None:
+    inner = react(ScriptedLLM([[Action(name="add", args={"a": 1, "b": 2})], ["it is ", "3"]]))
+    outer = Net({Steps.ONE: SubnetState(inner, on_done=Steps.TWO), Steps.TWO: Say()})
+    events, result = await events_of(Brain(outer, tools=[add]))
+    assert result.answer == "it is 3"
+    ways = [(e.state, e.path) for e in events if e.kind == "state_entered"]
+    assert ways == [
+        ("ONE", ()),
+        ("REASONING", ("ONE",)),
+        ("ACTION", ("ONE",)),
+        ("REASONING", ("ONE",)),
+        ("ANSWER", ("ONE",)),
+        ("TWO", ()),
+    ]
+    assert [m.content for m in result.messages] == ["go", "", "3", "it is 3"]
+
+
+async def test_a_subnet_on_a_fork_leaves_only_its_answer() -> None:
+    llm = ScriptedLLM([[Action(name="add", args={"a": 1, "b": 2})], "3"])
+    outer = single(SubnetState(react(llm), fork=True, goal="a smaller question"))
+    result = await Brain(outer, tools=[add]).run("go")
+    assert [m.content for m in result.messages] == ["go", "3"]
+    assert [m.content for m in llm.calls[0].messages][-2:] == ["go", "a smaller question"]
+
+
+async def test_limits_reach_into_a_subnet() -> None:
+    outer = Net({Steps.ONE: SubnetState(single(Endless()), on_done=Steps.TWO), Steps.TWO: Say("no")})
+    result = await Brain(outer, limits=Limits(max_steps=3)).run("go")
+    assert result.stop_reason is StopReason.MAX_STEPS
+
+
+class TakesTurns(State):
+    """Says letters, each only after the other branch has said its own."""
+
+    def __init__(self, letters: str, mine: list[anyio.Event], other: list[anyio.Event]) -> None:
+        self.letters, self.mine, self.other = letters, mine, other
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        for index, letter in enumerate(self.letters):
+            if index < len(self.other):
+                await self.other[index].wait()
+            yield letter
+            self.mine[index].set()
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+async def test_branches_stream_live_and_interleaved() -> None:
+    first, second = [[anyio.Event() for _ in range(3)] for _ in range(2)]
+    never = [anyio.Event() for _ in range(3)]
+    for event, before in zip(never[1:], second, strict=False):
+        del event, before
+    branches = {
+        "a": single(TakesTurns("abc", first, [])),
+        "b": single(TakesTurns("xyz", second, first)),
+    }
+    brain = Brain(single(ParallelState(branches)))
+    seen = []
+    async with brain.stream("go") as run:
+        async for event in run:
+            if isinstance(event, TextDelta) and event.thought:
+                seen.append((event.path[-1], event.text))
+                assert brain.memory.busy
+    assert sorted(seen) == [(n, c) for n, text in (("a", "abc"), ("b", "xyz")) for c in text]
+    assert seen.index(("b", "x")) < seen.index(("a", "c")) or seen[0] == ("a", "a")
+    assert run.result.answer == "a: abc\n\nb: xyz"
+
+
+async def test_tokens_of_a_branch_arrive_while_another_still_works() -> None:
+    release = anyio.Event()
+
+    async def waits(memory: Memory) -> str:
+        await release.wait()
+        return "late"
+
+    branches = {"slow": single(FunctionState(waits)), "quick": single(Say("early"))}
+    seen = []
+    async with Brain(single(ParallelState(branches))).stream("go") as run:
+        async for event in run:
+            if isinstance(event, TextDelta):
+                seen.append(event.text)
+                release.set()
+    assert seen == ["early", "late", "slow: late\n\nquick: early"]
+
+
+async def test_without_a_block_around_it_answer_still_runs_branches() -> None:
+    brain = Brain(single(ParallelState([single(Say("x")), single(Say("y"))])))
+    assert [chunk async for chunk in brain.answer("go")] == ["0: x\n\n1: y"]
+
+
+async def test_branches_work_on_memories_of_their_own() -> None:
+    async def notes(memory: Memory) -> None:
+        await memory.update([Message.assistant("mine")])
+        memory.control.scratch["seen"] = len(await memory.dump())
+
+    brain = Brain(single(ParallelState([single(FunctionState(notes))] * 2, join=lambda m, b: None)))
+    result = await brain.run("go")
+    assert [m.content for m in result.messages] == ["go"]
+    assert brain.memory.control.scratch == {}
+
+
+@pytest.mark.parametrize("on_error", ["cancel", "report"])
+async def test_a_failing_branch(on_error: Any) -> None:
+    noted: list[str] = []
+    others: Net = single(Hang(noted)) if on_error == "cancel" else single(Say("fine"))
+    state = ParallelState({"bad": single(Fail()), "good": others}, on_error=on_error)
+    brain = Brain(single(state))
+    if on_error == "cancel":
+        with pytest.raises(KeyError, match="a bug"):
+            await brain.run("go")
+        assert noted == ["left", "exited"]
+        assert [m.content for m in await brain.memory.context()] == ["go"]
+    else:
+        result = await brain.run("go")
+        assert result.answer == "bad: failed: 'a bug'\n\ngood: fine"
+
+
+async def test_cancelling_a_run_stops_every_branch() -> None:
+    noted: list[str] = []
+    branches = [single(Hang(noted)), single(Hang(noted))]
+    brain = Brain(single(ParallelState(branches)), limits=Limits(timeout=0.05))
+    result = await brain.run("go")
+    assert result.stop_reason is StopReason.TIMEOUT
+    assert noted == ["left", "exited"] * 2 or sorted(noted) == ["exited"] * 2 + ["left"] * 2
+
+
+async def test_leaving_the_stream_stops_every_branch() -> None:
+    noted: list[str] = []
+    brain = Brain(single(ParallelState([single(Hang(noted)), single(Hang(noted))])))
+    begun = 0
+    async with brain.stream("go") as run:
+        async for event in run:
+            begun += isinstance(event, TextDelta)
+            if begun == 2:
+                break
+    assert sorted(noted) == ["exited", "exited", "left", "left"]
+    assert run.result.stop_reason is StopReason.CANCELLED
+
+
+async def test_an_error_of_the_consumer_is_not_wrapped() -> None:
+    brain = Brain(single(ParallelState([single(Say("x")), single(Say("y"))])))
+    with pytest.raises(ZeroDivisionError):
+        async with brain.stream("go") as run:
+            async for _ in run:
+                raise ZeroDivisionError
+
+
+async def test_parallel_inside_a_subnet_inside_a_branch() -> None:
+    deep = single(ParallelState({"l": single(Say("left")), "r": single(Say("right"))}))
+    middle = single(SubnetState(deep))
+    events, result = await events_of(Brain(single(ParallelState({"m": middle, "n": single(Say("n"))}))))
+    assert result.answer == "m: l: left\n\nr: right\n\nn: n"
+    assert ("ONE", "m", "ONE", "ONE", "l") in {e.path for e in events}
+
+
+async def test_a_resumed_run_goes_on_inside_the_subnet() -> None:
+    calls: list[str] = []
+
+    def state(name: str, fails: int = 0) -> FunctionState:
+        async def work(memory: Memory) -> str:
+            calls.append(name)
+            if calls.count(name) <= fails:
+                raise OSError(name)
+            return name
+
+        return FunctionState(work, on_done=Steps.TWO if name == "first" else None)
+
+    inner = Net({Steps.ONE: state("first"), Steps.TWO: state("second", fails=1)})
+    brain = Brain(single(SubnetState(inner)))
+    with pytest.raises(OSError, match="second"):
+        await brain.run("go")
+    assert (await brain.resume()).answer == "second"
+    assert calls == ["first", "second", "second"]
+
+
+class Two(Enum):
+    A = 1
+    B = 2
+
+
+async def test_guards_call_their_hooks_in_order() -> None:
+    order: list[str] = []
+
+    async def before(memory: Memory) -> None:
+        order.append("before")
+
+    guarded = GuardedState(Say("x"), before=before, after=lambda memory: order.append("after"))
+    result = await Brain(single(guarded)).run("go")
+    assert (result.answer, order) == ("x", ["before", "after"])
+
+
+async def test_a_guarded_state_is_tried_again() -> None:
+    tries: list[int] = []
+
+    async def shaky(memory: Memory) -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise OSError("not yet")
+        return "now"
+
+    result = await Brain(single(GuardedState(FunctionState(shaky), retries=2, backoff=0))).run("go")
+    assert (result.answer, len(tries)) == ("now", 3)
+
+
+async def test_a_guarded_state_that_has_spoken_is_not_tried_again() -> None:
+    with pytest.raises(KeyError):
+        await Brain(single(GuardedState(Fail(), retries=5, backoff=0))).run("go")
+
+
+async def test_an_error_hook_may_swallow_the_error() -> None:
+    seen: list[str] = []
+
+    def note(memory: Memory, error: Exception) -> bool:
+        seen.append(str(error))
+        return True
+
+    result = await Brain(single(GuardedState(Fail(), on_error=note))).run("go")
+    assert (result.stop_reason, seen) == (StopReason.DONE, ["'a bug'"])
+
+
+async def test_a_guarded_state_that_takes_too_long_is_stopped() -> None:
+    noted: list[str] = []
+    with pytest.raises(StateTimeoutError, match=r"Hang took longer than 0\.02 s"):
+        await Brain(single(GuardedState(Hang(noted), timeout=0.02))).run("go")
+    assert noted[0] == "left"
+
+
+async def test_a_guarded_state_has_the_edges_of_the_state_inside() -> None:
+    net = Net({Two.A: GuardedState(Say("x"), retries=1)})
+    assert net.edges == {Two.A: (None,)}
+
+
+async def test_a_net_is_varied_without_writing_it_anew() -> None:
+    net = Net({Steps.ONE: Say("one", then=Steps.TWO), Steps.TWO: Say("two")})
+    changed = net | {Steps.TWO: Say("three")}
+    assert (await Brain(changed).run("go")).answer == "three"
+    assert (await Brain(net).run("go")).answer == "two"
+    memory = MessagesMemory()
+    assert (await Brain(net.replace(initial=Steps.ONE, name="other"), memory).run("go")).steps == 2
