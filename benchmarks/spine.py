@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Any, Literal
 
-from agent_brain import Brain, Limits, LLM, Message, MessagesMemory, Net, State, react, tool
+from agent_brain import LLM, Brain, Limits, Message, MessagesMemory, Net, State, react, tool
 from agent_brain.states.events import Event, Position, StateEntered, StateExited, TextDelta
 from agent_brain.tools import Action, BaseTool
 
@@ -149,7 +149,11 @@ class Counting(LLM):
         self.pause = pause
 
     async def stream(
-        self, messages: Sequence[Message], *, tools: Sequence[BaseTool] = (), output_type: Any = None
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: Any = None,
     ) -> AsyncIterator[Any]:
         if self.pause:
             await asyncio.sleep(self.pause)
@@ -170,7 +174,9 @@ class Bare:
         self.call: dict[str, Any] | None = None
 
 
-async def bare_model(messages: list[dict[str, Any]], turns: int, pause: float) -> AsyncIterator[Any]:
+async def bare_model(
+    messages: list[dict[str, Any]], turns: int, pause: float
+) -> AsyncIterator[Any]:
     if pause:
         await asyncio.sleep(pause)
     last = messages[-1]["content"]
@@ -282,7 +288,11 @@ def import_ms(rounds: int) -> float:
         "print((time.process_time()-s)*1000)"
     )
     times = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
         for _ in range(rounds)
     ]
     return statistics.median(times)
@@ -317,12 +327,18 @@ def main() -> None:
         value = f"{ours:.2f} us, {ours / floor:.2f}x floor; first {first:.0f} us"
         row(name, value, budget)
     floor, ours = compare(lambda: floor_react(50), lambda: ours_react(50), 50, rounds)
-    row("ReAct step (think and act)", f"{ours:.1f} us, {ours / floor:.1f}x floor", "7.2x (30 us), aim 4.8x")
+    row(
+        "ReAct step (think and act)",
+        f"{ours:.1f} us, {ours / floor:.1f}x floor",
+        "7.2x (30 us), aim 4.8x",
+    )
     early, late = compare(lambda: ours_react(10), lambda: ours_react(200), 1, rounds)
     row("the same, 200 steps over 10", f"{late / 200 / (early / 10):.2f}x", "1.05x")
     asyncio.run(ours_many(100))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    floor, ours = compare(lambda: floor_many(1000), lambda: ours_many(1000), 1000, max(3, rounds // 3))
+    floor, ours = compare(
+        lambda: floor_many(1000), lambda: ours_many(1000), 1000, max(3, rounds // 3)
+    )
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     value = f"{ours:.0f} us, {ours / floor:.1f}x floor, {(after - before) / 1000:.1f} KiB"
     row("1,000 runs at once, three 10 ms model turns", value, "4.6x (150 us), aim 3.7x; 10 KiB")

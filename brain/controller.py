@@ -190,7 +190,9 @@ class Brain:
         if not isinstance(memory, Memory):
             raise BrainDefinitionError(f"memory={memory!r} is neither a Memory nor a memory's name")
         if options:
-            raise BrainDefinitionError("memory_options= go with a memory by name, not with an object")
+            raise BrainDefinitionError(
+                "memory_options= go with a memory by name, not with an object"
+            )
         memory.add_tools(tools)
         return memory
 

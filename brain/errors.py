@@ -1,4 +1,6 @@
-"""Every error that this library raises on purpose, in one tree::
+"""Every error that this library raises on purpose, in one tree.
+
+::
 
     AgentBrainError
     ├── BrainDefinitionError       a Brain, or its limits, cannot be built as described
@@ -10,6 +12,7 @@
     ├── StateDefinitionError       a state cannot be built as described
     ├── StateMutationError         a state tried to keep run data on itself
     ├── StateTimeoutError          a guarded state took longer than it may
+    ├── EventLoopError             something that needs asyncio was used on another event loop
     ├── LLMError                   a model call failed
     │   ├── LLMAuthenticationError
     │   ├── LLMBadRequestError
@@ -55,6 +58,7 @@ from agent_brain.states.errors import (
 )
 from agent_brain.tools.errors import (
     AgentBrainError,
+    EventLoopError,
     ToolArgumentsError,
     ToolDefinitionError,
     ToolError,
@@ -78,6 +82,7 @@ __all__ = [
     "BrainDefinitionError",
     "BrainUseError",
     "ContextWindowError",
+    "EventLoopError",
     "LLMAuthenticationError",
     "LLMBadRequestError",
     "LLMConnectionError",

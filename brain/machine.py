@@ -48,8 +48,8 @@ class Machine:
     """
 
     __slots__ = (
-        "_asked",
         "_aside",
+        "_asked",
         "_budget",
         "_durable",
         "_finished",
@@ -99,7 +99,7 @@ class Machine:
         """What the last step that said anything has said."""
         return "".join(self._said or self._text)
 
-    async def steps(self) -> AsyncGenerator[Event, None]:
+    async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
         """Every event, until the net or a limit says that it is enough."""
         memory = self._memory
         node: Node | None = self._current()
@@ -148,9 +148,9 @@ class Machine:
 
     def _note_text(self, text: str, at: Position) -> TextDelta:
         if type(text) is Thought:
-            return TextDelta(text, True, at=at)
+            return TextDelta(text, thought=True, at=at)
         self._said.append(text)
-        return TextDelta(text, self._aside, at=at)
+        return TextDelta(text, thought=self._aside, at=at)
 
     def _note(self, event: Event, at: Position) -> Event:
         """Take notice of an event that a state yielded, and say where it happened."""
@@ -254,7 +254,7 @@ class Machine:
         return node
 
     def _remember_step(self, node: Node, policy: StuckPolicy) -> None:
-        mark = fingerprint(node.name, self._finished, self._said, self._asked)
+        mark = fingerprint(node.name, self._finished, self._said, asked=self._asked)
         if mark is not None:
             recent = self._memory.control.recent
             recent.append(mark)

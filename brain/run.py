@@ -199,9 +199,7 @@ class Run:
         memory = self._plan.memory
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
-                await close_open_calls(
-                    memory, f"The call was not run: the run was {reason.value}"
-                )
+                await close_open_calls(memory, f"The call was not run: the run was {reason.value}")
                 await self._finish(reason)
             except Exception as trouble:
                 error.add_note(f"Besides, the memory could not be left in order: {trouble!r}")

@@ -65,7 +65,7 @@ class StuckPolicy:
 
 
 def fingerprint(
-    state: str, finished: Sequence[ActionFinished], text: Sequence[str], asked: bool
+    state: str, finished: Sequence[ActionFinished], text: Sequence[str], *, asked: bool
 ) -> str | None:
     """A short digest of what a step did; None if it did nothing that could repeat.
 

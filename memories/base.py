@@ -111,7 +111,7 @@ class Memory(ABC):
         """A copy of all that the memory still holds, oldest first, without the current goal."""
 
     async def context(self) -> list[Message]:
-        """What a model should see now, in the order it happened; default: the goal, then the rest."""
+        """What a model should see now, in the order it happened; default: the goal, the rest."""
         return await self.goal() + await self.dump()
 
     async def turn(self) -> list[Message]:
@@ -156,7 +156,7 @@ class Memory(ABC):
         return type(self).checkpoint is not Memory.checkpoint
 
     async def checkpoint(self) -> None:
-        """Make what happened so far durable; the Brain calls it after every step. Default: nothing."""
+        """Make what happened so far durable; called after every step. Default: nothing."""
 
     async def rollback(self) -> None:
         """Drop what an interrupted step wrote after the last checkpoint. Default: nothing.

@@ -55,6 +55,11 @@ class Tagged:
     add: Sequence[str] = ()
     remove: Sequence[str] = ()
 
+    def applied_to(self, message: Message) -> Message:
+        """``message`` with its new tags."""
+        tags = (message.tags | {*self.add}) - {*self.remove}
+        return message.model_copy(update={"tags": tags})
+
     def entries(self) -> list[Entry]:
         return [
             Entry("tag", {"ids": [*self.ids], "add": [*self.add], "remove": [*self.remove]})
@@ -130,7 +135,7 @@ def read_changes(entries: Iterable[Entry]) -> Iterator[tuple[int, Change]]:
             if update:
                 yield first, Added(update)
                 update = []
-            yield entry.seq, _read_change(entry)
+            yield entry.seq, read_change(entry)
     if update:
         yield first, Added(update)
 
@@ -147,7 +152,12 @@ def read_message(entry: Entry) -> Message:
         raise _unreadable(entry, error) from error
 
 
-def _read_change(entry: Entry) -> Change:
+def read_change(entry: Entry) -> Change:
+    """The change of an entry that is no message.
+
+    Raises:
+        JournalError: It is none.
+    """
     data = entry.data
     try:
         match entry.kind:

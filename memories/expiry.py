@@ -40,6 +40,7 @@ class Expiry:
     def __init__(self, ttl: timedelta | None) -> None:
         self._ttl = ttl
         self._heap: list[tuple[datetime, str]] = []
+        self._watched: set[str] = set()
 
     def add(self, messages: Iterable[Message]) -> None:
         """Watch ``messages``."""
@@ -50,6 +51,11 @@ class Expiry:
                 moment = message.created_at + ttl
             if moment is not None:
                 heapq.heappush(self._heap, (moment, message.id))
+                self._watched.add(message.id)
+
+    def discard(self, ids: Iterable[str]) -> None:
+        """Stop watching messages."""
+        self._watched.difference_update(ids)
 
     def next(self) -> datetime | None:
         """When the next message is due, None if none ever is."""
@@ -59,10 +65,14 @@ class Expiry:
         """Stop watching the messages that are due; returns when they were, and their ids."""
         due = []
         while self._heap and self._heap[0][0] <= now:
-            due.append(heapq.heappop(self._heap))
+            item = heapq.heappop(self._heap)
+            if item[1] in self._watched:
+                self._watched.discard(item[1])
+                due.append(item)
         return due
 
     def give_back(self, due: Iterable[tuple[datetime, str]]) -> None:
         """Watch again what cannot go yet."""
         for item in due:
             heapq.heappush(self._heap, item)
+            self._watched.add(item[1])

@@ -61,9 +61,10 @@ class Attachment(BaseModel, frozen=True, extra="forbid"):
             return {"type": "image_url", "image_url": {"url": source}}
         if kind == "audio" and self.data is not None:
             subtype = self.media_type.split("/", 1)[1]
-            audio_format = _AUDIO_FORMATS.get(subtype, subtype)
-            return {"type": "input_audio", "input_audio": {"data": self.data, "format": audio_format}}
-        return {"type": "file", "file": {"file_data": source, "filename": self.name or "file"}}
+            audio = {"data": self.data, "format": _AUDIO_FORMATS.get(subtype, subtype)}
+            return {"type": "input_audio", "input_audio": audio}
+        key = "file_data" if source.startswith("data:") else "file_id"  # a URL, as LiteLLM takes it
+        return {"type": "file", "file": {key: source, "filename": self.name or "file"}}
 
 
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}  # as APIs say
@@ -140,7 +141,7 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         elif self.tool_call_id is not None:
             raise ValueError(f"tool_call_id belongs to tool messages, not to {self.role} messages")
         if self.tool_calls and self.role is not Role.ASSISTANT:
-            raise ValueError(f"tool_calls belong to assistant messages, not to {self.role} messages")
+            raise ValueError(f"tool_calls belong to assistant messages, not to {self.role} ones")
         return self
 
     @classmethod
@@ -201,29 +202,46 @@ class Message(BaseModel, frozen=True, extra="forbid"):
 
 
 _set = object.__setattr__
-_UNSET: dict[str, Any] = {
-    name: field.default for name, field in Message.model_fields.items() if not field.is_required()
-}
+_FIELDS = set(Message.model_fields)  # shared by all trusted messages, which are frozen
 
 
-_SET = set(Message.model_fields)  # shared by all trusted messages, which are frozen
-
-
-def trusted(role: Role, content: str, **fields: Any) -> Message:
+def trusted(
+    role: Role,
+    content: str,
+    *,
+    name: str | None = None,
+    tool_calls: tuple[Action, ...] = (),
+    tool_call_id: str | None = None,
+    is_error: bool = False,
+    cause_by: str | None = None,
+) -> Message:
     """A message of values that are known to fit, without looking at them again.
 
     For the hot path of the built-in states, whose values come from this library: validating them
     costs several times as much as all else that happens to a message. What comes from outside goes
     through ``Message(...)`` or its factories.
     """
-    values = _UNSET.copy()
-    values.update(
-        id=new_id("msg"), role=role, content=clean(content), created_at=_now(), metadata={}
-    )
-    values.update(fields)
+    values: dict[str, Any] = {
+        "id": new_id("msg"),
+        "role": role,
+        "content": clean(content),
+        "name": name,
+        "tool_calls": tool_calls,
+        "tool_call_id": tool_call_id,
+        "is_error": is_error,
+        "attachments": (),
+        "created_at": _now(),
+        "expires_at": None,
+        "cause_by": cause_by,
+        "sent_from": None,
+        "send_to": (),
+        "pinned": False,
+        "tags": frozenset(),
+        "metadata": {},
+    }
     message = Message.__new__(Message)
     _set(message, "__dict__", values)
-    _set(message, "__pydantic_fields_set__", _SET)
+    _set(message, "__pydantic_fields_set__", _FIELDS)
     _set(message, "__pydantic_extra__", None)
     _set(message, "__pydantic_private__", None)
     return message

@@ -147,17 +147,22 @@ class RecordCore(Memory):
         waiting = {action.id for action in self.control.next_actions}
         going, staying = [], []
         for item in due:
-            message = self._record.get(item[1])
-            if message is None:
-                continue
-            stays = message.id == self._goal_id or any(c.id in waiting for c in message.tool_calls)
+            message = self._record.get(item[1])  # None: it has left a window, or is in a summary
+            stays = message is not None and (
+                message.id == self._goal_id or any(c.id in waiting for c in message.tool_calls)
+            )
             (staying if stays else going).append(item)
         self._due = None  # forgetting looks at the record, and must not come here again
-        if going:
-            await self._forget_ids([message_id for _, message_id in going])
-        self._expiry.give_back(staying)
-        if self._due is not LONG_AGO:
-            self._due = self._expiry.next()
+        try:
+            if going:
+                await self._forget_ids([message_id for _, message_id in going])
+        except BaseException:
+            staying += going
+            raise
+        finally:
+            self._expiry.give_back(staying)
+            if self._due is not LONG_AGO:
+                self._due = self._expiry.next()
 
     async def _forget_ids(self, ids: Sequence[str]) -> int:
         raise NotImplementedError
@@ -220,11 +225,12 @@ class RecordCore(Memory):
                 self._due = self._expiry.next()
         self._added(messages)
 
-    def _drop(self, ids: Iterable[str]) -> None:
+    def _drop(self, ids: Sequence[str]) -> None:
         known = [message_id for message_id in ids if message_id in self._record]
         if self._session is not None:
             self._session.outdate([self._record.place(message_id) for message_id in known])
         removed = self._record.remove(known)
+        self._expiry.discard(ids)
         if self._goal_id is not None and self._goal_id not in self._record:
             self._goal_id = None
         if removed:
@@ -233,8 +239,7 @@ class RecordCore(Memory):
     def _tag(self, change: Tagged) -> None:
         for message in map(self._record.get, change.ids):
             if message is not None:
-                tags = (message.tags | {*change.add}) - {*change.remove}
-                self._record.replace(message.model_copy(update={"tags": tags}))
+                self._record.replace(change.applied_to(message))
 
     def _keep(self, name: str, value: JsonValue, seq: int | None) -> None:
         if self._session is not None and name in self._kept_at:

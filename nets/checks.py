@@ -16,11 +16,14 @@ def name_of(key: object) -> str:
     return key.name if isinstance(key, Enum) else repr(key)
 
 
-def check_graph(edges: Edges, initial: Enum, fallback: Enum | None) -> Iterator[Problem]:
-    """Problems of the graph itself: unknown targets, unreachable states, no way to an end."""
+def check_graph(edges: Edges, initial: Enum | None, fallback: Enum | None) -> Iterator[Problem]:
+    """Problems of the graph itself: unknown targets, unreachable states, no way to an end.
+
+    Where a run begins may be unknown; then every state counts as reached.
+    """
     yield from _unknown_targets(edges)
-    starts = [start for start in (initial, fallback) if start in edges]
-    reached = reachable(edges, starts)
+    starts = [start for start in (initial, fallback) if start is not None and start in edges]
+    reached = reachable(edges, starts) if initial in edges else set(edges)
     for key in edges:
         if key not in reached:
             yield Problem(

@@ -18,7 +18,7 @@ from agent_brain.states.events import Event
 
 NetLike: TypeAlias = Net | Mapping[Enum, State]
 Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
-Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | None | Awaitable[str | None]]
+Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | Awaitable[str | None] | None]
 
 
 class SubnetState(State):
@@ -79,7 +79,7 @@ class SubnetState(State):
 
 
 class ParallelState(State):
-    """Several nets at once, each on a fork of the memory, and a function that joins what they found.
+    """Several nets at once, each on a fork of the memory, and a function that joins their findings.
 
     What the branches say streams as thoughts while they run, each event with its ``path``; the
     joined text is what the state says, and is recorded as an assistant's message. The memory itself

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from typing import Any, Literal
 
@@ -23,37 +25,48 @@ def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
     state = getattr(state, "wrapped", state)
     own = state.targets()
     if own is not None:
-        return _unique(own)
-    annotation = _return_annotation(state)
+        return _unique(as_targets(own))
+    members = list(members)
+    annotation = _return_annotation(state, members)
     literal = _literal_targets(annotation)
     if literal is not None:
         return _unique(literal)
-    known = list(members)
-    parameters = _unique(_members_in(vars(state), set(known)))
+    parameters = _unique(_members_in(vars(state), members))
     if parameters:
         return [*parameters, None] if _admits_none(annotation) else parameters
-    return [*known, None]
+    return [*members, None]
 
 
-def _return_annotation(state: State) -> Any:
-    method = type(state).next_state
+def as_targets(value: Any) -> Collection[Any]:
+    """What was said to be the targets, as several: one member, or None, stands for itself."""
+    if value is None or isinstance(value, Enum | str) or not isinstance(value, Iterable):
+        return (value,)
+    return tuple(value)
+
+
+def _return_annotation(state: State, members: Iterable[Enum]) -> Any:
+    method = inspect.unwrap(type(state).next_state)
     try:
         return typing.get_type_hints(method).get("return", Any)
-    except (NameError, TypeError):
-        return _unresolved(method)
+    except Exception:  # an annotation is code: it may raise anything
+        return _unresolved(method, members)
 
 
-def _unresolved(method: Any) -> Any:
-    """The annotation of a method whose names are local to a function, as far as its closure knows."""
+def _unresolved(method: Any, members: Iterable[Enum]) -> Any:
+    """The annotation of a method whose names are local to a function.
+
+    Found in its closure, or else among the Enums of the net.
+    """
     text = getattr(method, "__annotations__", {}).get("return", Any)
     if not isinstance(text, str):
         return text
-    names = dict(getattr(method, "__globals__", {}))
-    cells = zip(method.__code__.co_freevars, method.__closure__ or (), strict=False)
-    names |= {name: cell.cell_contents for name, cell in cells}
+    names = {type(member).__name__: type(member) for member in members}
+    names |= getattr(method, "__globals__", {})
+    with suppress(TypeError, ValueError):  # no plain function, or a name that has no value yet
+        names |= inspect.getclosurevars(method).nonlocals
     try:
         return typing.get_type_hints(_holder(text), globalns=names)["return"]
-    except (NameError, TypeError, SyntaxError, AttributeError):
+    except Exception:
         return Any
 
 
@@ -83,9 +96,12 @@ def _admits_none(annotation: Any) -> bool:
 
 
 def _members_in(value: Any, members: Collection[Enum]) -> Iterator[Enum]:
-    """The members in ``value``: itself, or inside containers."""
+    """The members in ``value``: itself, or inside containers.
+
+    By identity: members of two Enums of strings are equal if their texts are.
+    """
     if isinstance(value, Enum):
-        if value in members:
+        if any(value is member for member in members):
             yield value
     elif isinstance(value, Mapping):
         for item in (*value.keys(), *value.values()):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from typing import Any
 
 from agent_brain.nets import diagrams
 from agent_brain.nets.checks import check_graph, name_of
-from agent_brain.nets.edges import Target, declared_targets
+from agent_brain.nets.edges import Target, as_targets, declared_targets
 from agent_brain.nets.errors import NetDefinitionError, Problem
 from agent_brain.states.base import State, seal
 
@@ -58,7 +59,7 @@ class Net:
         self._transitions = MappingProxyType(dict(transitions or {}))
         self._initial = initial if initial is not None else next(iter(self._states), None)
         self._fallback = fallback
-        self.name = name or _name_from(self._states)
+        self._name = name or _name_from(self._states)
         self._edges = self._find_edges()
         problems = self.validate()
         if problems:
@@ -68,6 +69,11 @@ class Net:
         self.parallel = any(_is_parallel(state) for state in self._states.values())
         for state in self._states.values():
             seal(state)
+
+    @property
+    def name(self) -> str:
+        """What it is called in events and diagrams."""
+        return self._name
 
     @property
     def states(self) -> Mapping[Enum, State]:
@@ -99,12 +105,9 @@ class Net:
         return self._by_name.get(name)
 
     def validate(self) -> list[Problem]:
-        """Everything that is wrong with the net; ``Net(...)`` raises it, so a built net has none."""
-        problems = list(self._check_shape())
-        if not problems:
-            assert self._initial is not None
-            problems += check_graph(self._edges, self._initial, self._fallback)
-        return problems
+        """Everything that is wrong; ``Net(...)`` raises it, so a built net has nothing."""
+        graph = check_graph(self._edges, self._initial, self._fallback)
+        return [*self._check_shape(), *graph]
 
     def replace(
         self,
@@ -155,11 +158,14 @@ class Net:
 
     def _find_edges(self) -> Mapping[Enum, tuple[Target, ...]]:
         edges: dict[Enum, tuple[Target, ...]] = {}
-        for key, state in self._states.items():
+        states: Mapping[Enum, object] = self._states  # a caller may have given anything
+        for key, state in states.items():
             if key in self._transitions:
-                edges[key] = tuple(dict.fromkeys(_as_targets(self._transitions[key])))
+                edges[key] = tuple(dict.fromkeys(as_targets(self._transitions[key])))
             elif isinstance(state, State):
                 edges[key] = tuple(declared_targets(state, self._states))
+            else:  # no state at all, which is a problem of its own: it may lead anywhere
+                edges[key] = (*self._states, None)
         return MappingProxyType(edges)
 
     def _check_shape(self) -> Iterator[Problem]:
@@ -192,7 +198,7 @@ def as_net(net: Net | Mapping[Enum, State]) -> Net:
     return net if isinstance(net, Net) else Net(net)
 
 
-def _check_keys(states: Mapping[Enum, State]) -> Iterator[Problem]:
+def _check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:
     kinds = {type(key) for key in states if isinstance(key, Enum)}
     for key, state in states.items():
         if not isinstance(key, Enum):
@@ -209,15 +215,16 @@ def _check_keys(states: Mapping[Enum, State]) -> Iterator[Problem]:
                 "Derive it from agent_brain.states.State",
                 (name_of(key),),
             )
+        elif inspect.iscoroutinefunction(state.run) or inspect.isgeneratorfunction(state.run):
+            yield Problem(
+                "not_a_generator",
+                f"{type(state).__name__}.run of state {name_of(key)!r} is no async generator",
+                "Write it as 'async def run(self, memory)' with at least one 'yield' in it",
+                (name_of(key),),
+            )
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         yield Problem("several_enums", f"The keys are of several Enums: {names}", "Use one Enum")
-
-
-def _as_targets(value: Enum | Iterable[Target] | None) -> Collection[Target]:
-    if value is None or isinstance(value, Enum):
-        return (value,)
-    return tuple(value)
 
 
 def _name_from(states: Mapping[Enum, State]) -> str:

@@ -11,7 +11,7 @@ from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.llm import LLM
 from agent_brain.states.prompts import Prompt
-from agent_brain.states.reasoning import Mode, ReasoningState, is_native
+from agent_brain.states.reasoning import Mode, ReasoningState
 
 
 class ReAct(Enum):
@@ -48,14 +48,15 @@ def react(
         fallback: When a limit stops the run, ask for the best answer that can be given (one more
             model call).
     """
-    ask = answer_llm is not None or not is_native(mode, llm)
     return Net(
         {
             ReAct.REASONING: ReasoningState(
                 llm, on_action=ReAct.ACTION, on_answer=ReAct.ANSWER, prompt=prompt, mode=mode
             ),
             ReAct.ACTION: ActionState(ReAct.REASONING, max_concurrency=max_concurrency),
-            ReAct.ANSWER: AnswerState(answer_llm or llm, output_type=output_type, ask=ask),
+            ReAct.ANSWER: AnswerState(
+                answer_llm or llm, output_type=output_type, ask=answer_llm is not None
+            ),
         },
         fallback=ReAct.ANSWER if fallback else None,
         name="react",

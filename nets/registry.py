@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -49,11 +50,10 @@ def create_net(name: str, llm: LLM, **options: Any) -> Net:
             f"There is no net named {name!r}; registered are: {', '.join(net_names())}"
         )
     try:
-        return factory(llm, **options)
+        inspect.signature(factory).bind(llm, **options)
     except TypeError as error:
-        if "argument" not in str(error):
-            raise
         raise UnknownNetError(f"Net {name!r}: {error}") from error
+    return factory(llm, **options)
 
 
 def net_names() -> list[str]:

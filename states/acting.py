@@ -16,7 +16,6 @@ from agent_brain.states.events import ActionFinished, Event
 from agent_brain.tools.action import Action
 from agent_brain.tools.calling import Outcome, call_tool
 
-
 CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to record what had finished
 
 _STOPPED = Outcome("The call was stopped before it finished: the run was cut short", is_error=True)
@@ -87,8 +86,8 @@ class _Step:
                 self.outcomes[index] = Outcome(call.result.content, call.result.is_error)
             elif not self._may_repeat(action):
                 self.outcomes[index] = Outcome(
-                    f"The program stopped while {action.name!r} was running. It may or may not have "
-                    "taken effect, and was not run again",
+                    f"The program stopped while {action.name!r} was running. It may or may not "
+                    "have taken effect, and was not run again",
                     is_error=True,
                 )
         await self.memory.checkpoint()

@@ -80,18 +80,17 @@ class AnswerState(State):
         if self.ask or self.output_type is not None:
             return True
         last = (await memory.turn())[-1:]  # an earlier turn's answer is no answer to this one
-        return not (
-            last and last[0].role is Role.ASSISTANT and last[0].content and not last[0].tool_calls
-        )
+        return not (last and _is_closing(last[0]))
 
     async def _messages(self, memory: Memory) -> list[Message]:
         assert self.llm is not None
+        await self.llm.open()
         plain = not self.llm.supports_tools
         return await prompts.assemble(memory, self.prompt, plain=plain)
 
     async def _ask_text(self, memory: Memory) -> AsyncIterator[str | Event]:
         assert self.llm is not None
-        messages = await self._messages(memory)
+        messages, answer = await self._messages(memory), ""
         for attempt in (1, 2):
             text = []
             async with closing(self.llm.stream(messages)) as items:
@@ -132,9 +131,15 @@ class AnswerState(State):
                         yield UsageReported(item)
             try:
                 output = read_output(text, self.output_type)
-                break
             except ValidationError as error:
                 problem = _explain(error)
+            else:
+                memory.control.output = output
+                written = output.model_dump_json(by_alias=True)  # as the schema names the fields
+                message = Message.assistant(written, cause_by=type(self).__name__)
+                await memory.update([message])
+                yield written
+                return
             if attempt == 2:
                 raise MalformedOutputError(
                     f"The answer does not fit {self.output_type.__name__}: {problem}",
@@ -142,10 +147,6 @@ class AnswerState(State):
                     model=self.llm.model,
                 )
             messages = [*messages, *correction(text, problem)]
-        memory.control.output = output
-        written = output.model_dump_json(by_alias=True)  # as the schema names the fields
-        await memory.update([Message.assistant(written, cause_by=type(self).__name__)])
-        yield written
 
 
 def read_output(text: str, output_type: type[BaseModel]) -> BaseModel:
@@ -173,4 +174,14 @@ def _explain(error: ValidationError) -> str:
     return "; ".join(
         f"{'.'.join(map(str, e['loc'])) or 'the answer'}: {e['msg']}"
         for e in error.errors(include_url=False, include_context=False, include_input=False)
+    )
+
+
+def _is_closing(message: Message) -> bool:
+    """Words of the model that are meant for the reader, and not a thought on the way to them."""
+    return (
+        message.role is Role.ASSISTANT
+        and bool(message.content)
+        and not message.tool_calls
+        and not message.metadata.get("thought")
     )

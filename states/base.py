@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateMutationError
@@ -21,7 +21,7 @@ class State(ABC):
     an attribute refers to is not watched: give states tuples rather than lists.)
     """
 
-    parallel: ClassVar[bool] = False  # it delegates to several branches at once
+    parallel: bool = False  # it delegates to several branches at once
 
     async def on_enter(self, memory: Memory) -> None:
         """Called before ``run``. Default: nothing."""

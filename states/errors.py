@@ -47,7 +47,12 @@ class LLMError(AgentBrainError):
     """
 
     def __init__(
-        self, message: str, *, provider: str | None = None, model: str | None = None, retries: int = 0
+        self,
+        message: str,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        retries: int = 0,
     ) -> None:
         super().__init__(message)
         self.message = message

@@ -13,9 +13,7 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.streams import closing
 
-StateFunction: TypeAlias = Callable[
-    [Memory], Awaitable[str | None] | AsyncIterator[str | Event]
-]
+StateFunction: TypeAlias = Callable[[Memory], Awaitable[str | None] | AsyncIterator[str | Event]]
 
 
 class FunctionState(State):
@@ -29,7 +27,8 @@ class FunctionState(State):
             ``transitions=`` (otherwise every state is one).
 
     Raises:
-        StateDefinitionError: The function is not async, or both ``on_done`` and ``choose`` are given.
+        StateDefinitionError: The function is not async, or ``on_done`` and ``choose`` are both
+            given.
     """
 
     def __init__(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# One for the whole process, not a ContextVar: a fixture enters in another context than its test runs
-# in, and worker threads and loops started earlier have contexts of their own.
+# One for the whole process, not a ContextVar: a fixture enters in another context than its test
+# runs in, and worker threads and loops started earlier have contexts of their own.
 _checks: list[Callable[[str], None]] = []
 
 

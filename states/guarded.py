@@ -15,8 +15,8 @@ from agent_brain.states.errors import StateDefinitionError, StateTimeoutError
 from agent_brain.states.events import Event
 from agent_brain.states.streams import closing
 
-Hook: TypeAlias = Callable[[Memory], None | Awaitable[None]]
-ErrorHook: TypeAlias = Callable[[Memory, Exception], bool | None | Awaitable[bool | None]]
+Hook: TypeAlias = Callable[[Memory], Awaitable[None] | None]
+ErrorHook: TypeAlias = Callable[[Memory, Exception], bool | Awaitable[bool | None] | None]
 
 
 class GuardedState(State):

@@ -9,6 +9,12 @@ from typing import Any, TypeVar
 import anyio
 from pydantic import BaseModel
 
+from agent_brain.memories.litellm_setup import (
+    litellm_on_asyncio,
+    load_litellm,
+    model_entry,
+    provider_of,
+)
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import (
     LLMConnectionError,
@@ -18,15 +24,10 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
+from agent_brain.states.guard import about_to_call
 from agent_brain.states.litellm_chunks import ChunkReader
 from agent_brain.states.litellm_connections import Connections
 from agent_brain.states.litellm_errors import asked_wait, secrets_in, to_llm_error
-from agent_brain.states.litellm_setup import (
-    litellm_on_asyncio,
-    load_litellm,
-    model_entry,
-    provider_of,
-)
 from agent_brain.states.llm import LLM
 from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.streams import closing
@@ -163,6 +164,10 @@ class LiteLLM(LLM):
             **{k: v for k, v in self.params.items() if same or k in _PORTABLE},
         )
 
+    async def open(self) -> None:
+        """Import litellm, in a thread, so that what the model supports is known without a stall."""
+        await litellm_on_asyncio()
+
     async def stream(
         self,
         messages: Sequence[Message],
@@ -177,6 +182,7 @@ class LiteLLM(LLM):
                 any, with notes on the models before it.
             EventLoopError: Not on asyncio.
         """
+        about_to_call(self.model)
         await litellm_on_asyncio()
         notes: list[str] = []
         answers = self._retried(messages, tools, output_type)

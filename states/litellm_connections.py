@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from agent_brain.states.litellm_setup import is_loaded, load_litellm
+from agent_brain.memories.litellm_setup import is_loaded, load_litellm
 
 
 class Connections:

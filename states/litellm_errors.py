@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from agent_brain.memories.litellm_setup import load_litellm
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMAuthenticationError,
@@ -18,7 +19,6 @@ from agent_brain.states.errors import (
     LLMServerError,
     LLMTimeoutError,
 )
-from agent_brain.states.litellm_setup import load_litellm
 from agent_brain.states.retry import retry_after
 from agent_brain.tools.text import clean, shorten
 

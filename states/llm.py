@@ -53,6 +53,9 @@ class LLM(ABC):
             LLMError: A subclass that says what went wrong.
         """
 
+    async def open(self) -> None:
+        """Get ready to tell what the model supports; states call it first. Default: nothing."""
+
     async def aclose(self) -> None:
         """Give back connections; the model may be used again afterwards. Default: nothing."""
 

@@ -132,7 +132,7 @@ def _call_in(value: dict[str, Any]) -> tuple[str, dict[str, Any] | None] | None:
 
 
 def _args_of(value: dict[str, Any]) -> dict[str, Any] | None:
-    args = next((value[key] for key in _ARGS_KEYS if key in value), {})
+    args: Any = next((value[key] for key in _ARGS_KEYS if key in value), {})
     if isinstance(args, str):
         args = _repaired(args) if args.strip() else {}
     if args is None:

@@ -56,7 +56,8 @@ class ReasoningState(State):
         self.mode = mode
 
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Stream the model's words; record them, and the calls they ask for, when they are whole."""
+        """Stream the model's words; record them, and the calls in them, when they are whole."""
+        await self.llm.open()
         native = is_native(self.mode, self.llm)
         turn = _NativeTurn() if native else _TextTurn()
         tools = tuple(memory.available_tools.values())
@@ -81,13 +82,7 @@ class ReasoningState(State):
                 )
             messages = [*messages, *correction(turn.text, turn.problem)]
             turn = type(turn)()
-        message = trusted(
-            Role.ASSISTANT,
-            turn.text,
-            tool_calls=tuple(turn.actions),
-            cause_by=type(self).__name__,
-        )
-        await memory.update([message])
+        await memory.update([turn.message(cause_by=type(self).__name__)])
         memory.next_actions = turn.actions
 
     async def next_state(self, memory: Memory) -> Enum:
@@ -128,6 +123,10 @@ class _NativeTurn:
             return ActionRequested(item)
         return UsageReported(item)
 
+    def message(self, cause_by: str) -> Message:
+        """What is recorded of it."""
+        return trusted(Role.ASSISTANT, self.text, tool_calls=tuple(self.actions), cause_by=cause_by)
+
     def end(self) -> Sequence[Event]:
         """Take stock when the call is over; what there is to stream only now."""
         self.text = "".join(self._parts)
@@ -143,6 +142,12 @@ class _TextTurn(_NativeTurn):
         """As for native calls, but none of the text is meant for the reader."""
         seen = super().see(item)
         return TextDelta(seen, thought=True) if isinstance(seen, str) else seen
+
+    def message(self, cause_by: str) -> Message:
+        """As for native calls; closing words are marked as a thought: they are no answer yet."""
+        if self.actions:
+            return super().message(cause_by)
+        return Message.assistant(self.text, cause_by=cause_by, metadata={"thought": True})
 
     def end(self) -> Sequence[Event]:
         """Read the thought and the action out of the text."""

@@ -116,10 +116,10 @@ class BaseTool(ABC):
     def _validator(self) -> Any:
         from jsonschema import Draft202012Validator
         from jsonschema.validators import validator_for
-        from jsonschema_specifications import REGISTRY
+        from referencing import Registry
 
         kind = validator_for(self.input_schema, default=Draft202012Validator)
-        return kind(self.input_schema, registry=REGISTRY)  # a "$ref" must not fetch anything
+        return kind(self.input_schema, registry=Registry())  # a "$ref" must not fetch anything
 
     def __deepcopy__(self, memo: dict[int, Any]) -> BaseTool:
         return self

@@ -30,3 +30,7 @@ class ToolArgumentsError(ToolError):
 
 class ToolDefinitionError(AgentBrainError, ValueError):
     """A tool, or a set of tools, cannot be built as it was described."""
+
+
+class EventLoopError(AgentBrainError, RuntimeError):
+    """Something that needs asyncio was used on another event loop."""

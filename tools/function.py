@@ -35,7 +35,7 @@ class FunctionTool(BaseTool):
         local_names: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        label = name or getattr(function, "__name__", "")
+        label = name or str(getattr(function, "__name__", ""))
         _check_callable(label, function)
         text, parameter_texts = read_docstring(innermost(function))
         self.function = function

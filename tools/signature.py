@@ -67,7 +67,8 @@ def without_partials(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def innermost(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function inside of ``functools.partial`` objects and decorators."""
-    return inspect.unwrap(without_partials(function))
+    inside: Callable[..., Any] = inspect.unwrap(without_partials(function))
+    return inside
 
 
 def _open_parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -96,9 +97,9 @@ def _type_hints(
     name: str, function: Callable[..., Any], local_names: dict[str, Any]
 ) -> dict[str, Any]:
     """The hints of the parameters, resolved; what is returned is not the model's matter."""
-    target = innermost(function)
+    target: Any = innermost(function)
     if isinstance(target, type):
-        target = target.__init__
+        target = vars(target).get("__init__", target)
     elif not inspect.isroutine(target):
         target = type(target).__call__
     hints = {k: v for k, v in getattr(target, "__annotations__", {}).items() if k != "return"}

@@ -117,7 +117,9 @@ class _Builder:
         alike = add("MatMul", heads("query", 0, 2, 1, 3), heads("key", 0, 2, 3, 1))
         scaled = add("Add", add("Mul", alike, self._number(size**-0.5)), hidden)
         mixed = add("MatMul", add("Softmax", scaled, axis=-1), heads("value", 0, 2, 1, 3))
-        return add("Reshape", add("Transpose", mixed, perm=(0, 2, 1, 3)), self._integers(0, 0, width))
+        return add(
+            "Reshape", add("Transpose", mixed, perm=(0, 2, 1, 3)), self._integers(0, 0, width)
+        )
 
     def _pool(self, x: str, mask: str) -> str:
         """The mean over real tokens."""

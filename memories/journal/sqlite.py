@@ -104,7 +104,8 @@ class SQLiteJournal(Journal):
 
 class _Job:
     """Work for the thread. A caller that was cancelled abandons it: then it does not begin any more,
-    and if it has begun, the next job waits for its end, as it holds the lock."""
+    and if it has begun, the next job waits for its end, as it holds the lock.
+    """
 
     def __init__(self, work: Callable[[], T], lock: threading.Lock, path: str) -> None:
         self._work = work

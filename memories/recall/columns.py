@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall import cues
+from agent_brain.memories.recall.cues import Traits
 from agent_brain.memories.recall.growing import Growing
 
 PAUSE = 6 * 3600.0  # seconds of silence after which people start on something else
@@ -42,21 +42,22 @@ class Columns:
         self._ask = Growing(np.float32)
         self._fullness = Growing(np.float32)
         self._reading: Reading | None = None
-        self.years: Counter[int] = Counter()
+        self._years: Counter[int] = Counter()
 
-    def add(self, text: str, time: datetime | None, speaker: int, thread: int) -> None:
+    def add(self, traits: Traits, time: datetime | None, speaker: int, thread: int) -> None:
         """Add a row; ``speaker`` and ``thread`` are numbers that stand for them."""
         self._there.append(True)
         self._speakers.append(speaker)
         self._threads.append(thread)
         self._times.append(np.nan if time is None else time.timestamp())
-        self._days.append(NO_DAY if time is None else time.astimezone(UTC).toordinal())
-        self._tell_time.append(cues.tells_time(text))
-        self._ask.append(cues.is_question(text))
-        self._fullness.append(cues.fullness(text))
+        day = None if time is None else time.astimezone(UTC)
+        self._days.append(NO_DAY if day is None else day.toordinal())
+        self._tell_time.append(traits.tells_time)
+        self._ask.append(traits.asks)
+        self._fullness.append(traits.fullness)
         self._reading = None
-        if time is not None:
-            self.years[time.astimezone(UTC).year] += 1
+        if day is not None:
+            self._years[day.year] += 1
 
     def clear(self, row: int) -> tuple[int, int]:
         """Take a row out; its number stays taken until :meth:`keep`. Returns speaker and thread."""
@@ -64,7 +65,7 @@ class Columns:
         self._reading = None
         day = int(self._days.rows[row])
         if day != NO_DAY:
-            self.years -= Counter([date.fromordinal(day).year])
+            self._years[date.fromordinal(day).year] -= 1
         return int(self._speakers.rows[row]), int(self._threads.rows[row])
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
@@ -73,6 +74,11 @@ class Columns:
             if isinstance(column, Growing):
                 column.keep(rows)
         self._reading = None
+
+    @property
+    def years(self) -> list[int]:
+        """The years (UTC) in which anything was said."""
+        return [year for year, count in self._years.items() if count]
 
     @property
     def there(self) -> NDArray[np.bool_]:
@@ -106,7 +112,7 @@ class Columns:
 
     @property
     def fullness(self) -> NDArray[np.float32]:
-        """How much it can tell, see :func:`~agent_brain.memories.recall.cues.fullness`."""
+        """How much it can tell, see :class:`~agent_brain.memories.recall.cues.Traits`."""
         return self._fullness.rows
 
     def reading(self) -> Reading:

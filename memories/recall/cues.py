@@ -11,16 +11,15 @@ from agent_brain.memories.recall.dates import MONTHS, Named, named_dates
 from agent_brain.memories.recall.firstperson import in_first_person, without_names
 from agent_brain.memories.recall.names import Mention, Participants
 from agent_brain.memories.recall.stopwords import ASKING
-from agent_brain.memories.recall.words import count_words, terms
+from agent_brain.memories.recall.words import count_words, runs, terms
 
 _ASKS_WHEN = re.compile(r"\s*(?:when|how long|what (?:date|day|month|year))\b", re.I)
-_TIME_WORD = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|recently|since|weekend"
-    r"|this (?:week|month|year|weekend|morning)"
-    r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-    rf"|{'|'.join(MONTHS)}|\d{{4}}|years?|months?|weeks?|days?)\b",
-    re.I,
-)
+_TIME_WORDS = frozenset(
+    """
+    yesterday today tonight tomorrow last next ago recently since weekend monday tuesday wednesday
+    thursday friday saturday sunday year years month months week weeks day days
+    """.split()
+) | frozenset(MONTHS)
 _TOGETHER = re.compile(r"\b(?:and|both|or)\b|&|,", re.I)
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "፧")
 LONG_ENOUGH = 3.5  # ln(1 + words): past some thirty words a message gains nothing by being longer
@@ -52,7 +51,7 @@ def read(question: str, participants: Participants) -> Question:
     cues are not known, is searched as it stands.
     """
     mentions = participants.mentions(question)
-    found = terms(without_names(question, mentions))
+    found = terms(runs(without_names(question, mentions)))
     return Question(
         dense=in_first_person(question, mentions),
         terms=tuple(term for term in found if term not in ASKING) or tuple(found),
@@ -77,16 +76,29 @@ def _speaker(question: str, mentions: Sequence[Mention]) -> str | None:
     return next(iter(people[0]))
 
 
-def tells_time(text: str) -> bool:
-    """Whether ``text`` has a word of time, as an answer to "when" would."""
-    return _TIME_WORD.search(text) is not None
+@dataclass(frozen=True)
+class Traits:
+    """What a message is like, whatever is asked.
+
+    Attributes:
+        tells_time: It has a word of time or a year, as an answer to "when" would.
+        asks: It ends as a question; what asks rarely answers.
+        fullness: How much it can tell, by its length: from 0 for nothing to :data:`LONG_ENOUGH`.
+    """
+
+    tells_time: bool
+    asks: bool
+    fullness: float
 
 
-def is_question(text: str) -> bool:
-    """Whether ``text`` ends as a question: what asks rarely answers."""
-    return text.rstrip().endswith(_QUESTION_MARKS)
+def traits(text: str, text_runs: Sequence[str]) -> Traits:
+    """The traits of a message, from its text and the runs of it."""
+    return Traits(
+        tells_time=any(map(_is_time, text_runs)),
+        asks=text.rstrip().endswith(_QUESTION_MARKS),
+        fullness=min(math.log1p(count_words(text_runs)), LONG_ENOUGH),
+    )
 
 
-def fullness(text: str) -> float:
-    """How much ``text`` can tell, by its length: from 0 for nothing up to :data:`LONG_ENOUGH`."""
-    return min(math.log1p(count_words(text)), LONG_ENOUGH)
+def _is_time(run: str) -> bool:
+    return run in _TIME_WORDS or (len(run) == 4 and run.isdecimal())

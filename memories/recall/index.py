@@ -20,7 +20,7 @@ from agent_brain.memories.recall.lexical import LexicalIndex
 from agent_brain.memories.recall.names import Participants
 from agent_brain.memories.recall.scoring import Evidence, Parts, score
 from agent_brain.memories.recall.selection import best_accepted, best_first
-from agent_brain.memories.recall.words import terms
+from agent_brain.memories.recall.words import runs, terms
 
 Where = Callable[[str], bool] | AbstractSet[str]
 SPARE = 64  # rows of removed messages that are kept before the index is made compact
@@ -82,9 +82,11 @@ class RecallIndex:
         speaker = self._participants.add(item.sender)
         if speaker == NOBODY and item.role is not None:
             speaker = NOBODY - 1 - self._roles.add(item.role)
-        self._lexical.add(terms(item.text))
+        text_runs = runs(item.text)
+        traits = cues.traits(item.text, text_runs)
+        self._lexical.add(terms(text_runs))
         self._dense.extend(1)
-        self._columns.add(item.text, item.time, speaker, self._threads.add(item.thread))
+        self._columns.add(traits, item.time, speaker, self._threads.add(item.thread))
         self._rows[item.id] = len(self._ids)
         self._ids.append(item.id)
 

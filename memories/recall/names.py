@@ -61,7 +61,11 @@ class Participants:
         """The names in ``text`` in order: whole words, any case, the longest where several fit."""
         found = list(self._in_words(text)) if self._people else []
         if self._unspaced:
-            found += [m for m in self._in_runs(text) if all(m.start >= f.end or m.end <= f.start for f in found)]
+            found += [
+                m
+                for m in self._in_runs(text)
+                if all(m.start >= f.end or m.end <= f.start for f in found)
+            ]
             found.sort(key=lambda mention: mention.start)
         return found
 

@@ -28,7 +28,7 @@ class Weights:
             talked about, though the message itself may say only "yes, last week".
         neighbours: The match of each of the two messages next to it.
         answers: The match of the question right before it that someone else asked.
-        fullness: Each unit of :func:`~agent_brain.memories.recall.cues.fullness`: "Wow, Ann!"
+        fullness: Each unit of fullness, see :class:`~agent_brain.memories.recall.cues.Traits`: "Wow, Ann!"
             resembles much and tells nothing.
         question: Lost by being a question: what asks rarely answers.
     """
@@ -86,4 +86,3 @@ def asked_before(
     total = np.zeros_like(scores)
     total[1:] = scores[:-1] * answered
     return total
-

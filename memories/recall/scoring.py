@@ -15,8 +15,8 @@ from agent_brain.memories.recall.ranking import (
     Scores,
     Weights,
     asked_before,
-    best_around,
     beside,
+    best_around,
 )
 
 Parts = dict[str, Scores]
@@ -83,9 +83,13 @@ def _surroundings(subject: Scores, columns: Columns, weights: Weights) -> Parts:
     scores, asks, speakers = subject[rows], columns.ask[rows], columns.speakers[rows]
     return {
         "window": _spread(best_around(scores, groups) * np.float32(weights.window), rows, subject),
-        "neighbours": _spread(beside(scores, groups) * np.float32(weights.neighbours), rows, subject),
+        "neighbours": _spread(
+            beside(scores, groups) * np.float32(weights.neighbours), rows, subject
+        ),
         "answers": _spread(
-            asked_before(scores, groups, asks, speakers) * np.float32(weights.answers), rows, subject
+            asked_before(scores, groups, asks, speakers) * np.float32(weights.answers),
+            rows,
+            subject,
         ),
     }
 

@@ -22,4 +22,6 @@ ENGLISH = frozenset(
 
 # Words of asking: "What kind of cake did Ann say …" is no more about kinds and saying than about
 # "what". Stems; left out of questions only.
-ASKING = frozenset("say said mention tell told talk discuss describ kind type mani often much".split())
+ASKING = frozenset(
+    "say said mention tell told talk discuss describ kind type mani often much".split()
+)

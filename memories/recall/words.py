@@ -1,9 +1,9 @@
 """What a text is found by: the terms that lexical search compares.
 
-A term is a stemmed lower-case word without accents. English function words say nothing about what
-a message is about and are left out; elsewhere the rarity that BM25 measures does that work.
-Scripts written without spaces give overlapping pairs of characters, as in Lucene's CJK analysis:
-which characters stand together tells texts apart, and it takes no dictionary.
+A term is a stemmed lower-case word without accents. English function words tell nothing about what
+a message is about and are left out; in other languages the rarity that BM25 measures does that
+work. Scripts written without spaces give overlapping pairs of characters, as in Lucene's CJK
+analysis: which characters stand together tells texts apart, and it takes no dictionary.
 """
 
 from __future__ import annotations
@@ -11,19 +11,29 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import Protocol
 
 import snowballstemmer
 
 from agent_brain.memories.recall.stopwords import ENGLISH
+
+
+class Stemmer(Protocol):
+    """What the stemmers of snowballstemmer and of PyStemmer, which it prefers, have in common."""
+
+    def stemWord(self, word: str) -> str: ...  # noqa: N802 - their name
+
 
 LONGEST_TERM = 64  # characters; what is longer is data, not language, and is cut
 LONGEST_WORD = 32  # characters; what is longer is not stemmed
 
 # Han and kana, Hangul (spaced, but particles stick to words), Thai, Lao, Myanmar, Khmer
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-UNSPACED = HAN + "\u3005\u3041-\u30ff\uac00-\ud7a3\u0e01-\u0e4e\u0e81-\u0ecd\u1000-\u109d\u1780-\u17d3"
+UNSPACED = (
+    HAN + "\u3005\u3041-\u30ff\uac00-\ud7a3\u0e01-\u0e4e\u0e81-\u0ecd\u1000-\u109d\u1780-\u17d3"
+)
 # vowel signs and the like, which belong to the word though they are no letters of their own
 MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
@@ -37,12 +47,15 @@ _OPTIONAL = re.compile(
 _ASCII = re.compile(r"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
 _LETTER = rf"(?:[^\W_{UNSPACED}]|[{MARKS}])"
 _ANY = re.compile(
-    rf"(?P<unspaced>[{UNSPACED}]+)|(?P<picture>[{PICTURES}])"
+    rf"[{UNSPACED}]+|[{PICTURES}]"
     rf"|[^\W_{UNSPACED}]{_LETTER}*(?:[-_./:][^\W_{UNSPACED}]{_LETTER}*)*"
 )
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_PICTURE = re.compile(f"[{PICTURES}]")
 _HAN = re.compile(f"[{HAN}]")
 _JOINER = re.compile(r"[-_./:]")
-_SCRIPTS = (
+# the last letter of each block, and the Snowball stemmer for words that begin in it
+_STEMMERS = (
     ("\u024f", "english"),
     ("\u03ff", "greek"),
     ("\u052f", "russian"),
@@ -55,47 +68,46 @@ _SCRIPTS = (
 _stemming = threading.Lock()  # stemmers keep the word they work on
 
 
-def fold(text: str) -> str:
-    """``text`` in lower case, compatibility forms made plain, accents and optional points off."""
+def runs(text: str) -> list[str]:
+    """``text`` folded and cut into runs.
+
+    A run is a word, words joined as in ``inv-2041``, a stretch of a script without spaces, or a
+    pictograph. Folding is lower case, compatibility forms made plain, accents and optional points
+    taken off.
+    """
     if text.isascii():
-        return text.lower()
+        return _ASCII.findall(text.lower())
     apart = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFKC", _OPTIONAL.sub("", apart))
+    return _ANY.findall(unicodedata.normalize("NFKC", _OPTIONAL.sub("", apart)))
 
 
-def terms(text: str) -> list[str]:
-    """The terms of ``text`` in order, repeated as often as they occur."""
-    return list(_terms(fold(text)))
-
-
-def count_words(text: str) -> int:
-    """How many words ``text`` has, function words included; two unspaced characters are one."""
-    if text.isascii():
-        return len(_WORDS_ASCII.findall(text))
-    count = 0.0
-    for found in _ANY.finditer(text):
-        count += len(found[0]) / 2 if found["unspaced"] else found["picture"] is None
-    return int(count + 0.5)
-
-
-_WORDS_ASCII = re.compile(r"[A-Za-z0-9]+")
-
-
-def _terms(text: str) -> Iterator[str]:
-    if text.isascii():
-        for run in _ASCII.findall(text):
-            yield from _spaced(run)
-        return
-    for found in _ANY.finditer(text):
-        if found["unspaced"]:
-            yield from _unspaced(found[0])
-        elif found["picture"]:
-            yield found[0]
+def terms(text_runs: Iterable[str]) -> list[str]:
+    """The terms of runs in order, repeated as often as they occur."""
+    found: list[str] = []
+    for run in text_runs:
+        if run.isascii() and run.isalnum():
+            found.append(_term(run[:LONGEST_TERM]))
+        elif _UNSPACED.match(run):
+            found.extend(_characters(run))
         else:
-            yield from _spaced(found[0])
+            found.extend(_joined(run))
+    return [term for term in found if term]
 
 
-def _unspaced(run: str) -> Iterator[str]:
+def count_words(text_runs: Iterable[str]) -> int:
+    """How many words runs have, function words included; two unspaced characters make one."""
+    return sum(map(_word_count, text_runs))
+
+
+def _word_count(run: str) -> int:
+    if run.isascii():
+        return 1
+    if _UNSPACED.match(run):
+        return (len(run) + 1) // 2
+    return 0 if _PICTURE.match(run) else 1
+
+
+def _characters(run: str) -> Iterator[str]:
     """Pairs of neighbours; a Han character is a word often enough to count by itself too."""
     if len(run) == 1:
         yield run
@@ -105,19 +117,21 @@ def _unspaced(run: str) -> Iterator[str]:
         yield run[i : i + 2]
 
 
-def _spaced(run: str) -> Iterator[str]:
+def _joined(run: str) -> Iterator[str]:
     """The words of a run; one with digits, such as ``inv-2041``, is a name and counts whole too."""
     parts = _JOINER.split(run)
     if len(parts) > 1 and any(map(str.isdigit, run)):
         yield run[:LONGEST_TERM]
-    for word in parts:
-        if word not in ENGLISH:
-            yield _stem(word[:LONGEST_TERM])
+    for part in parts:
+        yield _term(part[:LONGEST_TERM])
 
 
 @lru_cache(maxsize=1 << 16)
-def _stem(word: str) -> str:
-    language = next((name for last, name in _SCRIPTS if word[0] <= last), "")
+def _term(word: str) -> str:
+    """The stem of a folded word; nothing for a function word."""
+    if word in ENGLISH:
+        return ""
+    language = next((name for last, name in _STEMMERS if word[0] <= last), "")
     if not language or len(word) > LONGEST_WORD:
         return word
     with _stemming:
@@ -126,5 +140,6 @@ def _stem(word: str) -> str:
 
 
 @lru_cache
-def _stemmer(language: str) -> snowballstemmer.stemmer:
-    return snowballstemmer.stemmer(language)
+def _stemmer(language: str) -> Stemmer:
+    stemmer: Stemmer = snowballstemmer.stemmer(language)
+    return stemmer

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from agent_brain import Brain, Limits, Memory, MessagesMemory, State, StopReason, react, tool
 from agent_brain.errors import MemoryBusyError
 from agent_brain.memories import Role
@@ -199,7 +200,9 @@ async def test_two_runs_on_one_memory_are_refused() -> None:
     assert [m.content for m in await memory.context()] == ["go", "go now"]
 
 
-@pytest.mark.parametrize("leave", [lambda run: run.aclose(), lambda run: run.__aexit__(None, None, None)])
+@pytest.mark.parametrize(
+    "leave", [lambda run: run.aclose(), lambda run: run.__aexit__(None, None, None)]
+)
 async def test_closing_twice_is_fine(leave: Callable[[Any], Any]) -> None:
     run = Brain(single(Say("x"))).stream("go")
     async for _ in run:

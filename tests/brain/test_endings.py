@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from agent_brain import Brain, Limits, Message, StopReason, StuckPolicy, react
 from agent_brain.errors import LLMConnectionError, MalformedOutputError, TransitionError
 from agent_brain.states import Event, RunFailed, RunFinished, RunStarted, TextDelta, Usage
@@ -35,11 +36,9 @@ class Ending:
     events: list[Event] = field(default_factory=list)
 
 
-def scripted(*turns: Any, **options: Any) -> Callable[[], Brain]:
+def scripted(*turns: Any, fallback: bool = False, **options: Any) -> Callable[[], Brain]:
     def make() -> Brain:
-        net = options.pop("net_of", react)(ScriptedLLM(turns), **options.get("net_options", {}))
-        rest = {k: v for k, v in options.items() if k not in ("net_options",)}
-        return Brain(net, tools=[add], **rest)
+        return Brain(react(ScriptedLLM(turns), fallback=fallback), tools=[add], **options)
 
     return make
 
@@ -79,9 +78,7 @@ ENDINGS = [
     ),
     Ending(
         "steps, with a best answer",
-        scripted(
-            [call(1)], ["best so far"], limits=Limits(max_steps=2), net_options={"fallback": True}
-        ),
+        scripted([call(1)], ["best so far"], limits=Limits(max_steps=2), fallback=True),
         StopReason.MAX_STEPS,
         "best so far",
         "best so far",
@@ -173,7 +170,7 @@ async def test_after_every_ending_the_memory_serves_a_next_turn(ending: Ending) 
     brain = ending.make()
     await collect(brain)
     messages = await brain.memory.context()
-    assert [m.content for m in messages][0] == "go"
+    assert messages[0].content == "go"
     asked = [c.id for m in messages for c in m.tool_calls]
     assert sorted(asked) == sorted(m.tool_call_id for m in messages if m.tool_call_id)
 

@@ -7,6 +7,7 @@ from enum import Enum
 
 import anyio
 import pytest
+
 from agent_brain import Brain, Memory, Message, MessagesMemory, State, tool
 from agent_brain.states import LLM, StateExited
 from agent_brain.testing import ScriptedLLM

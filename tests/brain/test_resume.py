@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+
 from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, State, StopReason, react
 from agent_brain.errors import LLMServerError, ResumeError
 from agent_brain.memories import Snapshot
@@ -76,7 +77,7 @@ async def test_another_net_cannot_go_on_with_a_run() -> None:
     brain = Brain(react(ScriptedLLM([LLMServerError("down")])))
     with pytest.raises(LLMServerError):
         await brain.run("go")
-    with pytest.raises(ResumeError, match="'REASONING'.*does not have"):
+    with pytest.raises(ResumeError, match=r"'REASONING'.*does not have"):
         await Brain(single(Say("x")), brain.memory).resume()
 
 

@@ -18,6 +18,7 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
+from agent_brain.memories.litellm_setup import load_litellm
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import (
     ContextWindowError,
@@ -31,11 +32,11 @@ from agent_brain.states.errors import (
     StateDefinitionError,
 )
 from agent_brain.states.lite_llm import LiteLLM
-from agent_brain.states.litellm_setup import EventLoopError, load_litellm
 from agent_brain.states.llm import LLM, Thought
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, tool
+from agent_brain.tools.errors import EventLoopError
 from tests.support.openai_server import (
     CONTEXT_LENGTH,
     CallDelta,
@@ -790,7 +791,7 @@ async def test_the_price_table_is_local_unless_the_user_says_otherwise(
 ) -> None:
     program = (
         "import os, sys, types; sys.modules['litellm'] = types.ModuleType('litellm');"
-        "from agent_brain.states.litellm_setup import load_litellm; load_litellm();"
+        "from agent_brain.memories.litellm_setup import load_litellm; load_litellm();"
         "print(os.environ['LITELLM_LOCAL_MODEL_COST_MAP'])"
     )
     done = await run_python("-c", program, LITELLM_LOCAL_MODEL_COST_MAP=given)

@@ -12,13 +12,9 @@ from typing import Any
 
 import anyio.to_thread
 
-from agent_brain.tools.errors import AgentBrainError
+from agent_brain.tools.errors import EventLoopError
 
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
-
-
-class EventLoopError(AgentBrainError, RuntimeError):
-    """Something that needs asyncio was used on another event loop."""
 
 
 @cache

@@ -1,0 +1,82 @@
+"""Snapshots as files and as data that people hand in."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from anyio import to_thread
+from pydantic import ValidationError
+
+from agent_brain.memories.errors import MemoryUseError, SnapshotError
+from agent_brain.memories.message import Message
+from agent_brain.memories.snapshot import Snapshot
+
+
+async def write_portable(
+    snapshot: Snapshot, path: str | PathLike[str] | None = None
+) -> dict[str, Any]:
+    """``snapshot`` as plain data; also into the file ``path``, whole or not at all."""
+    data = snapshot.model_dump(mode="json")
+    if path is not None:
+        text = json.dumps(data, ensure_ascii=False, indent=1)
+        await to_thread.run_sync(_replace_file, fspath(path), text)
+    return data
+
+
+async def read_portable(
+    data: Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None,
+    *,
+    path: str | PathLike[str] | None = None,
+    text: str | None = None,
+) -> Snapshot:
+    """What :func:`write_portable` returned or wrote, or a list of messages, as a snapshot.
+
+    Raises:
+        SnapshotError: It is nothing of that kind.
+        MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
+    """
+    if sum(given is not None for given in (data, path, text)) != 1:
+        raise MemoryUseError("Give exactly one of: the data itself, path=, or text=")
+    if isinstance(data, str | bytes):
+        raise MemoryUseError("A file is given as path=, its content as text=")
+    if path is not None:
+        content = await to_thread.run_sync(_read_file, fspath(path))
+        return Snapshot.from_json(content)
+    if text is not None:
+        return Snapshot.from_json(text)
+    if isinstance(data, Snapshot):
+        return data
+    try:
+        if isinstance(data, Mapping):
+            snapshot = Snapshot.model_validate(data)
+        else:
+            snapshot = Snapshot(messages=[Message.model_validate(item) for item in data or ()])
+    except (ValidationError, TypeError) as error:
+        raise SnapshotError(f"This is neither an export nor a list of messages: {error}") from error
+    snapshot.check()
+    return snapshot
+
+
+def _read_file(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _replace_file(path: str, text: str) -> None:
+    """Write a file beside ``path``, then put it in its place."""
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".export-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,222 @@
+"""The memory that every built-in one is at heart: a record, a goal, and where the run stands."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import JsonValue
+
+from agent_brain.memories.changes import Added, Change, Checkpointed, Cleared, GoalSet, Kept
+from agent_brain.memories.expiry import LONG_AGO
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.query_face import QueryFace
+from agent_brain.memories.record_core import JournalLike, checked
+from agent_brain.memories.snapshot import Snapshot
+
+
+class RecordMemory(QueryFace):
+    """Everything, in the order it happened; the base of memories that show less, or more.
+
+    Goals are messages of the record like all others: a second question in the same session is asked
+    after the first one and its answer. Adding a message whose id is already here changes nothing.
+
+    With a journal, ``update`` has written the messages when it returns, and a later process that
+    opens the same session has the same memory: goal, record, control and view. A session has one
+    writer at a time; a second one is told (``SessionConflictError``).
+
+    Args:
+        tools: What the agent may call.
+        journal: Where to keep it: a journal, or the path of a SQLite file, which is then closed with
+            the memory. None: in this process's memory only.
+        session: Which conversation; any text.
+        tenant: Whose; sessions of different tenants have nothing to do with each other.
+        ttl: How long messages are remembered, in seconds or as a timedelta, unless they are pinned
+            or have an ``expires_at`` of their own. None: for ever.
+        clock: Tells the time (aware) by which messages expire.
+
+    Raises:
+        MemoryDefinitionError: Options that make no sense.
+        ToolDefinitionError: Two tools have one name.
+    """
+
+    async def open(self) -> None:
+        """Read the session, if that has not been done yet."""
+        await self._settle()
+
+    async def set_goal(self, goal: str | Message) -> None:
+        """Start a turn; earlier goals stay where they were asked."""
+        if self._due is not None:
+            await self._settle()
+        message = as_message(goal)
+        await self._change(
+            lambda: [
+                GoalSet(message.id),
+                *([] if message.id in self._record else [Added([message])]),
+            ]
+        )
+        await self._after_change()
+
+    async def update(self, messages: list[Message]) -> None:
+        """Add ``messages`` in this order, all or none; known ids are passed over.
+
+        Raises:
+            MemoryUseError: Something in it is no message.
+            SessionConflictError: Another memory has written to the session; nothing was written.
+        """
+        if self._due is not None:
+            await self._settle()
+        sequence = checked(messages)
+        if self._session is None:
+            fresh = self._record.unknown(sequence)
+            if fresh:
+                self._take(fresh, None)
+        else:
+            await self._change(lambda: self._addition(sequence))
+        await self._after_change()
+
+    def _addition(self, messages: Sequence[Message]) -> list[Change]:
+        fresh = self._record.unknown(messages)
+        return [Added(fresh)] if fresh else []
+
+    async def goal(self) -> list[Message]:
+        """The current goal as a list of one message, or an empty list."""
+        if self._due is not None:
+            await self._settle()
+        goal = None if self._goal_id is None else self._record.get(self._goal_id)
+        return [] if goal is None else [goal]
+
+    async def dump(self) -> list[Message]:
+        """A copy of everything but the current goal, oldest first."""
+        if self._due is not None:
+            await self._settle()
+        return [message for message in self._record if message.id != self._goal_id]
+
+    async def context(self) -> list[Message]:
+        """Everything in the order it happened: earlier turns, the goal, what this turn produced."""
+        if self._due is not None:
+            await self._settle()
+        return list(self._record)
+
+    async def turn(self) -> list[Message]:
+        """The current goal and what was recorded since."""
+        if self._due is not None:
+            await self._settle()
+        if self._goal_id is None:
+            return list(self._record)
+        return self._record.after(self._record.place(self._goal_id) - 1)
+
+    async def keep(self, name: str, value: JsonValue) -> None:
+        """Keep a JSON value with the session under ``name``; None: no more.
+
+        For what a view needs besides the messages. It is part of snapshots and of the journal.
+        """
+        await self._settle()
+        await self._change(lambda: [Kept(name, value)])
+
+    async def kept(self, name: str) -> JsonValue:
+        """A copy of what is kept under ``name``, or None."""
+        await self._settle()
+        return copy.deepcopy(self._kept.get(name))
+
+    @property
+    def durable(self) -> bool:
+        """Whether there is a journal."""
+        return self._session is not None
+
+    async def checkpoint(self) -> None:
+        """Write where the run stands, if that has changed."""
+        session = self._session
+        if session is None:
+            return
+        await self._settle()
+        async with session.lock:
+            try:
+                await session.append_control(self.control.model_dump(mode="json"))
+            except BaseException:
+                if session.doubt is not None:
+                    self._due = LONG_AGO
+                raise
+
+    async def rollback(self) -> None:
+        """Drop what was written after the last checkpoint, and stand where it stood then."""
+        session = self._session
+        if session is None:
+            return
+        await self._settle()
+        async with session.lock:
+            if not session.control_at or session.last == session.control_at:
+                return
+            await session.append([Entry("rollback", session.control_at)])
+            self._due = LONG_AGO
+            doomed = await session.journal.read(session.key, session.control_at)
+            await session.remove(entry.seq for entry in doomed)
+        await self._settle()
+
+    async def reopen(self) -> None:
+        """Drop what is in RAM and read the session anew, with what others have written to it."""
+        if self._session is not None:
+            self._session.doubt = None
+            self._due = LONG_AGO
+        await self._settle()
+
+    async def snapshot(self) -> Snapshot:
+        """All that the memory holds; ``messages`` has the goal at its place."""
+        goal = await self.goal()
+        return Snapshot(
+            goal=goal,
+            messages=list(self._record),
+            control=self.control.model_copy(deep=True),
+            views=copy.deepcopy(self._kept),
+        )
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Hold what ``snapshot`` holds, and nothing else.
+
+        Raises:
+            SnapshotError: The snapshot's version is unknown; nothing has changed.
+        """
+        snapshot.check()
+        await self._settle()
+        control = snapshot.control.model_copy(deep=True)
+        unique = {message.id: message for message in [*snapshot.messages, *snapshot.goal]}
+        changes: list[Change] = [Cleared()]
+        if snapshot.goal:
+            changes.append(GoalSet(snapshot.goal[-1].id))
+        changes += [Kept(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
+        if unique:
+            changes.append(Added(list(unique.values())))
+        changes.append(Checkpointed(control.model_dump(mode="json")))
+        await self._replace_all(changes)
+        self.control = control
+        await self._after_change()
+
+    async def fork(
+        self,
+        *,
+        journal: JournalLike | None = None,
+        session: str = "default",
+        tenant: str | None = None,
+    ) -> Self:
+        """An independent copy: same tools and options, nothing shared that changes.
+
+        Args:
+            journal: Where to keep the copy; None: in RAM only.
+            session: Which session of ``journal`` the copy becomes; what is in there is replaced.
+            tenant: Whose.
+        """
+        snapshot = await self.snapshot()
+        copied = copy.copy(self)
+        copied.available_tools = dict(self.available_tools)
+        copied.busy = False
+        copied._attach(journal, session, tenant)
+        copied._empty()
+        await copied.restore(snapshot)
+        return copied
+
+    async def aclose(self) -> None:
+        """Close the journal if the memory was given its path; twice is fine."""
+        if self._owned_journal is not None:
+            await self._owned_journal.aclose()

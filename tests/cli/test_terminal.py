@@ -1,0 +1,72 @@
+"""The command in a real terminal: order, colours, keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.support import Terminal, in_order, without_styles
+
+
+def test_everything_is_shown_in_order_and_in_colours():
+    with Terminal("ask", "what is 17 * 23?") as terminal:
+        assert terminal.finish() == 0
+        seen = terminal.seen
+    assert in_order(
+        without_styles(seen),
+        [
+            "Note: no model was chosen",
+            "  thinking  I will call",
+            '  tool      calculate(expression="17 * 23")\n',
+            "  result    calculate: 391\n",
+            "\n17 * 23 = 391.\n",
+        ],
+    )
+    assert "\x1b[2;3m  thinking" in seen
+    assert "\x1b[36m  tool" in seen
+    assert "\x1b[32m  result" in seen
+    assert "\n17 * 23 = 391.\n" in seen
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_colours_where_they_are_not_wanted_or_not_known(env):
+    with Terminal("ask", "what is 17 * 23?", env=env) as terminal:
+        assert terminal.finish() == 0
+        assert "tool      calculate" in terminal.seen
+        assert "\x1b" not in terminal.seen
+
+
+def test_escape_sequences_of_others_do_nothing(tools_file):
+    question = "shout with text = '\x1b[31mred\x1b]0;title\x07'"
+    with Terminal("ask", "-t", f"{tools_file}:loud", question) as terminal:
+        assert terminal.finish() == 0
+        assert "␛[31MRED" in terminal.seen
+        assert "\x07" not in terminal.seen
+        assert "\x1b]" not in terminal.seen
+        assert "\x1b[31M" not in terminal.seen
+
+
+def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(tools_file):
+    with Terminal("chat", "-t", f"{tools_file}:wait_long") as terminal:
+        terminal.expect("you> ")
+        terminal.type("Wait long for 5 seconds\n")
+        terminal.expect("waiting\n")
+        terminal.type("\x03")
+        terminal.expect("Cancelled; the chat goes on")
+        terminal.expect("you> ")
+        terminal.type("what was my first question?\n")
+        terminal.expect("Wait long for 5 seconds")
+        terminal.expect("you> ")
+        terminal.type("half a line")
+        terminal.expect("half a line")
+        terminal.type("\x03")
+        terminal.expect("leaves)")
+        terminal.expect("you> ")
+        terminal.type("\x04")
+        assert terminal.finish() == 0
+
+
+def test_exit_leaves_the_chat():
+    with Terminal("chat") as terminal:
+        terminal.expect("you> ")
+        terminal.type("/exit\n")
+        assert terminal.finish() == 0
