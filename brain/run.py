@@ -138,14 +138,14 @@ class Run:
         events = self._drive()
         try:
             while True:
+                event: Event | None = None
                 deadline = anyio.current_time() + timeout - self._budget.seconds()
                 with anyio.CancelScope(deadline=deadline) as self._scope:
-                    try:
-                        event = await anext(events)
-                    except StopAsyncIteration:
-                        return
+                    event = await anext(events, None)
                 if self._scope.cancelled_caught:
                     yield self._finished_event()
+                    return
+                if event is None:
                     return
                 yield event
         finally:

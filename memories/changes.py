@@ -1,4 +1,4 @@
-"""What can happen to a record, as values: carried out in RAM, written to and read from a journal."""
+"""What can happen to a record, as values that a journal can hold."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class GoalSet:
     message_id: str | None
 
     def entries(self) -> list[Entry]:
+        """The change as a journal holds it."""
         return [Entry("goal", self.message_id)]
 
 
@@ -44,6 +45,7 @@ class Removed:
     forgotten: bool = False
 
     def entries(self) -> list[Entry]:
+        """The change as a journal holds it."""
         return [Entry("forget" if self.forgotten else "delete", list(self.ids))]
 
 
@@ -61,9 +63,8 @@ class Tagged:
         return message.model_copy(update={"tags": tags})
 
     def entries(self) -> list[Entry]:
-        return [
-            Entry("tag", {"ids": [*self.ids], "add": [*self.add], "remove": [*self.remove]})
-        ]
+        """The change as a journal holds it."""
+        return [Entry("tag", {"ids": [*self.ids], "add": [*self.add], "remove": [*self.remove]})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Kept:
     value: JsonValue
 
     def entries(self) -> list[Entry]:
+        """The change as a journal holds it."""
         return [Entry("view", {"name": self.name, "value": self.value})]
 
 
@@ -82,6 +84,7 @@ class Cleared:
     """Nothing of what was before counts any more."""
 
     def entries(self) -> list[Entry]:
+        """The change as a journal holds it."""
         return [Entry("clear", None)]
 
 
@@ -92,6 +95,7 @@ class Checkpointed:
     control: JsonValue
 
     def entries(self) -> list[Entry]:
+        """The change as a journal holds it."""
         return [Entry("control", self.control)]
 
 
@@ -180,6 +184,6 @@ def read_change(entry: Entry) -> Change:
 
 def _unreadable(entry: Entry, why: object) -> JournalError:
     return JournalError(
-        f"Entry {entry.seq} of the session cannot be read ({why}): it was written by something else, "
-        "or by a newer version of this library"
+        f"Entry {entry.seq} of the session cannot be read ({why}): it was written by something "
+        "else, or by a newer version of this library"
     )

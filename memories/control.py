@@ -66,7 +66,7 @@ class Control(BaseModel):
 
     def begin(self, run_id: str, state: str) -> None:
         """Set every register for a new run; ``scratch`` is emptied too."""
-        self.__dict__.update(
+        vars(self).update(
             run_id=run_id,
             status="running",
             state=state,
@@ -86,7 +86,7 @@ class Control(BaseModel):
 
     def advance(self, state: str | None) -> None:
         """One step is over; ``state`` comes next, or nothing if the run has reached its end."""
-        registers = self.__dict__  # one write instead of four validated ones: this is the hot path
+        registers = vars(self)  # one write instead of four validated ones: this is the hot path
         registers["hint"] = None
         registers["step"] += 1
         if state is None:

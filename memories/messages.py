@@ -6,4 +6,8 @@ from agent_brain.memories.record_memory import RecordMemory
 
 
 class MessagesMemory(RecordMemory):
-    __doc__ = RecordMemory.__doc__
+    """Everything, in the order it happened.
+
+    It takes the options of :class:`RecordMemory`: ``journal``, ``session``, ``tenant``, ``ttl`` and
+    ``clock``.
+    """

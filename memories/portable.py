@@ -6,7 +6,8 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
-from os import PathLike, fspath
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -24,7 +25,7 @@ async def write_portable(
     data = snapshot.model_dump(mode="json")
     if path is not None:
         text = json.dumps(data, ensure_ascii=False, indent=1)
-        await to_thread.run_sync(_replace_file, fspath(path), text)
+        await to_thread.run_sync(_replace_file, Path(path), text)
     return data
 
 
@@ -45,7 +46,7 @@ async def read_portable(
     if isinstance(data, str | bytes):
         raise MemoryUseError("A file is given as path=, its content as text=")
     if path is not None:
-        content = await to_thread.run_sync(_read_file, fspath(path))
+        content = await to_thread.run_sync(Path(path).read_bytes)
         return Snapshot.from_json(content)
     if text is not None:
         return Snapshot.from_json(text)
@@ -62,21 +63,16 @@ async def read_portable(
     return snapshot
 
 
-def _read_file(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def _replace_file(path: str, text: str) -> None:
+def _replace_file(path: Path, text: str) -> None:
     """Write a file beside ``path``, then put it in its place."""
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".export-")
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=".export-")
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink()
         raise

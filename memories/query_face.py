@@ -24,7 +24,7 @@ from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.portable import read_portable, write_portable
 from agent_brain.memories.query import Names, Query, Where, moment, names
-from agent_brain.memories.record_core import RecordCore
+from agent_brain.memories.record_core import RecordCore, concerns
 from agent_brain.memories.snapshot import Snapshot
 
 
@@ -108,7 +108,7 @@ class QueryFace(RecordCore):
         return self._record.after(after), max(after, self._record.last)
 
     async def tag(self, ids: Names, *tags: str) -> int:
-        """Add ``tags`` to messages. Returns how many of them are here; unknown ids are passed over."""
+        """Add ``tags`` to messages; unknown ids are passed over. Returns how many are here."""
         return await self._retag(ids, add=tags)
 
     async def untag(self, ids: Names, *tags: str) -> int:
@@ -172,7 +172,8 @@ class QueryFace(RecordCore):
         await self._change(lambda: changes)
         self._kept_at = {name: at for name, at in self._kept_at.items() if at not in before}
         if session.control_at in before:  # where the run stands goes on to count
-            control, session.control, session.control_at = session.control, None, 0
+            control = session.control
+            session.forget_control()
             await session.append_control(control)
         await session.remove(before)
 
@@ -189,9 +190,9 @@ class QueryFace(RecordCore):
     ) -> int:
         """Remove messages for good: from the record, its views and summaries, and the journal.
 
-        Their partners go along as in :meth:`delete`. A summary that may tell of them is dropped. In a
-        journal the text is overwritten, not only marked; what had left a window is found there too.
-        Nothing is spared: neither the goal nor pinned messages.
+        Their partners go along as in :meth:`delete`. A summary that may tell of them is dropped. In
+        a journal the text is overwritten, not only marked; what had left a window is found there,
+        too. Nothing is spared: neither the goal nor pinned messages.
 
         Args:
             ids: These messages; the other arguments then narrow the choice.

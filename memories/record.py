@@ -99,7 +99,7 @@ class Record:
         return removed
 
     def put_back(self, messages: Iterable[tuple[int, Message]]) -> None:
-        """Take removed messages in again, each at its place. Costs as much as the record is long."""
+        """Take removed messages in again, each at its place; costs O(n)."""
         everything = [(self._places[message.id], message) for message in self]
         everything += [(place, message) for place, message in messages]
         last = self.last

@@ -40,7 +40,8 @@ class RecordCore(Memory):
 
     A view derives from this class and overrides the hooks ``_added``, ``_removed``, ``_emptied``,
     ``_goal_changed`` and ``_kept_changed``; they are called for new changes and for those that are
-    read from the journal, in the same order, and must not await. ``_after_change`` may.
+    read from the journal, in the same order, and must not await. ``_hand_over`` may: it is called
+    after a change that has left something in ``_leaving``.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class RecordCore(Memory):
         self._kept: dict[str, JsonValue] = {}
         self._kept_at: dict[str, int] = {}
         self._expiry = Expiry(self._ttl)
+        self._leaving: list[tuple[int, Message]] = []  # places and messages
         self._emptied()
 
     # Hooks of views
@@ -103,8 +105,8 @@ class RecordCore(Memory):
     def _kept_changed(self, name: str) -> None:
         """Another value is kept under ``name``."""
 
-    async def _after_change(self) -> None:
-        """New messages or a new goal are in the record and in the journal."""
+    async def _hand_over(self) -> None:
+        """Do what is to be done with what has left the view; ``_leaving`` is not empty."""
 
     # Getting ready
 
@@ -130,22 +132,25 @@ class RecordCore(Memory):
 
     def _replay(self, session: Session, entries: Sequence[Entry], *, keep_control: bool) -> None:
         self._empty()
-        session.control_at, session.control = 0, None
+        session.forget_control()
         for seq, change in read_changes(entries):
             self._carry_out(change, seq)
-        if not keep_control and session.control is not None:
-            try:
-                self.control = Control.model_validate(session.control)
-            except ValidationError as error:
-                raise JournalError(
-                    f"Entry {session.control_at} of session {session.key} is no control: {error}"
-                ) from error
+        self._leaving = []  # what leaves a view now has left it before
+        if keep_control or session.control is None:
+            return
+        try:
+            self.control = Control.model_validate(session.control)
+        except ValidationError as error:
+            raise JournalError(
+                f"Entry {session.control_at} of session {session.key} is no control: {error}"
+            ) from error
 
     async def _expire(self) -> None:
         """Forget what is due, but not the goal, nor calls that still wait for their results."""
         due = self._expiry.take_due(self._clock())
         waiting = {action.id for action in self.control.next_actions}
-        going, staying = [], []
+        going: list[tuple[datetime, str]] = []
+        staying: list[tuple[datetime, str]] = []
         for item in due:
             message = self._record.get(item[1])  # None: it has left a window, or is in a summary
             stays = message is not None and (
@@ -219,10 +224,12 @@ class RecordCore(Memory):
 
     def _take(self, messages: Sequence[Message], seq: int | None) -> None:
         self._record.append(messages, seq)
-        if self._ttl is not None or any([m.expires_at is not None for m in messages]):
-            self._expiry.add(messages)
-            if self._due is not LONG_AGO:
-                self._due = self._expiry.next()
+        for message in messages:
+            if message.expires_at is not None or self._ttl is not None:
+                self._expiry.add(messages)
+                if self._due is not LONG_AGO:
+                    self._due = self._expiry.next()
+                break
         self._added(messages)
 
     def _drop(self, ids: Sequence[str]) -> None:

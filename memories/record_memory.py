@@ -29,8 +29,8 @@ class RecordMemory(QueryFace):
 
     Args:
         tools: What the agent may call.
-        journal: Where to keep it: a journal, or the path of a SQLite file, which is then closed with
-            the memory. None: in this process's memory only.
+        journal: Where to keep it: a journal, or the path of a SQLite file, which is then closed
+            with the memory. None: in this process's memory only.
         session: Which conversation; any text.
         tenant: Whose; sessions of different tenants have nothing to do with each other.
         ttl: How long messages are remembered, in seconds or as a timedelta, unless they are pinned
@@ -57,7 +57,8 @@ class RecordMemory(QueryFace):
                 *([] if message.id in self._record else [Added([message])]),
             ]
         )
-        await self._after_change()
+        if self._leaving:
+            await self._hand_over()
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages`` in this order, all or none; known ids are passed over.
@@ -75,7 +76,8 @@ class RecordMemory(QueryFace):
                 self._take(fresh, None)
         else:
             await self._change(lambda: self._addition(sequence))
-        await self._after_change()
+        if self._leaving:
+            await self._hand_over()
 
     def _addition(self, messages: Sequence[Message]) -> list[Change]:
         fresh = self._record.unknown(messages)
@@ -191,7 +193,8 @@ class RecordMemory(QueryFace):
         changes.append(Checkpointed(control.model_dump(mode="json")))
         await self._replace_all(changes)
         self.control = control
-        await self._after_change()
+        if self._leaving:
+            await self._hand_over()
 
     async def fork(
         self,

@@ -74,6 +74,10 @@ class Session:
         self.control_at, self.control = seq, data
         await self._prune()
 
+    def forget_control(self) -> None:
+        """Begin to read anew: no control entry has been seen yet."""
+        self.control_at, self.control = 0, None
+
     def outdate(self, seqs: Iterable[int]) -> None:
         """Note entries that nobody needs any more; they are removed sooner or later."""
         self._outdated.extend(seqs)
@@ -108,8 +112,8 @@ class Session:
         return SessionConflictError(
             f"Session {self.key} was written to by another memory, in this process or another one: "
             f"it stands at entry {found}, and this memory knows it up to {self.last}. Nothing was "
-            "written. Call reopen() on this memory to read what the other one wrote, then try again; "
-            "or give each writer a session of its own",
+            "written. Call reopen() on this memory to read what the other one wrote, then try "
+            "again; or give each writer a session of its own",
             session=self.key,
             expected=self.last,
             found=found,

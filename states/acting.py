@@ -98,9 +98,10 @@ class _Step:
 
     async def run_all(self, max_concurrency: int | None) -> None:
         todo = [i for i in range(len(self.actions)) if i not in self.outcomes]
-        if len(todo) == 1:
-            await self._run_one(todo[0])
-        elif todo:
+        if len(todo) <= 1:
+            for index in todo:
+                await self._run_one(index)
+        else:
             limit = anyio.Semaphore(max_concurrency or len(todo))
             try:
                 async with anyio.create_task_group() as group:

@@ -106,16 +106,16 @@ class GuardedState(State):
                 return
             left = self.timeout
             while True:
+                part: str | Event | None = None
                 start = anyio.current_time()
                 with anyio.move_on_after(left) as scope:
-                    try:
-                        item = await anext(items)
-                    except StopAsyncIteration:
-                        return
+                    part = await anext(items, None)
                 if scope.cancelled_caught:
                     raise StateTimeoutError(type(self.wrapped).__name__, self.timeout)
+                if part is None:
+                    return
                 left -= anyio.current_time() - start
-                yield item
+                yield part
 
     async def next_state(self, memory: Memory) -> Enum | None:
         """As the wrapped state."""

@@ -53,7 +53,7 @@ class ReasoningState(State):
         self.on_action = on_action
         self.on_answer = on_answer
         self.prompt = prompt
-        self.mode = mode
+        self.mode: Mode = mode
 
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
         """Stream the model's words; record them, and the calls in them, when they are whole."""

@@ -50,6 +50,7 @@ class LivePrinter:
             if not text:
                 return
             self._turn_to("text")
+            self._trace.end_thought()
         self._screen.write(text)
 
     def _turn_to(self, what: str) -> None:
@@ -79,6 +80,7 @@ class SplitPrinter:
         if isinstance(event, TextDelta) and not event.thought:
             if event.step != self._step:
                 self._let_go()
+            self._trace.end_thought()
             self._step = event.step
             self._held.append(event.text)
             return

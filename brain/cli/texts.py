@@ -51,10 +51,15 @@ def brief(text: str, max_chars: int = MAX_RESULT, max_lines: int = MAX_LINES) ->
     lines = text.strip("\n").splitlines()
     kept = "\n".join(lines[:max_lines])
     if len(kept) > max_chars:
-        return f"{kept[:max_chars]}… ({len(text) - max_chars:,} more characters)"
+        return f"{kept[:max_chars]}… ({counted(len(text) - max_chars, 'more character')})"
     if len(lines) > max_lines:
-        return f"{kept}\n… ({len(lines) - max_lines:,} more lines)"
+        return f"{kept}\n… ({counted(len(lines) - max_lines, 'more line')})"
     return kept
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, in words."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def call_text(action: Action) -> str:

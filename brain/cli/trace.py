@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from agent_brain.cli.screen import MARGIN, Screen
-from agent_brain.cli.texts import brief, call_text
+from agent_brain.cli.texts import brief, call_text, counted
 from agent_brain.memories import Message
 from agent_brain.states.events import (
     ActionFinished,
@@ -52,7 +52,7 @@ class Trace:
     def shows(self, event: Event) -> bool:
         """Whether the event leaves a trace."""
         if isinstance(event, TextDelta):
-            return event.thought
+            return event.thought and (self._thinking or bool(event.text.strip()))
         if isinstance(event, StateEntered | RunFinished):
             return self.verbose
         if isinstance(event, RunStarted):
@@ -67,7 +67,7 @@ class Trace:
         if isinstance(event, TextDelta):
             self._think(event.text)
             return
-        self._thinking = False
+        self.end_thought()
         write = self.screen.labelled
         match event:
             case RunStarted(goal=Message() as goal):
@@ -88,17 +88,19 @@ class Trace:
             case RunFinished():
                 write("end", _summary(event), QUIET)
 
+    def end_thought(self) -> None:
+        """Something else comes now: the next thought is a new one."""
+        self._thinking = False
+
     def said(self, text: str) -> None:
         """Write something that was said on the way and was not the answer."""
-        self._thinking = False
+        self.end_thought()
         if text.strip():
             self.screen.labelled("said", text.strip())
 
     def _think(self, text: str) -> None:
         if not self._thinking:
             text = text.lstrip()
-            if not text:
-                return
             self._thinking, self._owed = True, ""
             self.screen.label("thinking", THINKING)
         text = self._owed + text
@@ -117,15 +119,11 @@ def _summary(event: RunFinished) -> str:
     usage = event.usage
     parts = [
         str(event.stop_reason),
-        _count(event.step, "step"),
-        _count(usage.requests, "model call"),
+        counted(event.step, "step"),
+        counted(usage.requests, "model call"),
     ]
     if usage.total_tokens:
-        parts.append(_count(usage.total_tokens, "token"))
+        parts.append(counted(usage.total_tokens, "token"))
     if usage.cost:
         parts.append(f"${usage.cost:.4f}")
     return ", ".join(parts)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -14,8 +14,9 @@ from agent_brain.memories.journal.entry import Entry
 class Journal(ABC):
     """Append-only entries per session: the source of truth under a memory.
 
-    One journal holds any number of sessions; each is known by an opaque string, and no call for one
-    session touches or shows another. A journal may be shared by many memories; who made it closes it.
+    One journal holds any number of sessions; each is known by an opaque string, and no call for
+    one session touches or shows another. A journal may be shared by many memories; who made it
+    closes it.
 
     Attributes:
         persistent: Entries outlive the process.

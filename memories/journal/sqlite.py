@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Sequence
 from os import PathLike, fspath
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
@@ -64,7 +64,7 @@ class SQLiteJournal(Journal):
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`. Scrubbing rewrites the file: its time grows with the size."""
-        return await self._do(lambda db: _delete(db, session, seqs, scrub))
+        return await self._do(lambda db: _delete(db, session, seqs, scrub=scrub))
 
     async def aclose(self) -> None:
         """Close the file; a journal that is closed stays so."""
@@ -75,7 +75,7 @@ class SQLiteJournal(Journal):
         return await self._run(lambda: work(self._open()))
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """Do ``work`` in a thread. Cut off from outside, it has either been done or never will be."""
+        """Do ``work`` in a thread; cut off, it is either done to its end or never begun."""
         job = _Job(work, self._lock, self.path)
         try:
             limiter = self._limiter.get()
@@ -102,9 +102,11 @@ class SQLiteJournal(Journal):
             self._connection = None
 
 
-class _Job:
-    """Work for the thread. A caller that was cancelled abandons it: then it does not begin any more,
-    and if it has begun, the next job waits for its end, as it holds the lock.
+class _Job(Generic[T]):
+    """Work for the thread.
+
+    A caller that is cut off abandons it. Then it does not begin any more; and if it has begun, the
+    next job waits for its end, as it holds the lock.
     """
 
     def __init__(self, work: Callable[[], T], lock: threading.Lock, path: str) -> None:
@@ -113,12 +115,12 @@ class _Job:
         self._path = path
         self.abandoned = False
 
-    def __call__(self) -> T:  # type: ignore[type-var]
+    def __call__(self) -> T:
         with self._lock:
             if self.abandoned:
                 raise JournalError("The call was cancelled before it began")
             try:
-                return self._work()  # type: ignore[return-value]
+                return self._work()
             except (sqlite3.Error, ValueError) as error:
                 raise explain(self._path, error) from error
 
@@ -175,7 +177,7 @@ def _read(db: sqlite3.Connection, session: str, after: int) -> list[Entry]:
 
 
 def _delete(
-    db: sqlite3.Connection, session: str, seqs: Collection[int] | None, scrub: bool
+    db: sqlite3.Connection, session: str, seqs: Collection[int] | None, *, scrub: bool
 ) -> int:
     owner = "(SELECT id FROM sessions WHERE key = ?)"
     with _writing(db):

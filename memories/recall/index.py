@@ -130,7 +130,7 @@ class RecallIndex:
         self._rows = {item_id: row for row, item_id in enumerate(self._ids)}
 
     def dense_question(self, query: str) -> str:
-        """What to embed to search for ``query``: see :mod:`~agent_brain.memories.recall.firstperson`."""
+        """What to embed to search for ``query``: the question as those it names would put it."""
         with self._lock:
             return cues.read(query, self._participants).dense
 

@@ -23,6 +23,10 @@ class Mention:
     end: int
     people: frozenset[str]
 
+    def overlaps(self, other: Mention) -> bool:
+        """Whether both stand, in part, on the same characters."""
+        return self.start < other.end and other.start < self.end
+
 
 class Participants:
     """The distinct senders of messages, found in a text by their names or parts of their names."""
@@ -61,12 +65,8 @@ class Participants:
         """The names in ``text`` in order: whole words, any case, the longest where several fit."""
         found = list(self._in_words(text)) if self._people else []
         if self._unspaced:
-            found += [
-                m
-                for m in self._in_runs(text)
-                if all(m.start >= f.end or m.end <= f.start for f in found)
-            ]
-            found.sort(key=lambda mention: mention.start)
+            apart = [m for m in self._in_runs(text) if not any(m.overlaps(f) for f in found)]
+            found = sorted(found + apart, key=lambda mention: mention.start)
         return found
 
     def _in_words(self, text: str) -> Iterator[Mention]:

@@ -28,8 +28,7 @@ class Weights:
             talked about, though the message itself may say only "yes, last week".
         neighbours: The match of each of the two messages next to it.
         answers: The match of the question right before it that someone else asked.
-        fullness: Each unit of fullness, see :class:`~agent_brain.memories.recall.cues.Traits`: "Wow, Ann!"
-            resembles much and tells nothing.
+        fullness: Each unit of a message's fullness: "Wow, Ann!" resembles much and tells nothing.
         question: Lost by being a question: what asks rarely answers.
     """
 

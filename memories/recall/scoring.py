@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agent_brain.memories.recall.columns import Columns
 from agent_brain.memories.recall.dates import Span, closeness
@@ -81,21 +82,17 @@ def _surroundings(subject: Scores, columns: Columns, weights: Weights) -> Parts:
     reading = columns.reading()
     rows, groups = reading.rows, reading.sittings
     scores, asks, speakers = subject[rows], columns.ask[rows], columns.speakers[rows]
-    return {
-        "window": _spread(best_around(scores, groups) * np.float32(weights.window), rows, subject),
-        "neighbours": _spread(
-            beside(scores, groups) * np.float32(weights.neighbours), rows, subject
-        ),
-        "answers": _spread(
-            asked_before(scores, groups, asks, speakers) * np.float32(weights.answers),
-            rows,
-            subject,
-        ),
+    found = {
+        "window": best_around(scores, groups) * np.float32(weights.window),
+        "neighbours": beside(scores, groups) * np.float32(weights.neighbours),
+        "answers": asked_before(scores, groups, asks, speakers) * np.float32(weights.answers),
     }
+    return {name: _spread(values, rows, len(subject)) for name, values in found.items()}
 
 
-def _spread(values: Scores, rows: np.ndarray, like: Scores) -> Scores:
-    spread = np.zeros_like(like)
+def _spread(values: Scores, rows: NDArray[np.intp], count: int) -> Scores:
+    """``values`` in the places of ``rows``; 0 elsewhere."""
+    spread = np.zeros(count, np.float32)
     spread[rows] = values
     return spread
 

@@ -23,7 +23,7 @@ def best_first(scores: Scores, count: int) -> list[int]:
 
 
 def best_accepted(scores: Scores, count: int, accept: Callable[[int], bool]) -> list[int]:
-    """:func:`best_first` among those that ``accept`` says yes to; it is asked no more than needed."""
+    """:func:`best_first` of those that ``accept`` says yes to; it is asked no more than needed."""
     accepted: list[int] = []
     for place in _all_best_first(scores, 4 * count):
         if accept(place):

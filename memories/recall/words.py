@@ -23,7 +23,8 @@ from agent_brain.memories.recall.stopwords import ENGLISH
 class Stemmer(Protocol):
     """What the stemmers of snowballstemmer and of PyStemmer, which it prefers, have in common."""
 
-    def stemWord(self, word: str) -> str: ...  # noqa: N802 - their name
+    def stemWord(self, word: str) -> str:  # noqa: N802 - their name
+        """The stem of a lower-case word."""
 
 
 LONGEST_TERM = 64  # characters; what is longer is data, not language, and is cut

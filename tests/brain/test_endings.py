@@ -148,8 +148,8 @@ async def test_events_text_and_result_agree(ending: Ending) -> None:
     assert text == ending.text
     assert "".join(e.text for e in events if isinstance(e, TextDelta) and not e.thought) == text
     assert isinstance(events[0], RunStarted)
-    for raised in (error, answer_error, run_error):
-        assert type(raised) is (ending.error or type(None))
+    for caught in (error, answer_error, run_error):
+        assert type(caught) is (ending.error or type(None))
     if ending.error:
         assert isinstance(events[-1], RunFailed)
         assert events[-1].error is error
@@ -225,13 +225,13 @@ async def test_a_tool_that_answers_differently_is_not_stuck() -> None:
 
 
 async def test_a_run_that_is_told_and_changes_its_ways_goes_on() -> None:
-    turns = [[call(1)], [call(1)], [call(2)], [call(2)], ["done"]]
+    turns: list[Any] = [[call(1)], [call(1)], [call(2)], [call(2)], ["done"]]
     result = await Brain(react(ScriptedLLM(turns)), tools=[add]).run("go")
     assert result.stop_reason is StopReason.DONE
 
 
 async def test_usage_and_steps_are_counted() -> None:
-    turns = [[call(1), Usage(10, 2, cost=0.25)], ["2", Usage(20, 1, cost=0.5)]]
+    turns: list[Any] = [[call(1), Usage(10, 2, cost=0.25)], ["2", Usage(20, 1, cost=0.5)]]
     result = await Brain(react(ScriptedLLM(turns)), tools=[add]).run("go")
     assert (result.usage.input_tokens, result.usage.output_tokens) == (30, 3)
     assert (result.usage.cost, result.usage.requests, result.steps) == (0.75, 2, 4)

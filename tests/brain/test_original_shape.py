@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from enum import Enum
+from typing import Any
 
 import anyio
 import pytest
@@ -72,7 +73,9 @@ async def double(number: int) -> int:
 class Doubling(LLM):
     """Doubles the number of the goal once; knows it only from what it is sent."""
 
-    async def stream(self, messages, *, tools=(), output_type=None):  # type: ignore[no-untyped-def]
+    async def stream(
+        self, messages: Any, *, tools: Any = (), output_type: Any = None
+    ) -> AsyncIterator[str | Action]:
         await anyio.lowlevel.checkpoint()
         if len(messages) == 1:
             yield "I will double it. "

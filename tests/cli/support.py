@@ -39,11 +39,12 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, "TERM": "xterm-256color", **changes}
 
 
-def invoke(
-    *args: str, stdin: str | bytes = "", env: Mapping[str, str] | None = None
-) -> Result:
+def invoke(*args: str, stdin: str | bytes = "", env: Mapping[str, str] | None = None) -> Result:
     """Run the command in this process; stdout is no terminal."""
-    return CliRunner().invoke(app, args, input=stdin, env=dict(env or {}), prog_name="agent-brain")
+    runner = CliRunner()
+    result = runner.invoke(app, args, input=stdin, env=dict(env or {}), prog_name="agent-brain")
+    print(result.output)  # pytest shows it if the test fails
+    return result
 
 
 def run(

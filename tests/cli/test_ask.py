@@ -189,3 +189,8 @@ def test_the_json_option_keeps_lone_surrogates_readable(script):
     script(["a\ud800b"])
     result = invoke("ask", *SCRIPTED, "--json", "q")
     assert json.loads(result.stdout.splitlines()[2])["text"][0] == "a"
+
+
+def test_the_demo_runs_in_this_process_too():
+    result = invoke("demo", "what is 17 * 23?")
+    assert (result.exit_code, "391" in result.stdout) == (0, True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
-from tests.cli.support import in_order, invoke, json_lines
+from tests.cli.support import Terminal, in_order, invoke, json_lines
 from tests.support.openai_server import (
     Cut,
     Failure,
@@ -20,9 +21,7 @@ KEY = "sk-very-secret-key-0123456789"
 
 def ask(server, *args, variable="OPENAI_BASE_URL"):
     env = {variable: server.url, "OPENAI_API_KEY": KEY}
-    r = invoke("ask", "--model", "openai/x", *args, env=env)
-    print(r.stderr)
-    return r
+    return invoke("ask", "--model", "openai/x", *args, env=env)
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
@@ -105,3 +104,14 @@ def test_a_stall_ends_with_the_timeout_and_keeps_what_came():
         result = ask(server, "--timeout", "0.5", "hi")
     assert (result.exit_code, result.stdout) == (3, "Half an \n")
     assert "(--timeout)" in result.stderr
+
+
+def test_a_terminal_shows_text_as_it_comes_and_ctrl_c_closes_the_connection():
+    with OpenAIServer([Reply("Half an ", Stall())]) as server:
+        env = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY}
+        with Terminal("ask", "--model", "openai/x", "hi", env=env) as terminal:
+            terminal.expect("Half an ")
+            terminal.type("\x03")
+            terminal.expect("\nCancelled\n")
+            assert terminal.finish() == 130
+        anyio.run(server.wait_until_left)

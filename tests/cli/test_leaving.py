@@ -1,0 +1,109 @@
+"""How the command starts, reads and leaves, piece by piece."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+import pytest
+
+from agent_brain import Limits, Result, StopReason
+from agent_brain.cli import main, prompting, start
+from agent_brain.cli.exits import ExitCode
+from agent_brain.cli.outcomes import conclude
+from agent_brain.states.usage import Usage
+
+
+def test_main_leaves_with_a_code(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["agent-brain", "ask", "--net", "x", "hi"])
+    with pytest.raises(SystemExit) as ending:
+        main()
+    assert ending.value.code == 2
+    assert "Error: There is no net named 'x'" in capsys.readouterr().err
+
+
+def test_nobody_waits_for_a_tool_that_still_runs_in_a_thread(monkeypatch):
+    codes = []
+
+    def leave(code):
+        codes.append(code)
+        raise SystemExit(code)
+
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait)
+    thread.start()
+    monkeypatch.setattr(os, "_exit", leave)
+    monkeypatch.setattr(start, "GRACE", 0.001)
+    monkeypatch.setattr(sys, "argv", ["agent-brain", "--version"])
+    try:
+        with pytest.raises(SystemExit):
+            main()
+    finally:
+        release.set()
+        thread.join()
+    assert codes == [0]
+
+
+def keys(monkeypatch, *typed, terminal=True):
+    """Make ``input`` give what was typed: a line, or an exception."""
+    left = list(typed)
+
+    def read(prompt):
+        item = left.pop(0)
+        if isinstance(item, str):
+            return item
+        raise item
+
+    monkeypatch.setattr("builtins.input", read)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+
+
+def test_ctrl_c_at_the_prompt_gives_up_the_line_alone(monkeypatch, capsys):
+    keys(monkeypatch, KeyboardInterrupt(), "hello")
+    assert prompting.ask_person() == "hello"
+    assert "Ctrl-D leaves" in capsys.readouterr().err
+
+
+def test_ctrl_d_at_the_prompt_is_the_end(monkeypatch, capsys):
+    keys(monkeypatch, EOFError())
+    assert prompting.ask_person() is None
+    assert capsys.readouterr().err == "\n"
+
+
+def test_the_prompt_stays_out_of_a_redirected_stdout(monkeypatch, capsys, tmp_path):
+    keys(monkeypatch, terminal=False)
+    file = tmp_path / "typed"
+    file.write_text("hello\n")
+    with file.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert prompting.ask_person() == "hello\n"
+        assert prompting.ask_person() is None
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", prompting.PROMPT * 2)
+
+
+@pytest.mark.parametrize(
+    "reason,code,words",
+    [
+        (StopReason.DONE, ExitCode.ANSWERED, ""),
+        (StopReason.MAX_COST, ExitCode.STOPPED, "the limit of $0.5 was reached (--max-cost)"),
+        (StopReason.APPROVAL, ExitCode.STOPPED, "waits for a person"),
+        (StopReason.MAX_TOKENS, ExitCode.STOPPED, "the run ended early (max_tokens)"),
+        (StopReason.CANCELLED, ExitCode.CANCELLED, "cancelled"),
+    ],
+)
+def test_why_a_run_ended_is_said_and_coded(capsys, reason, code, words):
+    result = Result(
+        answer="",
+        output=None,
+        stop_reason=reason,
+        steps=1,
+        usage=Usage(),
+        messages=[],
+        run_id="run",
+    )
+    assert conclude(result, Limits(max_cost=0.5)) is code
+    err = capsys.readouterr().err
+    assert words in err
+    assert bool(err) == (reason is not StopReason.DONE)

@@ -1,0 +1,194 @@
+"""What is written, event by event."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+
+from agent_brain.cli.printers import LivePrinter, OutputOptions
+from agent_brain.cli.screen import Screen
+from agent_brain.cli.texts import brief, call_text, cut, neutral, one_line
+from agent_brain.cli.trace import Trace
+from agent_brain.memories import Message
+from agent_brain.states.events import (
+    ActionFinished,
+    ActionRequested,
+    ApprovalRequested,
+    InputRequested,
+    Position,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StateEntered,
+    StateExited,
+    StuckDetected,
+    TextDelta,
+)
+from agent_brain.states.usage import Usage
+from agent_brain.tools import Action
+
+ADD = Action(name="add", args={"a": 1, "b": "two"})
+
+
+class Pieces(StringIO):
+    """A stream that remembers what was visible after each flush."""
+
+    def __init__(self):
+        super().__init__()
+        self.shown = []
+
+    def flush(self):
+        self.shown.append(self.getvalue())
+
+
+def live(*events, **options):
+    out = StringIO()
+    printer = LivePrinter(Trace(Screen(out), **options))
+    for event in events:
+        printer(event)
+    return out.getvalue()
+
+
+def test_text_is_visible_piece_by_piece():
+    out = Pieces()
+    printer = LivePrinter(Trace(Screen(out)))
+    for piece in ("Hel", "lo", "!"):
+        printer(TextDelta(piece))
+        assert out.shown[-1] == out.getvalue()
+    assert out.shown == ["Hel", "Hello", "Hello!"]
+
+
+def test_a_line_of_its_own_for_each_kind_of_thing_and_room_around_the_words():
+    shown = live(
+        TextDelta("I ", thought=True),
+        TextDelta("think\n\n", thought=True),
+        TextDelta("so.\n", thought=True),
+        TextDelta("\nLet me"),
+        TextDelta(" see."),
+        ActionRequested(ADD),
+        ActionFinished(ADD, Message.tool("3\n4", ADD)),
+        TextDelta("It is 3."),
+        StateExited(None),
+        RunFinished("done", "It is 3."),
+    )
+    assert shown == (
+        "  thinking  I think\n"
+        "            \n"
+        "            so.\n"
+        "\n"
+        "Let me see.\n"
+        "\n"
+        '  tool      add(a=1, b="two")\n'
+        "  result    add: 3\n"
+        "            4\n"
+        "\n"
+        "It is 3.\n"
+    )
+
+
+def test_words_and_thoughts_of_nothing_but_line_ends_leave_no_trace():
+    assert live(TextDelta("\n"), TextDelta("\n", thought=True), TextDelta("\nHi")) == "Hi"
+
+
+def test_thoughts_between_words_are_thoughts_of_their_own():
+    shown = live(
+        TextDelta("One.", thought=True),
+        TextDelta("Said."),
+        TextDelta("Two.", thought=True),
+    )
+    assert shown == "  thinking  One.\n\nSaid.\n\n  thinking  Two."
+
+
+def test_a_run_that_failed_leaves_a_whole_line():
+    assert live(TextDelta("Half"), RunFailed(ValueError("x"))) == "Half\n"
+
+
+def test_what_is_rare_is_shown_too():
+    shown = live(
+        StuckDetected("the same again", "hint"),
+        StuckDetected("the same again", "stop"),
+        ApprovalRequested((ADD,)),
+        InputRequested("Which one?"),
+    )
+    assert shown == (
+        "  stuck     the same again; a hint is given\n"
+        "  stuck     the same again; the run is stopped\n"
+        '  approval  add(a=1, b="two")\n'
+        "  question  Which one?\n"
+    )
+
+
+def test_verbose_shows_states_with_their_path_and_the_end():
+    at = Position("run", 1, "INNER", ("OUTER",))
+    shown = live(
+        StateEntered(at=at),
+        RunFinished("done", "", usage=Usage(5, 6, 0.5, 2), at=at),
+        verbose=True,
+    )
+    assert shown == (
+        "  state     OUTER › INNER\n  end       done, 1 step, 2 model calls, 11 tokens, $0.5000\n"
+    )
+
+
+def test_echo_shows_the_question():
+    started = RunStarted(Message.user("Who?\nMe?"))
+    assert live(started, echo=True) == "  you       Who?\n            Me?\n"
+    assert live(started) == ""
+
+
+def test_a_terminal_gets_everything_on_one_stream(monkeypatch):
+    out, err = StringIO(), StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    printer = OutputOptions().printer(out, err)
+    printer(ActionRequested(ADD))
+    printer(TextDelta("Hi"))
+    assert "\x1b[36m" in out.getvalue()
+    assert out.getvalue().endswith("\nHi")
+    assert err.getvalue() == ""
+
+
+def test_an_answer_that_came_in_two_steps_is_told_apart_from_what_was_said_before():
+    out, err = StringIO(), StringIO()
+    printer = OutputOptions().printer(out, err)
+    for step, text in enumerate(("A plan.", "An ", "answer.")):
+        printer(TextDelta(text, at=Position("run", min(step, 1), "S")))
+    printer(RunFinished("done", "An answer."))
+    assert out.getvalue() == "An answer.\n"
+    assert err.getvalue() == "  said      A plan.\n"
+
+
+def test_no_answer_is_no_line():
+    out = StringIO()
+    OutputOptions().printer(out, StringIO())(RunFinished("max_steps", ""))
+    assert out.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    "text,shown",
+    [
+        ("plain [bold]text[/]\n\tnext", "plain [bold]text[/]\n\tnext"),
+        ("\x1b[31mred\x1b[0m", "␛[31mred␛[0m"),
+        ("a\r\nb\rc", "a\nbc"),
+        ("\x00\x07\x08\x7f", "␀␇␈␡"),
+        ("\x9b31m", "\ufffd31m"),
+        ("\u202eevil", "\ufffdevil"),
+        ("one\u2028two", "one\ntwo"),
+        ("\ud800", "\ufffd"),
+        ("naïve 日本語 👩‍👩‍👧 שלום", "naïve 日本語 👩‍👩‍👧 שלום"),
+    ],
+)
+def test_text_of_others_is_only_text(text, shown):
+    assert neutral(text) == shown
+
+
+def test_json_stays_on_one_line():
+    assert one_line('"a\u2028b\x9bc\ud800"') == '"a\\u2028b\\u009bc\\ud800"'
+
+
+def test_long_texts_are_cut():
+    assert brief("a\nb\nc", max_lines=2) == "a\nb\n… (1 more line)"
+    assert brief("abcdef", max_chars=4) == "abcd… (2 more characters)"
+    assert brief("ab\n") == "ab"
+    assert cut("a  b\nc", 4) == "a b…"
+    assert len(call_text(Action(name="f", args={"x": "y" * 500, "z": 1}))) < 120
