@@ -144,6 +144,29 @@ def read_changes(entries: Iterable[Entry]) -> Iterator[tuple[int, Change]]:
         yield first, Added(update)
 
 
+def told(entries: Iterable[Entry], *, removed: bool = False) -> dict[str, Message]:
+    """The messages that ``entries`` tell of, by their ids, in order, with their tags.
+
+    Args:
+        entries: What a journal holds, or the :func:`live` part of it.
+        removed: With those that were removed later and are still in there.
+    """
+    found: dict[str, Message] = {}
+    for entry in entries:
+        if entry.kind in ("part", "message"):
+            message = read_message(entry)
+            found[message.id] = message
+        elif entry.kind in ("tag", "delete", "forget"):
+            change = read_change(entry)
+            if isinstance(change, Tagged):
+                known = [found[message_id] for message_id in change.ids if message_id in found]
+                found.update({message.id: change.applied_to(message) for message in known})
+            elif isinstance(change, Removed) and not removed:
+                for message_id in change.ids:
+                    found.pop(message_id, None)
+    return found
+
+
 def read_message(entry: Entry) -> Message:
     """The message of a ``"part"`` or ``"message"`` entry.
 

@@ -14,8 +14,7 @@ from agent_brain.memories.changes import (
     Kept,
     Removed,
     Tagged,
-    read_change,
-    read_message,
+    told,
 )
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.expiry import as_duration
@@ -235,18 +234,8 @@ class QueryFace(RecordCore):
         session = self._session
         if session is None:
             return list(self._record)
-        found: dict[str, Message] = {}
-        for entry in await session.journal.read(session.key):
-            if entry.kind in ("part", "message"):
-                message = read_message(entry)
-                found[message.id] = message
-            elif entry.kind == "tag":
-                change = read_change(entry)
-                assert isinstance(change, Tagged)
-                for message_id in change.ids:
-                    if message_id in found:
-                        found[message_id] = change.applied_to(found[message_id])
-        return list(found.values())
+        entries = await session.journal.read(session.key)
+        return list(told(entries, removed=True).values())
 
     async def _forget(self, ids: Sequence[str], *, unseen: bool) -> int:
         """Remove messages for good.

@@ -15,14 +15,14 @@ class Record:
     """Messages in order, each once, with their places and indexes by id, role and cause.
 
     A message's place is a number that grows along the record and is never given twice: in a
-    journal, the sequence number of its entry.
+    journal, the sequence number of its entry. Roles and causes are indexed from the first time that
+    they are asked for, and kept up to date from then on.
     """
 
     def __init__(self) -> None:
         self._messages: dict[str, Message] = {}  # insertion order is the order of the record
         self._places: dict[str, int] = {}
-        self._by_role: dict[str, dict[str, None]] = {}
-        self._by_cause: dict[str, dict[str, None]] = {}
+        self._index: _Index | None = None
         self.last = 0
 
     def __len__(self) -> int:
@@ -64,22 +64,13 @@ class Record:
             first: The place of the first of them; the others follow. Default: after the last one.
         """
         place = self.last if first is None else first - 1
-        by_role, by_cause = self._by_role, self._by_cause
         for message in messages:
             place += 1
             message_id = message.id
             self._messages[message_id] = message
             self._places[message_id] = place
-            try:
-                by_role[message.role][message_id] = None
-            except KeyError:
-                by_role[message.role] = {message_id: None}
-            cause = message.cause_by
-            if cause is not None:
-                try:
-                    by_cause[cause][message_id] = None
-                except KeyError:
-                    by_cause[cause] = {message_id: None}
+            if self._index is not None:
+                self._index.add(message)
         self.last = place
 
     def remove(self, message_ids: Iterable[str]) -> list[Message]:
@@ -89,12 +80,8 @@ class Record:
             message = self._messages.pop(message_id, None)
             if message is not None:
                 del self._places[message_id]
-                del self._by_role[message.role][message_id]
-                cause = message.cause_by
-                if cause is not None:
-                    self._by_cause[cause].pop(message_id)
-                    if not self._by_cause[cause]:
-                        del self._by_cause[cause]
+                if self._index is not None:
+                    self._index.discard(message)
                 removed.append(message)
         return removed
 
@@ -123,8 +110,37 @@ class Record:
 
     def with_role(self, role: Role) -> list[Message]:
         """Messages of a role, in order."""
-        return [self._messages[i] for i in self._by_role.get(role, ())]
+        return self._with(role, None)
 
     def with_cause(self, cause: str) -> list[Message]:
         """Messages of a cause, in order."""
-        return [self._messages[i] for i in self._by_cause.get(cause, ())]
+        return self._with(None, cause)
+
+    def _with(self, role: Role | None, cause: str | None) -> list[Message]:
+        if self._index is None:
+            self._index = _Index()
+            for message in self:
+                self._index.add(message)
+        return [self._messages[i] for i in self._index.ids.get((role, cause), ())]
+
+
+class _Index:
+    """The ids of messages by role and by cause."""
+
+    def __init__(self) -> None:
+        self.ids: dict[tuple[Role | None, str | None], dict[str, None]] = {}
+
+    def add(self, message: Message) -> None:
+        for key in _keys(message):
+            self.ids.setdefault(key, {})[message.id] = None
+
+    def discard(self, message: Message) -> None:
+        for key in _keys(message):
+            del self.ids[key][message.id]
+            if not self.ids[key]:
+                del self.ids[key]
+
+
+def _keys(message: Message) -> list[tuple[Role | None, str | None]]:
+    by_role = (message.role, None)
+    return [by_role] if message.cause_by is None else [by_role, (None, message.cause_by)]

@@ -16,6 +16,10 @@ def name_of(key: object) -> str:
     return key.name if isinstance(key, Enum) else repr(key)
 
 
+ALLOWABLE = ("unreachable", "dead_end", "no_end", "no_exit", "never_proposed")
+"""Codes of problems that a net may have on purpose, if it says so with ``allow=``."""
+
+
 def check_graph(edges: Edges, initial: Enum | None, fallback: Enum | None) -> Iterator[Problem]:
     """Problems of the graph itself: unknown targets, unreachable states, no way to an end.
 
@@ -29,19 +33,60 @@ def check_graph(edges: Edges, initial: Enum | None, fallback: Enum | None) -> It
             yield Problem(
                 "unreachable",
                 f"No way leads from {name_of(initial)!r} to state {name_of(key)!r}",
-                "Add an edge to it, or leave it out",
+                f"Add an edge to it, or leave it out{_or_allow('unreachable')}",
                 (name_of(key),),
             )
     ending = can_end(edges)
     for key in edges:
         if key in reached and key not in ending:
+            yield _endless(key, dead=not edges[key], hopeless=not ending)
+
+
+def _endless(key: Enum, *, dead: bool, hopeless: bool) -> Problem:
+    name = name_of(key)
+    if dead:
+        return Problem(
+            "dead_end",
+            f"State {name!r} goes nowhere, not even to the end",
+            "Let it propose a state, or None for the end, and say so in the return annotation of "
+            f"next_state or in transitions={_or_allow('dead_end')}",
+            (name,),
+        )
+    if hopeless:
+        return Problem(
+            "no_end",
+            f"From state {name!r} no way leads to an end, as the net has none",
+            "Let a state return None (and say so in its return annotation or in transitions=)"
+            f"{_or_allow('no_end')}",
+            (name,),
+        )
+    return Problem(
+        "no_exit",
+        f"From state {name!r} no way leads to an end: a run that comes there stays in a loop",
+        f"Add an edge that leads out of the loop{_or_allow('no_exit')}",
+        (name,),
+    )
+
+
+def check_declared(
+    key: Enum, declared: Collection[Target], known: Collection[Target]
+) -> Iterator[Problem]:
+    """Edges of ``transitions=`` that the state is known never to propose."""
+    for target in declared:
+        if target not in known:
+            where = "the end" if target is None else repr(name_of(target))
             yield Problem(
-                "no_end",
-                f"From state {name_of(key)!r} no way leads to an end",
-                "Let a state on its way return None (and say so in its return annotation or in "
-                "transitions=)",
+                "never_proposed",
+                f"transitions= has an edge from {name_of(key)!r} to {where}, which the state never "
+                "proposes",
+                "Leave the edge out, or correct what next_state says it returns"
+                f"{_or_allow('never_proposed')}",
                 (name_of(key),),
             )
+
+
+def _or_allow(code: str) -> str:
+    return f"; if it is meant, allow it: Net(…, allow=[{code!r}])"
 
 
 def _unknown_targets(edges: Edges) -> Iterator[Problem]:

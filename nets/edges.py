@@ -22,19 +22,26 @@ def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
     the members among the state's parameters, with the end if the annotation admits ``None``. Where
     none of these tells, every member and the end.
     """
-    state = getattr(state, "wrapped", state)
-    own = state.targets()
-    if own is not None:
-        return _unique(as_targets(own))
     members = list(members)
+    known = known_targets(state, members)
+    if known is not None:
+        return known
+    state = getattr(state, "wrapped", state)
     annotation = _return_annotation(state, members)
-    literal = _literal_targets(annotation)
-    if literal is not None:
-        return _unique(literal)
     parameters = _unique(_members_in(vars(state), members))
     if parameters:
         return [*parameters, None] if _admits_none(annotation) else parameters
     return [*members, None]
+
+
+def known_targets(state: State, members: Iterable[Enum]) -> list[Target] | None:
+    """What ``state`` itself says it proposes, no more and no less; None if it does not say."""
+    state = getattr(state, "wrapped", state)
+    own = state.targets()
+    if own is not None:
+        return _unique(as_targets(own))
+    literal = _literal_targets(_return_annotation(state, list(members)))
+    return None if literal is None else _unique(literal)
 
 
 def as_targets(value: Any) -> Collection[Any]:

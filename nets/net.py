@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from agent_brain.nets import diagrams
-from agent_brain.nets.checks import check_graph, name_of
-from agent_brain.nets.edges import Target, as_targets, declared_targets
+from agent_brain.nets.checks import ALLOWABLE, check_declared, check_graph, name_of
+from agent_brain.nets.dot import to_dot
+from agent_brain.nets.edges import Target, as_targets, declared_targets, known_targets
 from agent_brain.nets.errors import NetDefinitionError, Problem
+from agent_brain.nets.mermaid import to_mermaid
+from agent_brain.nets.picture import Picture, draw, way_of
+from agent_brain.nets.svg import to_svg
 from agent_brain.states.base import State, seal
+from agent_brain.states.events import Event
+from agent_brain.states.guarded import ErrorHook, GuardedState, Hook
 
 Transitions = Mapping[Enum, Enum | Iterable[Target] | None]
 
@@ -41,6 +46,13 @@ class Net:
             :meth:`agent_brain.states.State.next_state`).
         fallback: A state that gives the best answer it can when a limit stops the run.
         name: What to call it in events and diagrams.
+        allow: Problems that the net has on purpose: codes such as ``"unreachable"``, or pairs of
+            a code and the state that may have the problem. Only problems of the graph can be
+            allowed (:data:`agent_brain.nets.checks.ALLOWABLE`).
+        before: Called with the memory before each state runs.
+        after: Called with the memory after each state ran without an error.
+        on_error: Called with the memory and the error when a state raised; returning True swallows
+            the error (see :class:`agent_brain.states.GuardedState`).
 
     Raises:
         NetDefinitionError: Everything that is wrong, in one error.
@@ -54,17 +66,25 @@ class Net:
         transitions: Transitions | None = None,
         fallback: Enum | None = None,
         name: str | None = None,
+        allow: Collection[str | tuple[str, Enum]] = (),
+        before: Hook | None = None,
+        after: Hook | None = None,
+        on_error: ErrorHook | None = None,
     ) -> None:
         self._states = MappingProxyType(dict(states))
         self._transitions = MappingProxyType(dict(transitions or {}))
         self._initial = initial if initial is not None else next(iter(self._states), None)
         self._fallback = fallback
         self._name = name or _name_from(self._states)
+        self._allow = frozenset(allow)
+        self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": on_error}
         self._edges = self._find_edges()
         problems = self.validate()
         if problems:
             raise NetDefinitionError(problems, name=self.name)
-        self._nodes = {key: _node(key, state, self._edges[key]) for key, state in states.items()}
+        self._nodes = {
+            key: _node(key, self._hooked(state), self._edges[key]) for key, state in states.items()
+        }
         self._by_name = {node.name: node for node in self._nodes.values()}
         self.parallel = any(_is_parallel(state) for state in self._states.values())
         for state in self._states.values():
@@ -106,8 +126,13 @@ class Net:
 
     def validate(self) -> list[Problem]:
         """Everything that is wrong; ``Net(...)`` raises it, so a built net has nothing."""
-        graph = check_graph(self._edges, self._initial, self._fallback)
-        return [*self._check_shape(), *graph]
+        graph = [*check_graph(self._edges, self._initial, self._fallback), *self._check_edges()]
+        return [*self._check_shape(), *(p for p in graph if not self._allowed(p))]
+
+    def allowed(self) -> list[Problem]:
+        """The problems that the net has on purpose (``allow=``)."""
+        graph = [*check_graph(self._edges, self._initial, self._fallback), *self._check_edges()]
+        return [problem for problem in graph if self._allowed(problem)]
 
     def replace(
         self,
@@ -117,6 +142,7 @@ class Net:
         transitions: Transitions | None = None,
         fallback: Enum | None = None,
         name: str | None = None,
+        allow: Collection[str | tuple[str, Enum]] | None = None,
     ) -> Net:
         """A net like this one with some things changed; this one stays as it is.
 
@@ -126,6 +152,7 @@ class Net:
             transitions: Explicit edges to put in place of those of the same states, or to add.
             fallback: Another fallback.
             name: Another name.
+            allow: Other problems to allow.
 
         Raises:
             NetDefinitionError: The changed net is wrong.
@@ -136,19 +163,50 @@ class Net:
             transitions={**self._transitions, **(transitions or {})},
             fallback=self._fallback if fallback is None else fallback,
             name=name or self.name,
+            allow=self._allow if allow is None else allow,
+            **self._hooks,
         )
 
     def __or__(self, extra: Mapping[Enum, State]) -> Net:
         """``net | {KEY: state}``: this net with some states replaced or added."""
         return self.replace(extra) if isinstance(extra, Mapping) else NotImplemented
 
-    def to_mermaid(self) -> str:
-        """The net as a mermaid state diagram."""
-        return diagrams.to_mermaid(self.name, self._edges, self.initial, self._fallback)
+    def to_mermaid(self, run: Iterable[Event] | None = None) -> str:
+        """The net as a mermaid state diagram; the events of a run highlight the way it took."""
+        return to_mermaid(self._picture(run))
 
-    def to_dot(self) -> str:
-        """The net as a Graphviz digraph."""
-        return diagrams.to_dot(self.name, self._edges, self.initial, self._fallback)
+    def to_dot(self, run: Iterable[Event] | None = None) -> str:
+        """The net as a Graphviz digraph; the events of a run highlight the way it took."""
+        return to_dot(self._picture(run))
+
+    def to_svg(self, run: Iterable[Event] | None = None) -> str:
+        """The net as an SVG image; the events of a run highlight the way it took."""
+        return to_svg(self._picture(run))
+
+    def _picture(self, run: Iterable[Event] | None) -> Picture:
+        return draw(self, None if run is None else way_of(run))
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """How a notebook shows the net."""
+        return {"image/svg+xml": self.to_svg(), "text/plain": repr(self)}
+
+    def _allowed(self, problem: Problem) -> bool:
+        if problem.code not in ALLOWABLE:
+            return False
+        named = {(code, name_of(key)) for code, key in (a for a in self._allow if type(a) is tuple)}
+        return problem.code in self._allow or any(
+            (problem.code, state) in named for state in problem.states
+        )
+
+    def _check_edges(self) -> Iterator[Problem]:
+        for key, state in self._states.items():
+            if key in self._transitions and isinstance(state, State):
+                known = known_targets(state, self._states)
+                if known is not None:
+                    yield from check_declared(key, self._edges[key], known)
+
+    def _hooked(self, state: State) -> State:
+        return GuardedState(state, **self._hooks) if any(self._hooks.values()) else state
 
     def __repr__(self) -> str:
         return f"<Net {self.name!r}: {', '.join(node.name for node in self._nodes.values())}>"
@@ -180,6 +238,13 @@ class Net:
                     f"The {role} state {key!r} is no state of the net",
                     f"Take one of: {', '.join(map(name_of, self._states))}",
                 )
+        codes = {allowed if isinstance(allowed, str) else allowed[0] for allowed in self._allow}
+        for code in sorted(codes - {*ALLOWABLE}):
+            yield Problem(
+                "unknown_allowance",
+                f"allow= names {code!r}, which is no problem that can be allowed",
+                f"Take some of: {', '.join(ALLOWABLE)}",
+            )
         for key in self._transitions:
             if key not in self._states:
                 yield Problem(

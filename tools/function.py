@@ -92,8 +92,13 @@ class FunctionTool(BaseTool):
         positional = [values.pop(name) for name in self._positional]
         if self._is_async:
             return await self.function(*positional, **values)
-        call = functools.partial(self.function, *positional, **values)
-        result = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+
+        def call() -> tuple[
+            Any
+        ]:  # a tuple: trio refuses a thread's function that returns a coroutine
+            return (self.function(*positional, **values),)
+
+        (result,) = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from agent_brain.cli.exits import UserError, tell
 from agent_brain.cli.loading import load_tools
+from agent_brain.cli.screen import waiting
 from agent_brain.controller import Brain
 from agent_brain.errors import AgentBrainError
 from agent_brain.limits import Limits
@@ -55,7 +56,8 @@ def build(options: AgentOptions) -> Brain:
         from agent_brain.demo import demo_tools
 
         tools = demo_tools()
-    with mistakes():
+    wait = nullcontext() if model == "demo" else waiting("Loading LiteLLM …")
+    with mistakes(), wait:
         limits = options.limits()
         brain = Brain(options.net, options.memory, tools, llm=model, limits=limits)
     if not chosen.strip():

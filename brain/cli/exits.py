@@ -78,13 +78,12 @@ def tell(message: str, *, kind: str = "Error") -> None:
 
 def tell_failure(error: Exception, *, debug: bool) -> None:
     """Say on stderr why a run failed, and how to learn more."""
-    from agent_brain.errors import AgentBrainError, LLMAuthenticationError
+    from agent_brain.errors import AgentBrainError
 
     expected = isinstance(error, AgentBrainError)
     lines = [str(error) if expected else f"{type(error).__name__}: {error}"]
     lines += getattr(error, "__notes__", [])
-    if isinstance(error, LLMAuthenticationError):
-        lines.append(_key_hint(error.provider))
+    lines += _hints(error)
     if not expected and not debug:
         lines.append("This was not foreseen. With --debug you see the traceback")
     tell("\n  ".join(lines))
@@ -99,12 +98,18 @@ def print_traceback(error: BaseException) -> None:
     Screen(sys.stderr).write("".join(traceback.format_exception(error)))
 
 
-def _key_hint(provider: str | None) -> str:
-    if provider is None:
-        return "Put the provider's API key into its environment variable, such as OPENAI_API_KEY"
-    variable = f"{provider.upper()}_API_KEY"
-    state = "is set, but was not accepted" if os.environ.get(variable) else "is not set"
-    return f"The environment variable {variable} {state}"
+def _hints(error: Exception) -> Iterator[str]:
+    from agent_brain.errors import LLMAuthenticationError, LLMBadRequestError
+
+    if isinstance(error, LLMAuthenticationError):
+        variable = f"{(error.provider or 'provider').upper()}_API_KEY"
+        if os.environ.get(variable):
+            yield f"{variable} is set, but was not accepted"
+        else:
+            yield f"Put the key into the environment: export {variable}=…"
+            yield "The built-in demo model needs none: --model demo"
+    elif isinstance(error, LLMBadRequestError) and "/" not in (error.model or "/"):
+        yield "Names of models begin with who serves them, such as openai/gpt-4.1-mini"
 
 
 def _forget_stdout() -> None:

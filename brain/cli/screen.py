@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console
@@ -62,3 +65,13 @@ class Screen:
         """End the line, if one has begun."""
         if not self._fresh:
             self.write("\n")
+
+
+@contextmanager
+def waiting(for_what: str) -> Iterator[None]:
+    """Show on a terminal that something takes a moment; nothing of it stays."""
+    if not Screen(sys.stderr).styled:
+        yield
+        return
+    with Console(stderr=True).status(for_what):
+        yield

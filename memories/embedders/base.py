@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_brain.memories.embedders.errors import EmbeddingError
+from agent_brain.tools.text import clean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +54,7 @@ async def embed_all(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floa
     dimension = embedder.dimension
     parts = []
     for start in range(0, len(texts), embedder.batch_size):
-        batch = texts[start : start + embedder.batch_size]
+        batch = [clean(text) for text in texts[start : start + embedder.batch_size]]
         parts.append(_checked(embedder, await embedder.embed(batch), len(batch), dimension))
         dimension = parts[0].shape[1]
     return np.concatenate(parts) if parts else np.zeros((0, dimension or 0), np.float32)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.embedders.onnx import FLOAT, Graph
+from agent_brain.memories.embedders.onnx_graph import FLOAT, Graph
 
 Floats = NDArray[np.float32]
 DTYPES = {"F32": np.float32, "F16": np.float16}

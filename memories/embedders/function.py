@@ -33,7 +33,7 @@ class FunctionEmbedder(Embedder):
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - the method itself is asked about
         )
-        self.name = name or getattr(function, "__qualname__", type(function).__qualname__)
+        self.name = name or str(getattr(function, "__qualname__", type(function).__qualname__))
         self.dimension = dimension
         self.batch_size = batch_size
 

@@ -70,15 +70,18 @@ class LexicalIndex:
             posting = self._postings.get(term)
             if posting is not None:
                 rows, counts = np.array(posting, np.int32).reshape(-1, 2).T
-                scores[rows] += weight * self._idf(len(rows)) * self._saturated(rows, counts)
+                worth = np.float32(weight * self._idf(len(rows)))
+                scores[rows] += worth * self._saturated(rows, counts.astype(np.float32))
         return scores
 
     def _idf(self, found: int) -> float:
         return math.log(1 + (self._count - found + 0.5) / (found + 0.5))
 
-    def _saturated(self, rows: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.float32]:
+    def _saturated(
+        self, rows: NDArray[np.int32], counts: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
         lengths = self._lengths.rows[rows].astype(np.float32)
         mean = self._total / self._count
         norms = np.float32(K1 * (1 - B)) + np.float32(K1 * B / mean) * lengths
-        saturated: NDArray[np.float32] = counts * np.float32(K1 + 1) / (counts + norms)
-        return saturated
+        saturated = counts * np.float32(K1 + 1) / (counts + norms)
+        return saturated.astype(np.float32, copy=False)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Protocol
 
-import snowballstemmer
+import snowballstemmer  # type: ignore[import-untyped]
 
 from agent_brain.memories.recall.stopwords import ENGLISH
 

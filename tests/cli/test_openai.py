@@ -70,6 +70,18 @@ def test_a_key_that_is_not_accepted_fails_and_is_not_shown():
     assert len(server.requests) == 1
 
 
+def test_a_key_that_is_missing():
+    result = invoke("ask", "--model", "openai/x", "hi", env={"OPENAI_API_KEY": ""})
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "export OPENAI_API_KEY=…" in result.stderr
+
+
+def test_a_model_that_nobody_serves():
+    result = invoke("ask", "--model", "no-such-model", "hi")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "such as openai/gpt-4.1-mini" in result.stderr
+
+
 def test_a_rate_limit_passes():
     with OpenAIServer([Failure(429, headers={"Retry-After": "0"}), Reply("Hello")]) as server:
         result = ask(server, "hi")

@@ -1,0 +1,72 @@
+"""How many tokens a message takes, and how to make a group of messages take fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from agent_brain.memories.message import Message, Role
+from agent_brain.tools.text import shorten, to_compact_json
+
+Counter: TypeAlias = Callable[[str], int]
+
+MESSAGE_TOKENS = 4  # what chat formats spend on a message besides its text
+ATTACHMENT_TOKENS = 800  # an image of middle size; providers differ by a factor of three
+LEAST_TOKENS = 24  # of a text that is shortened: head, marker and tail
+
+
+def message_tokens(message: Message, counter: Counter) -> int:
+    """The tokens of a message: its text, its calls, its attachments, and what frames them."""
+    tokens = MESSAGE_TOKENS + counter(message.content)
+    for call in message.tool_calls:
+        tokens += MESSAGE_TOKENS + counter(call.name) + counter(to_compact_json(call.args))
+    return tokens + ATTACHMENT_TOKENS * len(message.attachments)
+
+
+def fit_group(messages: Sequence[Message], budget: int, counter: Counter) -> list[Message]:
+    """Shorten texts until the group fits: tool results first, then what else is said in it.
+
+    The longest texts lose the most. What cannot be shortened (calls, attachments, pinned messages)
+    may still exceed the budget.
+
+    Returns:
+        The messages that had to be shortened, with their ids.
+    """
+    texts = {message.id: counter(message.content) for message in messages}
+    rest = sum(message_tokens(m, counter) for m in messages) - sum(texts.values())
+    shortened: list[Message] = []
+    results = [m for m in messages if m.role is Role.TOOL and not m.pinned]
+    others = [m for m in messages if m.role is not Role.TOOL and not m.pinned]
+    for candidates in (results, others):
+        if rest + sum(texts.values()) <= budget:
+            break
+        fixed = rest + sum(texts.values()) - sum(texts[m.id] for m in candidates)
+        cap = max(_level([texts[m.id] for m in candidates], budget - fixed), LEAST_TOKENS)
+        for message in candidates:
+            if texts[message.id] > cap:
+                content = cut(message.content, cap, counter)
+                texts[message.id] = counter(content)
+                shortened.append(message.model_copy(update={"content": content}))
+    return shortened
+
+
+def cut(text: str, max_tokens: int, counter: Counter) -> str:
+    """Head, marker and tail of ``text``, in at most ``max_tokens`` tokens by any counter."""
+    estimated = max_tokens
+    short = shorten(text, estimated)
+    while counter(short) > max_tokens and estimated > 1:
+        estimated = max(1, min(estimated - 1, estimated * max_tokens // counter(short)))
+        short = shorten(text, estimated)
+    return short
+
+
+def _level(amounts: Sequence[int], total: int) -> int:
+    """The level at which capping every amount makes their sum at most ``total``."""
+    left = total
+    ordered = sorted(amounts)
+    for index, amount in enumerate(ordered):
+        share = left // (len(ordered) - index)
+        if amount > share:
+            return max(share, 0)
+        left -= amount
+    return ordered[-1] if ordered else 0

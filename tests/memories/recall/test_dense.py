@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from agent_brain.memories.embedders import EmbeddingError
+from agent_brain.memories.recall.dense import DenseIndex
+
+
+def index_of(*vectors):
+    index = DenseIndex()
+    index.extend(len(vectors))
+    for row, vector in enumerate(vectors):
+        if vector is not None:
+            index.put([row], [vector])
+    return index
+
+
+def test_scores_are_cosines():
+    index = index_of([2, 0], [0, 3], [-1, 0], [1, 1])
+    assert index.scores([5, 0]) == pytest.approx([1, 0, -1, 0.5**0.5])
+
+
+def test_a_message_without_a_vector_scores_as_the_others_do_on_average():
+    assert index_of([1, 0], None, [0, 1], [0, 0]).scores([1, 0]) == pytest.approx([1, 0.5, 0, 0.5])
+
+
+@pytest.mark.parametrize("index", [DenseIndex(), index_of(None), index_of([0, 0])])
+def test_without_vectors_there_is_nothing_to_compare(index):
+    assert index.scores([1, 0]) is None
+
+
+def test_a_question_of_zeros_says_nothing():
+    assert index_of([1, 0]).scores([0, 0]) is None
+
+
+@pytest.mark.parametrize("vector", [[1, 2, 3], [np.nan, 1], [np.inf, 1], [[1, 2]], 1])
+def test_vectors_that_do_not_fit_are_refused_and_change_nothing(vector):
+    index = index_of([1, 0], None)
+    with pytest.raises(EmbeddingError):
+        index.put([1], [vector])
+    assert index.present.tolist() == [True, False]
+    with pytest.raises(EmbeddingError):
+        index.scores(vector)
+
+
+def test_huge_and_tiny_numbers_are_scaled_without_overflow():
+    assert index_of([3e30, 4e30], [3e-30, 4e-30]).scores([0.6, 0.8]) == pytest.approx([1, 1])
+
+
+def test_after_the_last_vector_another_model_may_come():
+    index = index_of([1, 0])
+    index.clear(0)
+    assert index.dimension is None
+    index.put([0], [[1, 0, 0]])
+    assert index.dimension == 3
+
+
+def test_rows_are_renumbered_and_grow_on():
+    index = index_of(*np.eye(40))
+    index.keep(np.arange(40) % 2 == 1)
+    index.extend(20)
+    index.put([20], [np.eye(40)[0]])
+    assert index.scores(np.eye(40)[3])[1] == 1
+    assert index.scores(np.eye(40)[0])[20] == 1

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import copy
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_brain.memories.embedders import EmbeddingError
+from agent_brain.memories.recall import Item, RecallIndex
+from tests.memories.recall.conversations import LINES, START, ids, index_of, items
+
+
+def test_a_message_is_found_by_its_words():
+    assert ids(index_of().search("Where is the lighthouse?", 1)) == ["m3"]
+
+
+def test_a_message_is_found_by_an_id():
+    assert ids(index_of().search("how much was inv-2041", 1)) == ["m7"]
+
+
+def test_what_a_person_said_comes_before_what_was_said_to_them():
+    (hit,) = index_of().search("What did Bob say about the boat?", 1)
+    assert hit.id == "m1"
+    assert hit.why["speaker"] == pytest.approx(0.2)
+
+
+def test_the_answer_to_a_question_is_found_though_it_shares_no_word_with_it():
+    hits = index_of().search("What is the name of Ann's puppy?", 3)
+    assert "m6" in ids(hits)
+    answer = next(hit for hit in hits if hit.id == "m6")
+    assert answer.why["answers"] > 0
+    assert "words" not in answer.why
+
+
+def test_a_first_person_question_is_searched_as_one_that_names_nobody():
+    index = index_of()
+    assert index.dense_question("What did I say about the boat?") == (
+        "What did I say about the boat?"
+    )
+    first = index.search("What did I say about the boat?", 8)
+    nameless = index.search("What did they say about the boat?", 8)
+    assert first == nameless
+    assert not any("speaker" in hit.why for hit in first)
+
+
+def test_answers_are_known_by_role_where_nobody_has_a_name():
+    index = RecallIndex()
+    index.add([Item("q", "Which harbour is the boat in?", role="user")])
+    index.add([Item("a", "Kiel.", role="assistant"), Item("b", "Kiel.", role="assistant")])
+    hits = {hit.id: hit for hit in index.search("harbour of the boat")}
+    assert "answers" in hits["a"].why
+    assert "answers" not in hits["b"].why
+
+
+def test_a_vector_finds_what_words_do_not():
+    index = RecallIndex()
+    index.add([Item("a", "Mist ahead.", vector=[1, 0]), Item("b", "Sunny.", vector=[0, 1])])
+    (hit,) = index.search("fog?", 1, query_vector=[1, 0.1])
+    assert hit.id == "a"
+    assert hit.why["meaning"] == pytest.approx(0.995, abs=1e-3)
+
+
+def test_the_reasons_add_up_to_the_score():
+    for hit in index_of().search("When did Ann adopt a puppy on 4 March?", 8):
+        assert sum(hit.why.values()) == pytest.approx(hit.score, abs=1e-5)
+
+
+def test_a_named_day_brings_up_what_was_said_around_it():
+    later = items([("Ann", "We went swimming.")], start=START + timedelta(days=60), prefix="x")
+    index = index_of(items(), later)
+    assert ids(index.search("What happened on 3 May 2024?", 1)) == ["x0"]
+    asked = START + timedelta(days=61)
+    assert ids(index.search("What happened yesterday?", 1, now=asked)) == ["x0"]
+
+
+def test_what_nothing_speaks_for_is_not_found():
+    index = index_of()
+    assert index.search("zebra") == []
+    assert index.search("") == []
+    assert RecallIndex().search("boat", query_vector=[1, 0]) == []
+    assert index.search("boat", 0) == []
+
+
+def test_equal_messages_are_found_in_the_order_in_which_they_were_said():
+    index = RecallIndex()
+    index.add(Item(str(i), "the same boat", thread=str(i)) for i in range(30))
+    assert ids(index.search("boat", 20)) == [str(i) for i in range(20)]
+
+
+def test_surroundings_end_where_a_thread_ends_or_pauses():
+    lines = [("Ann", "I bought a lighthouse."), ("Bob", "Really.")]
+    together = index_of(items(lines))
+    assert ids(together.search("lighthouse")) == ["m0", "m1"]
+    threads = RecallIndex()
+    threads.add([items(lines, thread="a")[0], items(lines, thread="b")[1]])
+    assert ids(threads.search("lighthouse")) == ["m0"]
+    pause = index_of(items(lines[:1]))
+    pause.add(items(lines[1:], start=START + timedelta(days=1), prefix="n"))
+    assert ids(pause.search("lighthouse")) == ["m0"]
+
+
+def test_threads_may_be_mixed():
+    mixed, apart = RecallIndex(), RecallIndex()
+    one, two = items(thread="one"), items(LINES[::-1], thread="two", prefix="n")
+    mixed.add(item for pair in zip(one, two, strict=True) for item in pair)
+    apart.add(one + two)
+    scores = [
+        {hit.id: hit.score for hit in index.search("boat in the harbour", 16)}
+        for index in (mixed, apart)
+    ]
+    assert scores[0] == pytest.approx(scores[1])
+
+
+def test_filters_choose_and_do_not_change_how_a_message_is_ranked():
+    index = index_of()
+    whole = index.search("the boat of Bob", 100)
+    allowed = {"m1", "m3", "m7"}
+    expected = [hit for hit in whole if hit.id in allowed]
+    assert index.search("the boat of Bob", 2, where=allowed | {"elsewhere"}) == expected[:2]
+    assert index.search("the boat of Bob", 2, where=allowed.__contains__) == expected[:2]
+    assert index.search("the boat of Bob", where=set()) == []
+
+
+def test_a_span_of_time_has_its_start_and_not_its_end():
+    index = index_of()
+    since, until = START + timedelta(minutes=1), START + timedelta(minutes=3)
+    assert set(ids(index.search("boat", since=since, until=until))) == {"m1", "m2"}
+    index.add([Item("timeless", "A boat without a date.")])
+    assert "timeless" not in ids(index.search("boat", since=since))
+
+
+def test_a_message_is_added_once():
+    index = index_of(items(), items())
+    index.add([Item("m1", "something else entirely"), Item("x", "a"), Item("x", "b")])
+    assert len(index) == len(LINES) + 1
+    assert ids(index.search("something else")) == []
+
+
+def test_a_removed_message_leaves_nothing():
+    index = index_of()
+    index.remove([item.id for item in items()] + ["unknown"])
+    assert len(index) == 0
+    assert index.dense_question("What did Ann say?") == "What did Ann say?"
+    index.add([Item("new", "hello", sender="Cid")])
+    assert index.search("boat harbour lighthouse") == []
+    remains = repr([vars(part) for part in vars(index).values() if hasattr(part, "__dict__")])
+    assert not any(word in remains for word in ("boat", "harbour", "Ann", "Bob", "m1"))
+
+
+def test_vectors_may_come_later():
+    index = index_of()
+    assert index.without_vector() == ids_of_all(index)
+    index.set_vectors(["m3", "gone", "m4"], [[1, 0], [1, 1], [0, 1]])
+    assert "m3" not in index.without_vector()
+    assert index.dimension == 2
+    assert ids(index.search("x", 1, query_vector=[1, 0])) == ["m3"]
+    index.set_vectors([], [])
+
+
+def ids_of_all(index):
+    return [item.id for item in items()]
+
+
+def test_vectors_of_another_model_are_refused_and_nothing_is_added():
+    index = index_of()
+    index.set_vectors(["m0"], [[1, 0]])
+    with pytest.raises(EmbeddingError, match="another model"):
+        index.add([Item("x", "x"), Item("y", "y", vector=[1, 2, 3])])
+    with pytest.raises(EmbeddingError):
+        index.add([Item("x", "x", vector=[1, 2]), Item("y", "y", vector=[1, 2, 3])])
+    with pytest.raises(EmbeddingError):
+        index.set_vectors(["m1"], [[1, 2, 3]])
+    with pytest.raises(EmbeddingError):
+        index.search("x", query_vector=[1, 2, 3])
+    assert "x" not in index
+
+
+@pytest.mark.parametrize(
+    "text, question",
+    [
+        ("我的猫叫小白", "猫"),
+        ("東京で寿司を食べました", "寿司"),
+        ("ฉันไปทะเลเมื่อวาน", "ทะเล"),
+        ("Мы купили новую машину", "машины"),
+        ("Ο σκύλος μου τρέχει", "σκυλος"),
+        ("party 🎉", "🎉"),
+        ("NUL\x00in the middle", "middle"),
+        ("broken \ud800 surrogate", "surrogate"),
+    ],
+)
+def test_texts_of_all_scripts_are_found(text, question):
+    index = index_of()
+    index.add([Item("it", text, sender="Ann"), Item("empty", "")])
+    assert ids(index.search(question, 1)) == ["it"]
+
+
+def test_a_megabyte_of_text_is_no_trouble():
+    index = index_of()
+    index.add([Item("big", "lorem ipsum dolor " * 60_000 + "lighthouse")])
+    assert ids(index.search("ipsum", 1)) == ["big"]
+    assert ids(index.search("lighthouse", 1)) == ["m3"]
+    index.search("what " * 100_000, 1)
+
+
+WORDS = st.sampled_from(["boat", "harbour", "puppy", "Ann", "when", "yesterday", "?", "猫", "INV-1"])
+MESSAGES = st.lists(
+    st.builds(
+        lambda words, sender, thread, hours, vector: Item(
+            "", " ".join(words), sender, START + timedelta(hours=hours), thread, None, vector
+        ),
+        st.lists(WORDS, max_size=5),
+        st.sampled_from(["Ann", "Bob", None]),
+        st.sampled_from(["one", "two"]),
+        st.integers(0, 30),
+        st.sampled_from([None, [1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]),
+    ),
+    min_size=1,
+    max_size=15,
+)
+QUESTIONS = ["When did Ann see the boat on 4 March?", "harbour 猫", "puppy?"]
+
+
+def numbered(messages):
+    return [
+        Item(str(i), m.text, m.sender, m.time, m.thread, m.role, m.vector)
+        for i, m in enumerate(messages)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(MESSAGES, st.data())
+def test_an_index_that_grew_and_shrank_is_one_that_was_built_anew(messages, data):
+    messages = numbered(messages * 6)
+    gone = data.draw(st.sets(st.sampled_from(messages).map(lambda m: m.id)))
+    if data.draw(st.booleans()):
+        gone |= {m.id for m in messages[5:]}
+    grown, built = RecallIndex(), RecallIndex()
+    half = len(messages) // 2
+    grown.add(messages[:half])
+    grown.remove(m.id for m in messages[:half] if m.id in gone)
+    grown.add(messages[half:])
+    grown.remove(gone)
+    built.add(m for m in messages if m.id not in gone)
+    for question in QUESTIONS:
+        for vector in (None, [1, 0.2]):
+            found = grown.search(question, 100, query_vector=vector)
+            anew = built.search(question, 100, query_vector=vector)
+            assert {h.id: h.score for h in found} == pytest.approx(
+                {h.id: h.score for h in anew}, abs=1e-5
+            )
+
+
+@settings(max_examples=60, deadline=None)
+@given(MESSAGES, st.integers(1, 8), st.data())
+def test_any_filter_chooses_from_the_whole_ranking(messages, k, data):
+    messages = numbered(messages)
+    index = RecallIndex()
+    index.add(messages)
+    allowed = data.draw(st.sets(st.sampled_from(messages).map(lambda m: m.id)))
+    since = START + timedelta(hours=data.draw(st.integers(0, 30)))
+    for question in QUESTIONS:
+        whole = index.search(question, 100, query_vector=[1, 0.2])
+        assert whole == index.search(question, 100, query_vector=[1, 0.2])
+        expected = [
+            hit for hit in whole if hit.id in allowed and messages[int(hit.id)].time >= since
+        ][:k]
+        for where in (allowed, lambda item_id: item_id in allowed):
+            chosen = index.search(question, k, query_vector=[1, 0.2], where=where, since=since)
+            assert chosen == expected
+
+
+def test_items_and_hits_are_data():
+    item = items()[0]
+    assert item == copy.replace(item) if hasattr(copy, "replace") else item == items()[0]
+    assert np.isfinite(index_of().search("boat", 1)[0].score)
