@@ -8,6 +8,7 @@
     ├── ResumeError                there is nothing to resume
     ├── TransitionError            a state proposed to go where no edge goes
     ├── NetDefinitionError         a net is wrong: .problems has everything at once
+    ├── NetFileError               a file does not describe a net, or cannot be read
     ├── UnknownNetError            no net of that name, or not with those options
     ├── StateDefinitionError       a state cannot be built as described
     ├── StateMutationError         a state tried to keep run data on itself
@@ -41,7 +42,12 @@ from agent_brain.memories.errors import (
     MemoryUseError,
     SnapshotError,
 )
-from agent_brain.nets.errors import NetDefinitionError, TransitionError, UnknownNetError
+from agent_brain.nets.errors import (
+    NetDefinitionError,
+    NetFileError,
+    TransitionError,
+    UnknownNetError,
+)
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMAuthenticationError,
@@ -95,6 +101,7 @@ __all__ = [
     "MemoryDefinitionError",
     "MemoryUseError",
     "NetDefinitionError",
+    "NetFileError",
     "ResumeError",
     "SnapshotError",
     "StateDefinitionError",

@@ -176,20 +176,20 @@ class Machine:
         return event
 
     async def _delegate(self, order: Delegate) -> AsyncGenerator[Event, None]:
-        """Run the branches that the state asks for; a single one speaks for the state."""
+        """Run the branches that the state asks for; a single one may speak for it."""
         run = run_branches(
             order,
             self._budget,
             self._stuck,
             run_id=self._run_id,
             path=(*self._path, self.at.state or ""),
-            aside=self._aside or len(order.branches) > 1,
+            aside=self._aside or order.aside or len(order.branches) > 1,
             group=self._group,
         )
         async with closing(run) as events:
             async for event in events:
                 yield event
-        if len(order.branches) == 1:
+        if len(order.branches) == 1 and not order.aside:
             self._said.append(order.branches[0].answer)
 
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:

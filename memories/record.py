@@ -47,14 +47,24 @@ class Record:
 
     def unknown(self, messages: Sequence[Message]) -> list[Message]:
         """Those of ``messages`` that are not here yet, each id once."""
-        known = self._messages
-        if len(messages) == 1:
-            return [] if messages[0].id in known else [messages[0]]
         fresh: dict[str, Message] = {}
         for message in messages:
-            if message.id not in known:
+            if message.id not in self._messages:
                 fresh.setdefault(message.id, message)
         return list(fresh.values())
+
+    def add_unknown(self, messages: Sequence[Message]) -> list[Message]:
+        """Append those of ``messages`` that are not here yet, each id once; returns them."""
+        fresh = []
+        for message in messages:
+            message_id = message.id
+            if message_id not in self._messages:
+                self.last = self._places[message_id] = self.last + 1
+                self._messages[message_id] = message
+                if self._index is not None:
+                    self._index.add(message)
+                fresh.append(message)
+        return fresh
 
     def append(self, messages: Iterable[Message], first: int | None = None) -> None:
         """Add messages whose ids are not here yet (see :meth:`unknown`).

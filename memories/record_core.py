@@ -78,6 +78,7 @@ class RecordCore(Memory):
             )
         self._session = None if journal is None else Session(journal, session, tenant)
         self._due: datetime | None = None if journal is None else LONG_AGO
+        self._adopts_control = True  # from the journal, when it is read next
 
     def _empty(self) -> None:
         self._record = Record()
@@ -86,6 +87,7 @@ class RecordCore(Memory):
         self._kept_at: dict[str, int] = {}
         self._expiry = Expiry(self._ttl)
         self._leaving: list[tuple[int, Message]] = []  # places and messages
+        self._left_before: list[tuple[int, Message]] = []  # what left while the journal was read
         self._emptied()
 
     # Hooks of views
@@ -122,21 +124,20 @@ class RecordCore(Memory):
         await self._expire()
 
     async def _read_session(self, session: Session) -> None:
-        keep_control = session.doubt is not None
         entries = await session.read()
-        self._replay(session, live(entries), keep_control=keep_control)
+        self._replay(session, live(entries))
         self._due = self._expiry.next()
         forgotten = {i for e in entries if e.kind == "forget" for i in cast("list[str]", e.data)}
         if forgotten:  # a process ended inside forget(): finish what it began
             await session.remove(e.seq for e in entries if concerns(e, forgotten))
 
-    def _replay(self, session: Session, entries: Sequence[Entry], *, keep_control: bool) -> None:
+    def _replay(self, session: Session, entries: Sequence[Entry]) -> None:
         self._empty()
         session.forget_control()
         for seq, change in read_changes(entries):
             self._carry_out(change, seq)
-        self._leaving = []  # what leaves a view now has left it before
-        if keep_control or session.control is None:
+        self._left_before, self._leaving = self._leaving, []
+        if not self._adopts_control or session.control is None:
             return
         try:
             self.control = Control.model_validate(session.control)
@@ -144,6 +145,7 @@ class RecordCore(Memory):
             raise JournalError(
                 f"Entry {session.control_at} of session {session.key} is no control: {error}"
             ) from error
+        self._adopts_control = False
 
     async def _expire(self) -> None:
         """Forget what is due, but not the goal, nor calls that still wait for their results."""
@@ -224,6 +226,9 @@ class RecordCore(Memory):
 
     def _take(self, messages: Sequence[Message], seq: int | None) -> None:
         self._record.append(messages, seq)
+        self._taken(messages)
+
+    def _taken(self, messages: Sequence[Message]) -> None:
         for message in messages:
             if message.expires_at is not None or self._ttl is not None:
                 self._expiry.add(messages)

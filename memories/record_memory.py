@@ -71,9 +71,9 @@ class RecordMemory(QueryFace):
             await self._settle()
         sequence = checked(messages)
         if self._session is None:
-            fresh = self._record.unknown(sequence)
+            fresh = self._record.add_unknown(sequence)
             if fresh:
-                self._take(fresh, None)
+                self._taken(fresh)
         else:
             await self._change(lambda: self._addition(sequence))
         if self._leaving:
@@ -152,7 +152,7 @@ class RecordMemory(QueryFace):
             if not session.control_at or session.last == session.control_at:
                 return
             await session.append([Entry("rollback", session.control_at)])
-            self._due = LONG_AGO
+            self._due, self._adopts_control = LONG_AGO, True
             doomed = await session.journal.read(session.key, session.control_at)
             await session.remove(entry.seq for entry in doomed)
         await self._settle()
@@ -161,7 +161,7 @@ class RecordMemory(QueryFace):
         """Drop what is in RAM and read the session anew, with what others have written to it."""
         if self._session is not None:
             self._session.doubt = None
-            self._due = LONG_AGO
+            self._due, self._adopts_control = LONG_AGO, True
         await self._settle()
 
     async def snapshot(self) -> Snapshot:

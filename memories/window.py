@@ -7,12 +7,15 @@ group, and the last one that asked for calls as long as some are unanswered.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
 
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.tokens import Counter, fit_group, message_tokens
+
+TOOL, ASSISTANT = Role.TOOL, Role.ASSISTANT  # looking up a member of an enum takes a while
 
 
 class Group:
@@ -45,16 +48,18 @@ class Window:
         self.max_messages = max_messages
         self.max_tokens = max_tokens
         self.counter = counter
+        self._most = sys.maxsize if max_messages is None else max_messages
+        self._most_tokens = sys.maxsize if max_tokens is None else max_tokens
         self.count = 0
         self.tokens = 0
         self._short: dict[str, Message] = {}  # what is shown shortened, by id
-        self._groups: deque[Group | Message] = deque()  # a message alone, where tokens do not count
+        self._groups: deque[Group | str] = deque()  # an id stands for a message without tokens
         self._fixed_tokens = 0  # of pinned messages
         self._asking: dict[str, Group] = {}  # by the id of a call
         self._open: Group | None = None  # the last group with calls, while results are missing
         self._broken: list[Group] = []  # a call or a result is missing, and will not come
         self._goal_id: str | None = None
-        self._goal: Group | Message | None = None  # set aside when it became the oldest group
+        self._goal: Group | str | None = None  # set aside when it became the oldest group
 
     def set_goal(self, message_id: str | None) -> None:
         """Keep this message; the one kept so far is a message like others again."""
@@ -67,13 +72,14 @@ class Window:
         """Take new messages in at the end."""
         for message in messages:
             self.count += 1
-            role = message.role
-            if role is Role.TOOL or role is Role.ASSISTANT:
+            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+            role = fields["role"]
+            if role is TOOL or role is ASSISTANT:
                 self._add_step(message)
-            elif message.pinned:
+            elif fields["pinned"]:
                 self._fixed_tokens += self._count(message)
             elif self.max_tokens is None:
-                self._groups.append(message)
+                self._groups.append(fields["id"])
             else:
                 self._groups.append(Group(message, self._count(message)))
 
@@ -87,7 +93,7 @@ class Window:
     def _add_step(self, message: Message) -> None:
         """What the model says, or a result."""
         tokens = self._count(message)
-        if message.role is Role.TOOL:
+        if message.role is TOOL:
             asking = self._asking.get(message.tool_call_id or "")
             if asking is not None:
                 self._answer(asking, message, tokens)
@@ -95,12 +101,12 @@ class Window:
         elif self._open is not None:  # the model speaks again: nobody waits for what is missing
             self._broken.append(self._open)
             self._open = None
-        if message.pinned and not message.tool_calls and message.role is Role.ASSISTANT:
+        if message.pinned and not message.tool_calls and message.role is ASSISTANT:
             self._fixed_tokens += tokens
             return
         group = Group(message, tokens)
         self._groups.append(group)
-        if message.role is Role.TOOL:
+        if message.role is TOOL:
             self._broken.append(group)
         elif message.tool_calls:
             self._open = group
@@ -121,35 +127,39 @@ class Window:
                 elif group in self._broken:
                     self._broken.remove(group)
 
-    def overflow(self) -> list[Message]:
-        """Take out what does not fit any more, oldest first; shorten before that what is too big."""
+    def overflow(self) -> list[str]:
+        """Take out what does not fit any more, after shortening what is too big.
+
+        Returns:
+            The ids of what leaves, oldest first.
+        """
         if self.max_tokens is not None:
             self.shorten_newest()
-        leaving: list[Message] = []
+        elif self.count <= self._most:
+            return []
+        leaving: list[str] = []
         groups = self._groups
-        while self._too_much() and len(groups) > 1 and groups[0] is not self._open:
-            group = groups.popleft()
-            if type(group) is not Group:
-                if group.id == self._goal_id:  # type: ignore[union-attr]
+        while len(groups) > 1 and (self.count > self._most or self.tokens > self._most_tokens):
+            group = groups[0]
+            if group is self._open:
+                break
+            del groups[0]
+            if isinstance(group, str):
+                if group == self._goal_id:
                     self._goal = group
                 else:
                     self.count -= 1
-                    leaving.append(group)  # type: ignore[arg-type]
+                    leaving.append(group)
             elif group.messages[0].id == self._goal_id:
                 self._goal = group
             elif any(message.pinned for message in group.messages):
                 self._fixed_tokens += group.tokens
             else:
                 self._leave(group)
-                leaving += group.messages
+                leaving += [message.id for message in group.messages]
         if self.max_tokens is not None and self.tokens > self.max_tokens:
             self._squeeze(self.max_tokens)
         return leaving
-
-    def _too_much(self) -> bool:
-        return (self.max_messages is not None and self.count > self.max_messages) or (
-            self.max_tokens is not None and self.tokens > self.max_tokens
-        )
 
     def _leave(self, group: Group) -> None:
         self.count -= len(group.messages)

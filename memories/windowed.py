@@ -98,10 +98,12 @@ class WindowedMemory(RecordMemory):
             self._window.add([message])
             self._window.shorten_newest()
 
-    def _evict(self, messages: Sequence[Message]) -> None:
-        if self.on_evict is not None or self._session is not None:
-            self._leaving += [(self._record.place(message.id), message) for message in messages]
-        self._record.remove([message.id for message in messages])
+    def _evict(self, ids: Sequence[str]) -> None:
+        if self.on_evict is None and self._session is None:
+            self._record.remove(ids)
+            return
+        places = [self._record.place(message_id) for message_id in ids]
+        self._leaving += zip(places, self._record.remove(ids), strict=True)
 
     async def _hand_over(self) -> None:
         leaving, self._leaving = self._leaving, []

@@ -7,7 +7,7 @@ from agent_brain.nets.delegate import Branch, Delegate
 from agent_brain.nets.errors import NetDefinitionError, Problem, TransitionError, UnknownNetError
 from agent_brain.nets.net import Net, Node, as_net
 from agent_brain.nets.react import ReAct, react
-from agent_brain.nets.registry import create_net, net_names, register_net
+from agent_brain.nets.registry import create_net, describe_net, net_names, register_net
 
 __all__ = [
     "Branch",
@@ -23,6 +23,7 @@ __all__ = [
     "UnknownNetError",
     "as_net",
     "create_net",
+    "describe_net",
     "net_names",
     "react",
     "register_net",

@@ -33,6 +33,7 @@ class SubnetState(State):
         fork: Run on a fork of the memory.
         goal: What is asked of the subnet, if not the goal of the outer net: text, or a function of
             the memory. Needs ``fork``.
+        aside: What the subnet says is not for the reader: it streams as thoughts.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class SubnetState(State):
         on_done: Enum | None = None,
         fork: bool = False,
         goal: str | Goal | None = None,
+        aside: bool = False,
     ) -> None:
         if goal is not None and not fork:
             raise StateDefinitionError(
@@ -51,6 +53,7 @@ class SubnetState(State):
         self.on_done = on_done
         self.fork = fork
         self.goal = goal
+        self.aside = aside
 
     @property
     def subnets(self) -> Mapping[str, Net]:
@@ -60,13 +63,13 @@ class SubnetState(State):
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
         """Have the net run, and record its answer if it ran on a fork."""
         if not self.fork:
-            yield Delegate([Branch("", self.net, memory)])
+            yield Delegate([Branch("", self.net, memory)], aside=self.aside)
             return
         async with await memory.fork() as fork:
             if self.goal is not None:
                 await fork.set_goal(await _resolve(self.goal, memory))
             branch = Branch("", self.net, fork)
-            yield Delegate([branch])
+            yield Delegate([branch], aside=self.aside)
         await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum | None:
@@ -125,7 +128,7 @@ class ParallelState(State):
                 Branch(name, net, await stack.enter_async_context(await memory.fork()))
                 for name, net in self.branches.items()
             ]
-            yield Delegate(branches, on_error=self.on_error)
+            yield Delegate(branches, on_error=self.on_error, aside=True)
             joined = self.join(memory, branches)
             text = await joined if inspect.isawaitable(joined) else joined
         if text:

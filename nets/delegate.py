@@ -41,15 +41,18 @@ class Branch:
 class Delegate(Event):
     """Yield it from ``State.run`` to have nets run here and now.
 
-    One branch is run as part of the state: what it says is what the state says. Several run at
-    once, on memories of their own; what they say streams as thoughts, as it comes.
+    One branch is run as part of the state: what it says is what the state says, unless it is run
+    ``aside``. Several run at once, on memories of their own; what they say streams as thoughts, as
+    it comes.
 
     Attributes:
         branches: What to run.
         on_error: A branch that fails cancels the others and the run, or is only reported, as
             ``branch.error``.
+        aside: What a single branch says streams as thoughts too, and the state does not say it.
     """
 
     kind: ClassVar[Literal["delegate"]] = "delegate"
     branches: Sequence[Branch] = field(default_factory=tuple)
     on_error: Literal["cancel", "report"] = "cancel"
+    aside: bool = False

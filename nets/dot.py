@@ -12,7 +12,7 @@ _VISITED = 'fillcolor="#dcebff", color="#1f5fbf", penwidth=2'
 def to_dot(picture: Picture) -> str:
     """A digraph: a point where runs begin, a double circle where they end, nets inside as clusters.
 
-    States that the drawn run visited are filled, and the edges it took are strong and say how often.
+    States that the drawn run visited are filled; the edges it took are strong and say how often.
     """
     lines = [
         f"digraph {_quoted(picture.name)} {{",

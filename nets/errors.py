@@ -63,3 +63,7 @@ class TransitionError(AgentBrainError):
 
 class UnknownNetError(AgentBrainError, ValueError):
     """No net is registered under that name, or it does not take those options."""
+
+
+class NetFileError(AgentBrainError, ValueError):
+    """A file does not describe a net, or cannot be read."""

@@ -32,7 +32,9 @@ def react(
     max_concurrency: int | None = None,
     fallback: bool = False,
 ) -> Net:
-    """ReAct (Yao et al. 2022, https://arxiv.org/abs/2210.03629).
+    """Reason, call tools, look at the results, and so on until there is an answer.
+
+    ReAct (Yao et al. 2022, https://arxiv.org/abs/2210.03629).
 
     One model call a round of tool calls. With a model that calls tools natively its closing text is
     the answer and costs no further call; a separate answering call is made in the text mode, and

@@ -59,3 +59,9 @@ def create_net(name: str, llm: LLM, **options: Any) -> Net:
 def net_names() -> list[str]:
     """Every registered name, sorted."""
     return sorted(_factories)
+
+
+def describe_net(name: str) -> str:
+    """What the registered net ``name`` is, in a line."""
+    factory = _factories[name.casefold()]
+    return (inspect.getdoc(factory) or "").partition("\n")[0]

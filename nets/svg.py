@@ -20,7 +20,8 @@ _CSS = (
     ".w{stroke:#1f5fbf;stroke-width:2.2}.frame{fill:none;stroke:#d0d7de;stroke-dasharray:2 3}"
 )
 _HEAD = (
-    '<defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+    '<defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
+    'markerUnits="userSpaceOnUse" '
     'orient="auto-start-reverse"><path d="M0 0 8 4 0 8z" fill="#57606a"/></marker></defs>'
 )
 
@@ -54,7 +55,8 @@ def _panel(picture: Picture, top: float) -> tuple[list[str], float, float]:
     width = 2 * MARGIN + columns * (WIDTH + GAP_X) + 24
     high = 3 * MARGIN + rows * (HEIGHT + GAP_Y)
     end = _Spot(width - MARGIN, top + 2 * MARGIN + HEIGHT / 2)
-    title = " / ".join((*picture.path, picture.name))
+    own = () if picture.path[-1:] == (picture.name,) else (picture.name,)
+    title = " / ".join((*picture.path, *own))
     parts = [f'<text class="t" x="{MARGIN}" y="{top + MARGIN:.0f}">{escape(title)}</text>']
     if picture.path:
         parts.append(

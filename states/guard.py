@@ -1,13 +1,52 @@
-"""A place to stand between the library and real models: tests forbid them here."""
+"""A place to stand between the library and real models: tests forbid, record and replay them here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeAlias
 
-# One for the whole process, not a ContextVar: a fixture enters in another context than its test
-# runs in, and worker threads and loops started earlier have contexts of their own.
+from pydantic import BaseModel
+
+from agent_brain.memories.message import Message
+from agent_brain.states.llm import LLM
+from agent_brain.states.streams import closing
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+Pieces: TypeAlias = AsyncIterator[str | Action | Usage]
+
+
+@dataclass(frozen=True, slots=True)
+class RealCall:
+    """A call of a real model that is about to be made.
+
+    Attributes:
+        llm: The model.
+        messages: What it is to see.
+        tools: What it is offered.
+        output_type: The shape that is asked for, if any.
+        send: Makes the call; :func:`send_for_real` is the way to use it.
+    """
+
+    llm: LLM
+    messages: Sequence[Message]
+    tools: Sequence[BaseTool]
+    output_type: type[BaseModel] | None
+    send: Callable[[], Pieces]
+
+
+Interceptor: TypeAlias = Callable[[RealCall], Pieces]
+
+# One for the whole process, not a ContextVar: a fixture enters in another context than its test runs
+# in, and worker threads and loops started earlier have contexts of their own.
 _checks: list[Callable[[str], None]] = []
+_interceptors: list[Interceptor] = []
+
+_inside: ContextVar[bool] = ContextVar("agent_brain_inside_real_call", default=False)
 
 
 @contextmanager
@@ -24,3 +63,38 @@ def about_to_call(model: str) -> None:
     """Adapters for real models say so here before they send anything."""
     for check in tuple(_checks):
         check(model)
+
+
+@contextmanager
+def instead_of_real_calls(interceptor: Interceptor) -> Iterator[None]:
+    """Inside, ``interceptor`` answers every real call; the one entered last counts."""
+    _interceptors.append(interceptor)
+    try:
+        yield
+    finally:
+        _interceptors.remove(interceptor)
+
+
+def real_call(call: RealCall) -> Pieces:
+    """The pieces of a real call: sent, or answered by whoever stands in between.
+
+    Adapters for real models make their calls through here. Calls that a call makes in its turn, of
+    its fallbacks say, are part of it and are not intercepted again.
+    """
+    if not _interceptors or _inside.get():
+        return call.send()
+    return _interceptors[-1](call)
+
+
+async def send_for_real(call: RealCall) -> Pieces:
+    """Make the call, for interceptors that let it pass."""
+    async with closing(call.send()) as pieces:
+        while True:
+            token = _inside.set(True)  # set while the adapter works, not while the consumer does
+            try:
+                piece = await anext(pieces, None)
+            finally:
+                _inside.reset(token)
+            if piece is None:
+                return
+            yield piece

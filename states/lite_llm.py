@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import anyio
@@ -25,6 +25,7 @@ from agent_brain.states.errors import (
     StateDefinitionError,
 )
 from agent_brain.states.guard import about_to_call
+from agent_brain.states.guard import RealCall, about_to_call, real_call
 from agent_brain.states.litellm_chunks import ChunkReader
 from agent_brain.states.litellm_connections import Connections
 from agent_brain.states.litellm_errors import asked_wait, secrets_in, to_llm_error
@@ -182,6 +183,20 @@ class LiteLLM(LLM):
                 any, with notes on the models before it.
             EventLoopError: Not on asyncio.
         """
+        about_to_call(self.model)
+        call = RealCall(
+            self, messages, tools, output_type, partial(self._send, messages, tools, output_type)
+        )
+        async with closing(real_call(call)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _send(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[BaseTool],
+        output_type: type[BaseModel] | None,
+    ) -> AsyncIterator[str | Action | Usage]:
         about_to_call(self.model)
         await litellm_on_asyncio()
         notes: list[str] = []

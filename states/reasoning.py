@@ -9,6 +9,7 @@ from typing import Literal
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
+from agent_brain.states.asking import correction
 from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError
 from agent_brain.states.events import ActionRequested, Event, TextDelta, UsageReported
@@ -93,12 +94,6 @@ class ReasoningState(State):
 def is_native(mode: Mode, llm: LLM) -> bool:
     """Whether tools are called natively in this mode with this model."""
     return llm.supports_tools if mode == "auto" else mode == "native"
-
-
-def correction(output: str, problem: str) -> list[Message]:
-    """What a model is told, once and without a trace, about output that cannot be used."""
-    said = [Message.assistant(output)] if output else []
-    return [*said, Message.user(f"That could not be used: {problem}. Write it again, corrected.")]
 
 
 class _NativeTurn:

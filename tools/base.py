@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Self, TypeAlias
 
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
+from agent_brain.tools.limiter import Limiter, read_rate
+
+Approval: TypeAlias = bool | Callable[[dict[str, Any]], object]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -24,11 +28,16 @@ class BaseTool(ABC):
         description: What it does and when to use it, for the model.
         input_schema: JSON Schema of an object: the arguments by name.
         timeout: Seconds after which a call is cancelled and reported as an error; None waits.
-        requires_approval: True stops the run before the call until a person approves it.
+        requires_approval: True stops the run before the call until a person approves it; a
+            function of the validated arguments (as a dict) tells which calls need that. A call
+            about which the function raises needs approval.
         idempotent: Running the same call twice does no more than running it once, so an
             interrupted call may be repeated.
         max_result_tokens: Longer results are shortened to this many estimated tokens (head and
-            tail are kept); None keeps all.
+            tail are kept), and the model is offered a tool that reads the rest; None keeps all.
+        max_concurrency: How many of its calls may run at once, in the whole process; others wait.
+        rate: How many of its calls may begin in a span of time, as ``"10/min"``, ``"3/10s"`` or
+            ``(calls, seconds)``; others wait.
 
     Raises:
         ToolDefinitionError: A name or schema that no model API would take, or a limit below zero.
@@ -41,9 +50,11 @@ class BaseTool(ABC):
         input_schema: dict[str, Any],
         *,
         timeout: float | None = None,
-        requires_approval: bool = False,
+        requires_approval: Approval = False,
         idempotent: bool = False,
         max_result_tokens: int | None = None,
+        max_concurrency: int | None = None,
+        rate: str | tuple[int, float] | None = None,
     ) -> None:
         self.name = name
         self.description = description
@@ -52,7 +63,15 @@ class BaseTool(ABC):
         self.requires_approval = requires_approval
         self.idempotent = idempotent
         self.max_result_tokens = max_result_tokens
+        self.limiter: Limiter | None = None
         problems = self._problems()
+        try:
+            if max_concurrency is not None and max_concurrency < 1:
+                raise ValueError(f"max_concurrency must be at least 1, not {max_concurrency!r}")
+            if max_concurrency is not None or rate is not None:
+                self.limiter = Limiter(max_concurrency, None if rate is None else read_rate(rate))
+        except (TypeError, ValueError) as error:
+            problems.append(str(error))
         if problems:
             raise ToolDefinitionError(f"Tool {name!r} cannot be used: " + "; ".join(problems))
 
@@ -68,6 +87,8 @@ class BaseTool(ABC):
             found.append(f"its timeout must be above 0 seconds, not {self.timeout!r}")
         if self.max_result_tokens is not None and self.max_result_tokens < 1:
             found.append(f"max_result_tokens must be at least 1, not {self.max_result_tokens!r}")
+        if inspect.iscoroutinefunction(self.requires_approval):
+            found.append("requires_approval must be True, False or a function that is not async")
         return found
 
     def _schema_problems(self) -> list[str]:
@@ -111,6 +132,39 @@ class BaseTool(ABC):
             ToolArgumentsError: The arguments do not fit; nothing was executed.
         """
         return await self.execute(**self.validate(args))
+
+    def needs_approval(self, args: Mapping[str, Any]) -> bool:
+        """Whether a person must approve a call with ``args`` before it runs.
+
+        A call whose arguments do not fit does not need it: it will not run.
+        """
+        if self.requires_approval is False:
+            return False
+        try:
+            valid = self.validate(args)
+        except ToolArgumentsError:
+            return False
+        if not callable(self.requires_approval):
+            return bool(self.requires_approval)
+        try:
+            return bool(self.requires_approval(valid))
+        except Exception:  # when in doubt, a person decides
+            return True
+
+    def renamed(self, name: str) -> BaseTool:
+        """The same tool under another name; limits are shared with this one."""
+        from agent_brain.tools.renamed import RenamedTool
+
+        return RenamedTool(self, name)
+
+    def _copy_as(self, name: str) -> Self:
+        """A copy with another name, for tools to which their own name means nothing."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__, name=name)
+        problems = copied._problems()
+        if problems:
+            raise ToolDefinitionError(f"Tool {name!r} cannot be used: " + "; ".join(problems))
+        return copied
 
     @cached_property
     def _validator(self) -> Any:

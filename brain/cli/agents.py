@@ -13,7 +13,9 @@ from agent_brain.cli.screen import waiting
 from agent_brain.controller import Brain
 from agent_brain.errors import AgentBrainError
 from agent_brain.limits import Limits
-from agent_brain.models import MODEL_VARIABLE
+from agent_brain.models import MODEL_VARIABLE, resolve_llm
+from agent_brain.nets import net_names
+from agent_brain.tools import BaseTool
 
 DEMO_NOTE = (
     "no model was chosen, so the built-in demo model answers: a small rule-based program, offline. "
@@ -27,6 +29,7 @@ class AgentOptions:
 
     model: str | None = None
     net: str = "react"
+    file: str | None = None
     memory: str = "messages"
     tools: tuple[str, ...] = ()
     max_steps: int | None = None
@@ -49,7 +52,7 @@ def build(options: AgentOptions) -> Brain:
     Raises:
         UserError: The options name something that does not exist, or do not go together.
     """
-    chosen = options.model if options.model is not None else os.environ.get(MODEL_VARIABLE, "")
+    chosen = _chosen_model(options)
     model = chosen.strip() or "demo"
     tools = load_tools(options.tools)
     if model == "demo" and not tools:
@@ -59,20 +62,52 @@ def build(options: AgentOptions) -> Brain:
     wait = nullcontext() if model == "demo" else waiting("Loading LiteLLM …")
     with mistakes(), wait:
         limits = options.limits()
-        brain = Brain(options.net, options.memory, tools, llm=model, limits=limits)
+        brain = _make(options, model, tools, limits)
     if not chosen.strip():
         tell(DEMO_NOTE, kind="Note")
     return brain
 
 
+def _chosen_model(options: AgentOptions) -> str:
+    """What the user says, else the file, else the environment; empty for nothing."""
+    if options.model is not None:
+        return options.model
+    if options.file is not None:
+        from agent_brain.brainfile import read_spec
+
+        with mistakes():
+            named = read_spec(options.file).model
+        if named is not None:
+            return named
+    return os.environ.get(MODEL_VARIABLE, "")
+
+
+def _make(options: AgentOptions, model: str, tools: list[BaseTool], limits: Limits) -> Brain:
+    if options.file is not None:
+        from agent_brain.brainfile import brain_from_file
+
+        return brain_from_file(options.file, tools, llm=model)
+    if options.net.casefold() in net_names():
+        return Brain(options.net, options.memory, tools, llm=model, limits=limits)
+    from agent_brain.cli.netlike import load_net
+
+    llm = resolve_llm(model)
+    return Brain(load_net(options.net, llm), options.memory, tools, llm=llm, limits=limits)
+
+
 @contextmanager
-def mistakes() -> Iterator[None]:
+def mistakes(*, but: type[AgentBrainError] | tuple[()] = ()) -> Iterator[None]:
     """What is refused inside is the user's mistake.
+
+    Args:
+        but: Errors that are let through as they are.
 
     Raises:
         UserError: For every error that this library raises on purpose.
     """
     try:
         yield
+    except but:
+        raise
     except AgentBrainError as error:
         raise UserError(str(error)) from error

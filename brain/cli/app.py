@@ -105,6 +105,31 @@ def ask(
 
 
 @app.command()
+def run(
+    *,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A net in a .toml or .yaml file.")],
+    question: Annotated[
+        list[str], typer.Argument(metavar="QUESTION", help="The words; - reads them from stdin.")
+    ],
+    model: options.Model = None,
+    tool: options.Tools = None,
+    as_json: options.AsJson = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Ask the agent that a file describes (see agent-brain nets schema)."""
+    with reported(debug=debug):
+        from agent_brain.cli.agents import AgentOptions
+        from agent_brain.cli.asking import ask as run_agent
+        from agent_brain.cli.printers import OutputOptions
+
+        agent = AgentOptions(model=model, file=file, tools=tuple(tool or ()))
+        output = OutputOptions(as_json=as_json, verbose=verbose, debug=debug)
+        code = run_agent(question, agent, output)
+    _leave(code)
+
+
+@app.command()
 def chat(
     *,
     model: options.Model = None,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from typing import Literal
 
 from agent_brain.cli.agents import mistakes
+from agent_brain.cli.netlike import load_net
 from agent_brain.demo import DemoLLM
-from agent_brain.nets import create_net, net_names, registry
+from agent_brain.nets import describe_net, net_names
 
 
 def list_nets() -> None:
@@ -16,16 +16,16 @@ def list_nets() -> None:
     names = net_names()
     width = max(map(len, names), default=0)
     for name in names:
-        text = (inspect.getdoc(registry._factories[name]) or "").partition("\n")[0]
-        print(f"{name.ljust(width)}  {text}".rstrip())
+        print(f"{name.ljust(width)}  {describe_net(name)}".rstrip())
 
 
-def draw_net(name: str, language: Literal["mermaid", "dot"]) -> None:
+def draw_net(name: str, language: Literal["mermaid", "dot", "svg"]) -> None:
     """Write a net's diagram to stdout.
 
     Raises:
         UserError: There is no such net.
     """
     with mistakes():
-        net = create_net(name, DemoLLM())
-    sys.stdout.write(net.to_dot() if language == "dot" else net.to_mermaid())
+        net = load_net(name, DemoLLM())
+    write = {"mermaid": net.to_mermaid, "dot": net.to_dot, "svg": net.to_svg}[language]
+    sys.stdout.write(write())

@@ -1,4 +1,4 @@
-"""Tools by reference: ``module:function`` or ``path/to/file.py:function``."""
+"""Objects by reference: ``module:name`` or ``path/to/file.py:name``."""
 
 from __future__ import annotations
 
@@ -28,34 +28,45 @@ def load_tools(references: Sequence[str]) -> list[BaseTool]:
     Raises:
         UserError: A reference names nothing, or nothing that can be a tool.
     """
-    modules: dict[str, ModuleType] = {}
-    tools = []
+    return [_as_tool(load_object(f"--tool {r!r}", r), r) for r in dict.fromkeys(references)]
+
+
+def load_object(what: str, reference: str) -> object:
+    """The object that ``reference`` names.
+
+    Args:
+        what: How errors begin, such as ``"--tool 'x:y'"``.
+        reference: ``module:name`` or ``path/to/file.py:name``.
+
+    Raises:
+        UserError: It names nothing.
+    """
+    module_name, _, attribute = reference.rpartition(":")
+    if not module_name or not attribute:
+        raise UserError(f"{what} is no reference: {HOW}")
     with contextlib.redirect_stdout(sys.stderr):
-        for reference in dict.fromkeys(references):
-            module_name, _, attribute = reference.rpartition(":")
-            if not module_name or not attribute:
-                raise UserError(f"--tool {reference!r} is no reference to a tool: {HOW}")
-            if module_name not in modules:
-                modules[module_name] = _load_module(module_name, reference)
-            tools.append(_find_tool(modules[module_name], attribute, reference))
-    return tools
+        module = _load_module(module_name, what)
+    try:
+        return reduce(getattr, attribute.split("."), module)  # type: ignore[arg-type]
+    except AttributeError:
+        raise UserError(f"{what}: {_nothing_there(module, attribute)}") from None
 
 
-def _load_module(name: str, reference: str) -> ModuleType:
+def _load_module(name: str, what: str) -> ModuleType:
     is_path = name.endswith(".py") or "/" in name or "\\" in name
     path = Path(name).resolve()
     if is_path and not path.is_file():
-        raise UserError(f"--tool {reference!r}: there is no file {name!r}")
+        raise UserError(f"{what}: there is no file {name!r}")
     try:
         return _run_file(path) if is_path else _import(name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and _is_missing(name, error):
             raise UserError(
-                f"--tool {reference!r}: there is no module {error.name!r}, neither in this folder "
+                f"{what}: there is no module {error.name!r}, neither in this folder "
                 "nor installed. Or name a file: path/to/file.py:function"
             ) from error
         raise UserError(
-            f"--tool {reference!r}: {name!r} cannot be imported: {type(error).__name__}: {error}\n"
+            f"{what}: {name!r} cannot be imported: {type(error).__name__}: {error}\n"
             "  With --debug you see the traceback"
         ) from error
 
@@ -71,8 +82,10 @@ def _import(name: str) -> ModuleType:
 
 
 def _run_file(path: Path) -> ModuleType:
-    """Run a file as a module, with its neighbours importable."""
-    name = f"agent_brain_tools_{path.stem}"
+    """Run a file as a module, once, with its neighbours importable."""
+    name = f"agent_brain_file_{path.stem}_{abs(hash(str(path)))}"
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path.name} is not a Python file")
@@ -92,11 +105,7 @@ def _search_in(folder: Path) -> None:
         sys.path.insert(0, str(folder))
 
 
-def _find_tool(module: ModuleType, attribute: str, reference: str) -> BaseTool:
-    try:
-        value = reduce(getattr, attribute.split("."), module)
-    except AttributeError:
-        raise UserError(f"--tool {reference!r}: {_nothing_there(module, attribute)}") from None
+def _as_tool(value: object, reference: str) -> BaseTool:
     try:
         return as_tool(value)  # type: ignore[arg-type]
     except ToolDefinitionError as error:

@@ -41,7 +41,8 @@ class FunctionEmbedder(Embedder):
         """What the function gives back for ``texts``."""
         if self._is_async:
             return await self._function(list(texts))
-        vectors = await anyio.to_thread.run_sync(self._function, list(texts))
+        # in a list, as trio refuses functions that return a coroutine
+        (vectors,) = await anyio.to_thread.run_sync(lambda: [self._function(list(texts))])
         return await vectors if inspect.isawaitable(vectors) else vectors
 
 

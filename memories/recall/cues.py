@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from agent_brain.memories.recall.dates import MONTHS, Named, named_dates
+from agent_brain.memories.recall.dates import MONTHS, Named, Span, named_dates, relative_spans
 from agent_brain.memories.recall.firstperson import in_first_person, without_names
 from agent_brain.memories.recall.names import Mention, Participants
 from agent_brain.memories.recall.stopwords import ASKING
@@ -35,6 +36,7 @@ class Question:
         speaker: The participant it is about, if that is one.
         asks_when: It asks for a time.
         dates: Days, or else months, that it names.
+        spans: Days that it counts from the day of asking.
     """
 
     dense: str
@@ -42,22 +44,27 @@ class Question:
     speaker: str | None
     asks_when: bool
     dates: tuple[Named, ...]
+    spans: tuple[Span, ...]
 
 
-def read(question: str, participants: Participants) -> Question:
-    """Read ``question``, asked of a conversation between ``participants``.
+def read(question: str, participants: Participants, now: datetime | None = None) -> Question:
+    """Read ``question``, asked at ``now`` of a conversation between ``participants``.
 
     A question that names nobody, asks for no time and names no date, or is in a language whose
     cues are not known, is searched as it stands.
     """
     mentions = participants.mentions(question)
+    spans = () if now is None else tuple(relative_spans(question, now))
     found = terms(runs(without_names(question, mentions)))
+    if spans:  # "yesterday" is a day then, and no word to look up
+        found = [term for term in found if term not in _TIME_WORDS]
     return Question(
         dense=in_first_person(question, mentions),
         terms=tuple(term for term in found if term not in ASKING) or tuple(found),
         speaker=_speaker(question, mentions),
         asks_when=_ASKS_WHEN.match(question) is not None,
         dates=tuple(named_dates(question)),
+        spans=spans,
     )
 
 

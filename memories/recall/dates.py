@@ -27,7 +27,7 @@ _DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?:of\s+)?({_NAME})
 _MONTH_DAY = re.compile(rf"\b({_NAME})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d){_YEAR}")
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _FULL = "|".join(month for month in MONTHS if month != "may")
-_MONTH = re.compile(rf"\b(?:({_FULL})|(?<=in )(may)|(may)(?=,? \d{{4}}\b)){_YEAR}")
+_MONTH = re.compile(rf"\b(?:({_FULL})\b|(?<=in )(may)\b|(may)(?=,? \d{{4}}\b)){_YEAR}")
 _AGO = re.compile(r"\b(\d{1,3}|an?|one|two|three|four|five|six) (day|week|month)s? ago\b")
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _DAYS = {"day": 1, "week": 7, "month": 30}

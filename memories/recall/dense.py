@@ -1,4 +1,4 @@
-"""Cosine of a question to every message: one matrix product over unit vectors.
+"""The cosine of a question to every message: one matrix product over unit vectors.
 
 Exact, and up to some ten thousand messages faster than an approximate index; at fifty thousand
 still a few milliseconds.
@@ -15,6 +15,8 @@ from agent_brain.memories.embedders.errors import EmbeddingError
 from agent_brain.memories.recall.growing import Growing
 
 Floats = NDArray[np.float32]
+SPREAD = 0.1  # standard deviation of the cosines of a question to the messages of a conversation
+FEW = 5  # messages
 
 
 class DenseIndex:
@@ -91,10 +93,11 @@ class DenseIndex:
         return (values / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
     def scores(self, vector: ArrayLike) -> Floats | None:
-        """The cosine of every row to ``vector``; None where there is nothing to compare.
+        """How far the cosine of every row to ``vector`` stands out; None without vectors.
 
-        Rows without a vector get the mean of the others: not knowing is no reason to rank a
-        message above or below.
+        Embedders differ in what a high cosine is: some keep all texts of the world between 0.7 and
+        0.9. So a cosine counts by its distance from the mean, scaled to :data:`SPREAD`. Rows
+        without a vector get 0: not knowing is no reason to rank a message above or below.
 
         Raises:
             EmbeddingError: See :meth:`units`.
@@ -103,7 +106,16 @@ class DenseIndex:
         present = self.present
         if self._vectors is None or not unit.any() or not present.any():
             return None
-        scores: Floats = self._vectors.rows @ unit
-        if not present.all():
-            scores[~present] = scores[present].mean()
-        return scores
+        cosines: Floats = self._vectors.rows @ unit
+        known = cosines if present.all() else cosines[present]
+        cosines -= known.mean()
+        cosines *= SPREAD / _spread(known)
+        cosines[~present] = 0
+        return cosines
+
+
+def _spread(cosines: Floats) -> np.float32:
+    """Their standard deviation; a few tell little of it, so :data:`FEW` usual ones are added."""
+    count = len(cosines)
+    variance = (count * float(cosines.var()) + FEW * SPREAD**2) / (count + FEW)
+    return np.float32(variance**0.5)

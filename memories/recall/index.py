@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agent_brain.memories.recall import cues
 from agent_brain.memories.recall.columns import Columns
-from agent_brain.memories.recall.dates import relative_spans, spans_of
+from agent_brain.memories.recall.dates import spans_of
 from agent_brain.memories.recall.dense import DenseIndex
 from agent_brain.memories.recall.items import Hit, Item
 from agent_brain.memories.recall.labels import NOBODY, Labels
@@ -175,17 +175,14 @@ class RecallIndex:
             return [self._hit(row, float(total[row]), parts) for row in rows]
 
     def _evidence(self, query: str, vector: ArrayLike | None, now: datetime | None) -> Evidence:
-        question = cues.read(query, self._participants)
-        spans = spans_of(question.dates, self._columns.years)
-        if now is not None:
-            spans += relative_spans(query, now)
+        question = cues.read(query, self._participants, now)
         speaker = question.speaker
         return Evidence(
             cosine=None if vector is None else self._dense.scores(vector),
             words=self._lexical.scores(question.terms),
             speaker=None if speaker is None else self._participants.number(speaker),
             asks_when=question.asks_when,
-            spans=spans,
+            spans=[*question.spans, *spans_of(question.dates, self._columns.years)],
         )
 
     def _wanted(

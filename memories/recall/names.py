@@ -92,9 +92,9 @@ class Participants:
 
 
 def _names(sender: str) -> set[Words]:
-    """What ``sender`` is called: the whole name and those of its parts that can stand alone."""
+    """What ``sender`` is called: the whole name and its parts, apart from initials."""
     words = tuple(_WORD.findall(sender.casefold()))
-    parts = {(word,) for word in words if len(word) > 1 and word not in ENGLISH}
+    parts = {(word,) for word in words if len(word) > 1}
     return parts | ({words} if words else set())
 
 

@@ -17,7 +17,7 @@ REACH = 8  # messages to each side for which a conversation stays on its subject
 
 @dataclass(frozen=True)
 class Weights:
-    """What each cue is worth, in units of cosine.
+    """What each cue is worth, in cosines of usual spread.
 
     Attributes:
         words: The best match by words; finds names of things, numbers, ids, which vectors blur.

@@ -28,7 +28,7 @@ class Evidence:
     """How a question fits every row, before its cues are weighed.
 
     Attributes:
-        cosine: Of the vectors; None where there are none.
+        cosine: How far that of the vectors stands out; None where there are no vectors.
         words: BM25.
         speaker: The number of the person whom the question is about; None for nobody.
         asks_when: It asks for a time.

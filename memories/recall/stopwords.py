@@ -13,6 +13,7 @@ ENGLISH = frozenset(
     ourselves out over own same she should so some such than that the their theirs them themselves
     then there these they this those through to too under until up very was we were what when where
     which while who whom why with won would you your yours yourself yourselves
+    will shall may might must
     arent cant couldnt didnt doesnt dont hadnt hasnt havent hed hell hes heres hows id ill im ive
     isnt lets mustnt shant shed shell shes shouldnt thats theres theyd theyll theyre theyve wasnt
     wed well were weve werent whats whens wheres whos whys wont wouldnt youd youll youre youve

@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import json
+import tomllib
+
+import jsonschema
+import pytest
+
 from tests.cli.support import invoke
 
 
@@ -7,7 +13,7 @@ def test_nets_are_listed_with_what_they_are(script):
     script([])
     lines = invoke("nets").stdout.splitlines()
     assert lines == sorted(lines)
-    assert any(line.startswith("react     ReAct") for line in lines)
+    assert any(line.startswith("react     Reason") for line in lines)
     assert "scripted  What the test says." in lines
 
 
@@ -20,3 +26,82 @@ def test_a_net_is_drawn_for_mermaid():
 def test_a_net_is_drawn_for_graphviz():
     result = invoke("nets", "--draw", "react", "--format", "dot")
     assert result.stdout.startswith('digraph "react" {')
+
+
+GOOD = """
+name = "helper"
+model = "demo"
+[states.THINK]
+type = "reasoning"
+on_action = "ACT"
+on_answer = "ANSWER"
+[states.ACT]
+type = "action"
+on_done = "THINK"
+[states.ANSWER]
+type = "answer"
+"""
+
+
+@pytest.fixture
+def good(tmp_path):
+    path = tmp_path / "net.toml"
+    path.write_text(GOOD)
+    return str(path)
+
+
+def test_a_sound_file_is_checked(good):
+    result = invoke("nets", "check", good)
+    assert (result.exit_code, result.stdout) == (0, "helper: 3 states, nothing wrong\n")
+
+
+def test_every_fault_of_a_file_is_told(tmp_path):
+    path = tmp_path / "net.toml"
+    path.write_text(GOOD.replace('"THINK"', '"NOWHERE"') + "[states.EXTRA]\ntype = 'none'\n")
+    result = invoke("nets", "check", str(path))
+    assert result.exit_code == 1
+    assert "'NOWHERE' is no state of the net" in result.stderr
+    assert "'none' is no kind of state" in result.stderr
+
+
+def test_a_net_in_a_module_is_checked(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from enum import Enum\n"
+        "from agent_brain import State\n"
+        "class K(Enum):\n    A = 1\n"
+        "class Loop(State):\n"
+        "    async def run(self, memory):\n        yield ''\n"
+        "    async def next_state(self, memory):\n        return K.A\n"
+        "    def targets(self):\n        return [K.A]\n"
+        "net = {K.A: Loop()}\n"
+    )
+    result = invoke("nets", "check", f"{tmp_path / 'mine.py'}:net")
+    assert result.exit_code == 1
+    assert "[no_end] From state 'A'" in result.stderr
+
+
+def test_a_net_that_is_not_there_is_a_mistake():
+    result = invoke("nets", "check", "nope")
+    assert result.exit_code == 2
+    assert "There is no net named 'nope'" in result.stderr
+
+
+def test_an_agent_from_a_file_answers(good):
+    result = invoke("run", good, "what", "is", "3", "times", "4?")
+    assert (result.exit_code, result.stdout) == (0, "3 * 4 = 12.\n")
+
+
+def test_ask_takes_a_file_as_its_net(good):
+    result = invoke("ask", "--net", good, "--model", "demo", "what is 3 times 4?")
+    assert result.stdout == "3 * 4 = 12.\n"
+
+
+def test_the_schema_of_files_accepts_what_the_library_accepts(good):
+    schema = json.loads(invoke("nets", "schema").stdout)
+    jsonschema.Draft202012Validator(schema).validate(tomllib.loads(GOOD))
+    wrong = GOOD.replace("on_done", "on_dnoe")
+    assert not jsonschema.Draft202012Validator(schema).is_valid(tomllib.loads(wrong))
+
+
+def test_a_picture_may_be_an_image():
+    assert invoke("nets", "--draw", "react", "--format", "svg").stdout.startswith("<svg ")

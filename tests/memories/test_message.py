@@ -180,8 +180,8 @@ def test_plus_makes_lists():
     a, b, c = (Message.user(text) for text in "abc")
 
     assert a + b == [a, b]
-    assert a + [b, c] == [a, b, c]
-    assert [a, b] + c == [a, b, c]
+    assert a + [b, c] == [a, b, c]  # noqa: RUF005
+    assert [a, b] + c == [a, b, c]  # noqa: RUF005
     assert a + b + c == [a, b, c]
 
 

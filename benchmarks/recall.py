@@ -1,0 +1,115 @@
+"""How much of the evidence for a question is among the first messages that recall gives back.
+
+    python benchmarks/recall.py locomo10.json Chat_folder --embedder minilm
+
+No language model is involved. Search is within the question's own conversation, every message given
+back counts, and figures are means over questions; category 5 of LoCoMo (the premise is false) stands
+apart. The data are read from the paths given and are not part of this repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from conversations import Conversation, Question, load
+
+from agent_brain.memories.embedders import as_embedder, embed_all
+from agent_brain.memories.recall import Item, RecallIndex
+
+DEPTHS = (5, 10, 20, 50)
+HEADLINE = (1, 2, 3, 4)
+COLUMNS = [*(f"r@{k}" for k in DEPTHS), "any@10", "all@10", "MRR@10", "nDCG@10"]
+Recall = Callable[[str, int], Awaitable[list[str]]]
+
+
+async def remember(conversation: Conversation, embedder_name: str | None) -> Recall:
+    """The system under test: remembers a conversation, returns how to recall from it."""
+    embedder = EMBEDDERS.setdefault(embedder_name, as_embedder(embedder_name))
+    index = RecallIndex()
+    index.add(Item(t.id, t.text, sender=t.speaker, time=t.time) for t in conversation.turns)
+    if embedder is not None:
+        texts = [turn.text for turn in conversation.turns]
+        index.set_vectors([t.id for t in conversation.turns], await embed_all(embedder, texts))
+
+    async def recall(question: str, k: int) -> list[str]:
+        vector = None
+        if embedder is not None:
+            vector = (await embed_all(embedder, [index.dense_question(question)]))[0]
+        started = time.perf_counter()
+        hits = index.search(question, k, query_vector=vector)
+        SEARCHES.append(time.perf_counter() - started)
+        return [hit.id for hit in hits]
+
+    return recall
+
+
+EMBEDDERS: dict = {}
+SEARCHES: list[float] = []
+
+
+def judge(found: list[str], question: Question) -> list[float]:
+    """The figures of :data:`COLUMNS` for one question."""
+    gold = question.evidence
+    right = [message in gold for message in found]
+    first = next((place for place, hit in enumerate(right[:10], 1) if hit), None)
+    gain = sum(hit / math.log2(place + 1) for place, hit in enumerate(right[:10], 1))
+    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(10, len(gold)) + 1))
+    return [
+        *(sum(right[:k]) / len(gold) for k in DEPTHS),
+        float(any(right[:10])),
+        float(sum(right[:10]) == len(gold)),
+        1 / first if first else 0.0,
+        gain / ideal,
+    ]
+
+
+async def measure(path: Path, embedder: str | None) -> None:
+    rows: list[tuple[int, list[float]]] = []
+    turns, writing = 0, 0.0
+    for conversation in load(path):
+        started = time.perf_counter()
+        recall = await remember(conversation, embedder)
+        writing += time.perf_counter() - started
+        turns += len(conversation.turns)
+        for question in conversation.questions:
+            found = await recall(question.text, max(DEPTHS))
+            rows.append((question.category, judge(found, question)))
+    print(f"\n### {path.name}, embedder: {embedder or 'none'}\n")
+    print(f"| category | questions | {' | '.join(COLUMNS)} |")
+    print("|---|" + "---|" * (len(COLUMNS) + 1))
+    groups = [("1-4", HEADLINE), *((str(c), (c,)) for c in sorted({c for c, _ in rows}))]
+    for name, categories in groups:
+        chosen = [figures for category, figures in rows if category in categories]
+        means = [statistics.fmean(column) for column in zip(*chosen, strict=True)]
+        print(f"| {name} | {len(chosen)} | {' | '.join(f'{mean:.3f}' for mean in means)} |")
+    print(
+        f"\n{turns} messages, written at {1000 * writing / turns:.2f} ms each; a search beyond "
+        f"embedding the question takes {1000 * statistics.median(SEARCHES):.2f} ms (median)"
+    )
+    SEARCHES.clear()
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="+", type=Path, help="LoCoMo or REALTALK data")
+    parser.add_argument(
+        "--embedder", default=None, help="none (default), wordllama, minilm, or a model"
+    )
+    options = parser.parse_args()
+    embedder = None if options.embedder in (None, "none") else options.embedder
+    for path in options.data:
+        await measure(path, embedder)
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,217 @@
+"""Two memories as one: what leaves the short-term one goes into the long-term one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import Any
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.groups import whole_groups
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.query import Names
+from agent_brain.memories.record_memory import RecordMemory
+from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.windowed import WindowedMemory
+from agent_brain.memories.wrapping import WrappingMemory
+from agent_brain.tools.base import BaseTool
+
+LONG = "long"  # under this name a snapshot has the long-term memory's
+
+
+class LayeredMemory(WrappingMemory):
+    """A window of recent messages over a memory that keeps what has left it.
+
+    The context is what the long-term memory says to the goal (what it recalls, if it can; else its
+    own context), in the order of time and in whole groups, and after it the recent messages; none
+    of them twice. Messages, lookups, deletions and :meth:`forget` concern both.
+
+    Args:
+        short: Holds the current turn, the goal and where the run stands; its evictions are taken.
+        long: Gets what leaves ``short``: any memory with the query face, such as VectorMemory.
+        k: How many messages to recall, at most.
+
+    Raises:
+        MemoryDefinitionError: The two do not go together.
+    """
+
+    def __init__(self, short: WindowedMemory, long: RecordMemory, *, k: int = 10) -> None:
+        if not isinstance(short, WindowedMemory) or not isinstance(long, RecordMemory):
+            raise MemoryDefinitionError(
+                f"LayeredMemory takes a WindowedMemory and a built-in memory, not {short!r}, {long!r}"
+            )
+        if short.on_evict is not None:
+            raise MemoryDefinitionError("LayeredMemory sets on_evict of its short memory itself")
+        super().__init__(short)
+        self.short = short
+        self.long = long
+        self.k = k
+        short.on_evict = long.update
+
+    async def open(self) -> None:
+        """Open both; what left ``short`` before a crash and did not arrive is handed over now."""
+        await self.short.open()
+        await self.long.open()
+        missing: list[Message] = []
+        for message in reversed(self.short.take_left_before()):
+            if await self.long.get(message.id) is not None:
+                break
+            missing.append(message)
+        if missing:
+            await self.long.update(missing[::-1])
+
+    async def set_goal(self, goal: str | Message) -> None:
+        """Start a turn."""
+        await self.open()
+        await self.short.set_goal(goal)
+
+    async def update(self, messages: list[Message]) -> None:
+        """Add ``messages``; those that are in the long-term memory already are passed over."""
+        await self.open()
+        fresh = [m for m in messages if not isinstance(m, Message) or not await self._is_old(m)]
+        await self.short.update(fresh)
+
+    async def _is_old(self, message: Message) -> bool:
+        return await self.long.get(message.id) is not None
+
+    async def context(self) -> list[Message]:
+        """What is recalled for the goal, and the recent messages."""
+        await self.open()
+        recent = await self.short.context()
+        held = {message.id for message in await self.short.messages()}
+        recalled = [m for m in await self._recall() if m.id not in held]
+        lead = 0
+        while lead < len(recent) and recent[lead].role is Role.SYSTEM:
+            lead += 1
+        return [*recent[:lead], *whole_groups(recalled), *recent[lead:]]
+
+    async def _recall(self) -> list[Message]:
+        recall = getattr(self.long, "recall", None)
+        if recall is None:
+            return await self.long.context()
+        goal = await self.short.goal()
+        if not goal:
+            return []
+        found = [recalled.message for recalled in await recall(goal[-1].content, self.k)]
+        return sorted(found, key=lambda message: message.created_at)
+
+    async def dump(self) -> list[Message]:
+        """Everything in both memories but the goal, oldest first."""
+        goal = {message.id for message in await self.goal()}
+        return [message for message in await self.messages() if message.id not in goal]
+
+    async def messages(self, last: int | None = None, **filters: Any) -> list[Message]:
+        """As :meth:`RecordMemory.messages`, over both."""
+        await self.open()
+        found = {m.id: m for m in await self.long.messages(**filters)}
+        found.update({m.id: m for m in await self.short.messages(**filters)})
+        both = list(found.values())
+        if last is None:
+            return both
+        return both[-last:] if last > 0 else []
+
+    async def get(self, message_id: str) -> Message | None:
+        """The message of that id, or None."""
+        await self.open()
+        return await self.short.get(message_id) or await self.long.get(message_id)
+
+    async def count(self) -> int:
+        """How many messages both hold."""
+        return len(await self.messages())
+
+    async def delete(self, ids: Names) -> int:
+        """As :meth:`RecordMemory.delete`, in both."""
+        await self.open()
+        return await self.short.delete(ids) + await self.long.delete(ids)
+
+    async def forget(self, ids: Names | None = None, **which: Any) -> int:
+        """As :meth:`RecordMemory.forget`, in both. Returns how many copies were forgotten."""
+        await self.open()
+        return await self.short.forget(ids, **which) + await self.long.forget(ids, **which)
+
+    async def clear(self, *, keep_pinned: bool = False) -> int:
+        """As :meth:`RecordMemory.clear`, in both."""
+        await self.open()
+        return await self.short.clear(keep_pinned=keep_pinned) + await self.long.clear(
+            keep_pinned=keep_pinned
+        )
+
+    async def snapshot(self) -> Snapshot:
+        """All that both hold; the long-term memory's part is in ``views``."""
+        await self.open()
+        snapshot = await self.short.snapshot()
+        long = await self.long.snapshot()
+        snapshot.views[LONG] = long.model_dump(mode="json")
+        return snapshot
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Hold what ``snapshot`` holds; one of another memory fills the short-term memory."""
+        snapshot.check()
+        views = dict(snapshot.views)
+        long = views.pop(LONG, None)
+        kept = Snapshot() if long is None else Snapshot.model_validate(long)
+        await self.open()
+        await self.long.restore(kept)
+        await self.short.restore(snapshot.model_copy(update={"views": views}))
+
+    async def fork(self) -> LayeredMemory:
+        """An independent copy, of both."""
+        await self.open()
+        self.short.on_evict = None
+        try:
+            short = await self.short.fork()
+        finally:
+            self.short.on_evict = self.long.update
+        return type(self)(short, await self.long.fork(), k=self.k)
+
+    async def checkpoint(self) -> None:
+        """Make what happened so far durable, in both."""
+        await self.long.checkpoint()
+        await self.short.checkpoint()
+
+    async def aclose(self) -> None:
+        """Close both."""
+        try:
+            await self.short.aclose()
+        finally:
+            await self.long.aclose()
+
+
+def make_layered(
+    tools: Iterable[BaseTool | Callable[..., Any]] = (),
+    *,
+    short: WindowedMemory | None = None,
+    long: RecordMemory | str = "vector",
+    k: int = 10,
+    journal: Journal | str | PathLike[str] | None = None,
+    session: str = "default",
+    tenant: str | None = None,
+    **options: Any,
+) -> LayeredMemory:
+    """A layered memory from options alone, for ``Brain(memory="layered")``.
+
+    Args:
+        tools: What the agent may call.
+        short: The short-term memory; None makes one with ``options``.
+        long: The long-term memory, or the name of one.
+        k: How many messages to recall, at most.
+        journal: Where to keep both, in two sessions.
+        session: Which conversation.
+        tenant: Whose.
+        **options: For the short-term memory, such as ``max_messages``.
+    """
+    from agent_brain.memories.registry import create_memory
+
+    place = {"journal": journal, "session": session, "tenant": tenant}
+    if short is None:
+        short = WindowedMemory(tools, **place, **options)
+    elif tools:
+        short.add_tools(tools)
+    made: Memory = long if isinstance(long, Memory) else create_memory(
+        long, journal=journal, session=f"{session} (long-term)", tenant=tenant
+    )
+    if not isinstance(made, RecordMemory):
+        raise MemoryDefinitionError(f"{long!r} cannot be a long-term memory: it has no query face")
+    return LayeredMemory(short, made, k=k)

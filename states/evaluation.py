@@ -1,0 +1,143 @@
+"""Evaluation: is what was said good enough?"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from enum import Enum
+from typing import TypeAlias
+
+from pydantic import BaseModel, Field
+
+from agent_brain.memories.base import Memory
+from agent_brain.states import prompts
+from agent_brain.states.answering import last_answer
+from agent_brain.states.asking import DataQuestion, brief
+from agent_brain.states.base import State
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.events import Event
+from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.notes import Notes
+from agent_brain.states.streams import closing
+from agent_brain.states.together import settle
+
+
+class Evaluation(BaseModel, frozen=True):
+    """A judgement.
+
+    Attributes:
+        passed: It is good enough.
+        score: From 0, useless, to 1, perfect.
+        feedback: What is wrong with it, if anything.
+    """
+
+    passed: bool = Field(description="whether it is good enough")
+    score: float = Field(default=0.0, description="from 0, useless, to 1, perfect")
+    feedback: str = Field(default="", description="what is wrong with it, if anything")
+
+
+Judged: TypeAlias = bool | float | str | Evaluation
+Evaluate: TypeAlias = Callable[[Memory, str], Judged | Awaitable[Judged]]
+
+EVALUATION = (
+    "You are a strict examiner. Judge whether the answer reaches the user's goal: is it correct, "
+    "complete, and supported by what the tools returned? Say what is wrong as precisely as you can; "
+    "do not correct it yourself."
+)
+REQUEST = "Judge this answer to my question:\n\n{answer}"
+
+
+class Trial(BaseModel):
+    """An answer and how it was judged."""
+
+    answer: str
+    evaluation: Evaluation
+
+
+class Trials(Notes):
+    """What was evaluated since the method began, oldest first."""
+
+    trials: list[Trial] = Field(default_factory=list)
+
+    def best(self) -> str:
+        """The answer that was judged best; of equals the last, which could learn the most."""
+        found = max(
+            reversed(self.trials),
+            key=lambda trial: (trial.evaluation.passed, trial.evaluation.score),
+            default=None,
+        )
+        return "" if found is None else found.answer
+
+
+class EvaluationState(State):
+    """Judge the last answer, by a model or by any function, and note the judgement.
+
+    Args:
+        evaluate: A model; or a function of the memory and the answer, sync or async, that returns
+            whether it passes, a score, what is wrong with it (empty text: nothing), or an
+            :class:`Evaluation`.
+        on_pass: Where to go with an answer that is good enough; None ends the run.
+        on_fail: Where to go with any other.
+        attempts: Go to ``on_pass`` with the so-manieth answer, however it is judged.
+        threshold: The least score that passes.
+        prompt: What the model is told first.
+
+    Raises:
+        StateDefinitionError: ``attempts`` below 1.
+    """
+
+    def __init__(
+        self,
+        evaluate: LLM | Evaluate,
+        *,
+        on_pass: Enum | None,
+        on_fail: Enum,
+        attempts: int | None = None,
+        threshold: float = 1.0,
+        prompt: prompts.Prompt = EVALUATION,
+    ) -> None:
+        if attempts is not None and attempts < 1:
+            raise StateDefinitionError(f"attempts must be at least 1, not {attempts}")
+        self.evaluate = evaluate
+        self.on_pass = on_pass
+        self.on_fail = on_fail
+        self.attempts = attempts
+        self.threshold = threshold
+        self.prompt = prompt
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Judge, and say so in a thought."""
+        answer = await last_answer(memory)
+        if isinstance(self.evaluate, LLM):
+            request = REQUEST.replace("{answer}", answer)
+            messages = await brief(self.evaluate, memory, self.prompt, request)
+            question = DataQuestion(self.evaluate, messages, Evaluation)
+            async with closing(question.events()) as events:
+                async for event in events:
+                    yield event
+            evaluation = question.answer
+        else:
+            evaluation = self._read(await settle(self.evaluate(memory, answer)))
+        verdict = "Good enough" if evaluation.passed else "Not good enough"
+        yield Thought(f"{verdict}. {evaluation.feedback}".strip() + "\n")
+        notes = Trials.take_up(memory)
+        notes.trials.append(Trial(answer=answer, evaluation=evaluation))
+        notes.ended = evaluation.passed or len(notes.trials) == self.attempts
+        notes.write(memory)
+
+    def _read(self, judged: Judged) -> Evaluation:
+        if isinstance(judged, Evaluation):
+            return judged
+        if isinstance(judged, str):
+            return Evaluation(passed=not judged, score=0.0 if judged else 1.0, feedback=judged)
+        return Evaluation(
+            passed=judged if isinstance(judged, bool) else judged >= self.threshold,
+            score=float(judged),
+        )
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """``on_pass`` or ``on_fail``."""
+        return self.on_pass if Trials.read(memory).ended else self.on_fail
+
+    def targets(self) -> tuple[Enum | None, ...]:
+        """Both."""
+        return (self.on_pass, self.on_fail)

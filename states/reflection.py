@@ -1,0 +1,114 @@
+"""Reflection: looking at one's own work, and saying what to do differently."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from enum import Enum
+
+from pydantic import BaseModel, Field
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.states import prompts
+from agent_brain.states.asking import DataQuestion, TextQuestion, brief
+from agent_brain.states.base import State
+from agent_brain.states.evaluation import Trials
+from agent_brain.states.events import Event
+from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.streams import closing
+
+REFLECTION = (
+    "You watch an assistant at work on the user's goal. Judge its last step: did the tools return "
+    "what was needed, does it bring the goal nearer, is anything misread, repeated or forgotten? If "
+    "the step was good, say so and no more. If not, say in a sentence or two what to do differently."
+)
+REQUEST = "Judge the last step."
+
+SELF_REFLECTION = (
+    "You have tried to reach the user's goal and failed. In a few sentences, diagnose why, and make "
+    "a new, concise plan that avoids the same failure. Do not answer the goal yet."
+)
+SELF_REQUEST = "That answer was not good enough. {feedback}\nWhy did it fail, and what will you do?"
+LESSON = "{feedback}\nWhat I take from this: {reflection}\nTry again from the beginning."
+
+
+class Reflection(BaseModel, frozen=True):
+    """A judgement of one step, and how to go on if it was not good."""
+
+    on_track: bool = Field(description="whether the last step was good")
+    remark: str = Field(default="", description="what to do differently; empty if on track")
+
+
+class ReflectionState(State):
+    """Judge the last step, and steer.
+
+    A remark is recorded as a user's message, which the next model call sees last and heeds; a step
+    that was good leaves nothing behind. What is said here streams as a thought.
+
+    Args:
+        llm: The model that judges.
+        on_done: Where to go afterwards.
+        prompt: What it is told first.
+    """
+
+    def __init__(
+        self, llm: LLM, *, on_done: Enum, prompt: prompts.Prompt = REFLECTION
+    ) -> None:
+        self.llm = llm
+        self.on_done = on_done
+        self.prompt = prompt
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Judge, and record the remark if there is one to heed."""
+        messages = await brief(self.llm, memory, self.prompt, REQUEST)
+        question = DataQuestion(self.llm, messages, Reflection)
+        async with closing(question.events()) as events:
+            async for event in events:
+                yield event
+        remark = question.answer.remark.strip()
+        if remark:
+            yield Thought(remark + "\n")
+        if remark and not question.answer.on_track:
+            await memory.update([Message.user(remark, cause_by=type(self).__name__)])
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """``on_done``, always."""
+        return self.on_done
+
+
+class SelfReflectionState(State):
+    """Turn a failed attempt into a lesson for the next (Shinn et al. 2023, "verbal reinforcement").
+
+    The lesson is recorded as a user's message that ends by asking for another attempt, so every
+    later attempt has it in its context.
+
+    Args:
+        llm: The model that reflects on its failure.
+        on_done: Where the next attempt is made.
+        prompt: What it is told first.
+    """
+
+    def __init__(
+        self, llm: LLM, *, on_done: Enum, prompt: prompts.Prompt = SELF_REFLECTION
+    ) -> None:
+        self.llm = llm
+        self.on_done = on_done
+        self.prompt = prompt
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Reflect on the last evaluated attempt."""
+        trials = Trials.read(memory).trials
+        feedback = trials[-1].evaluation.feedback if trials else ""
+        request = SELF_REQUEST.replace("{feedback}", feedback)
+        messages = await brief(self.llm, memory, self.prompt, request)
+        question = TextQuestion(self.llm, messages, aside=True)
+        async with closing(question.events()) as events:
+            async for event in events:
+                yield event
+        said = f"Attempt {len(trials)} was not good enough. {feedback}".strip()
+        lesson = LESSON.replace("{feedback}", said).replace("{reflection}", question.answer.strip())
+        await memory.update([Message.user(lesson, cause_by=type(self).__name__)])
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """``on_done``, always."""
+        return self.on_done

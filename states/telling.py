@@ -1,0 +1,51 @@
+"""Telling what is already known: an answer that earlier states have found."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Literal
+
+from pydantic import BaseModel, ValidationError
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.states.answering import last_answer
+from agent_brain.states.asking import read_output
+from agent_brain.states.base import State
+from agent_brain.states.errors import MalformedOutputError
+
+
+class TellState(State):
+    """End the turn with an answer that is there already; no model is asked.
+
+    Args:
+        find: The answer, from the memory.
+        output_type: A pydantic model that the answer is the JSON of; the run's output is the object.
+
+    Raises:
+        MalformedOutputError: While running: the answer is not of that type.
+    """
+
+    def __init__(
+        self, find: Callable[[Memory], str], *, output_type: type[BaseModel] | None = None
+    ) -> None:
+        self.find = find
+        self.output_type = output_type
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        """Say the answer; record it unless it is what was recorded last."""
+        answer = self.find(memory)
+        if self.output_type is not None:
+            try:
+                memory.control.output = read_output(answer, self.output_type)
+            except ValidationError as error:
+                raise MalformedOutputError(
+                    f"The answer is no {self.output_type.__name__}: {error}", output=answer
+                ) from error
+        if answer and answer != await last_answer(memory):
+            await memory.update([Message.assistant(answer, cause_by=type(self).__name__)])
+        yield answer
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        """The end."""
+        return None

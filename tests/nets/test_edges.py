@@ -1,0 +1,219 @@
+"""Where a state may go, read from what it says of itself."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, Optional, Union
+
+import pytest
+
+from agent_brain.memories import Memory
+from agent_brain.nets import Net
+from agent_brain.nets.edges import declared_targets
+from agent_brain.states import ActionState, AnswerState, ReasoningState, State
+from agent_brain.testing import ScriptedLLM
+from tests.nets.states import Go, N, Other, To
+
+if TYPE_CHECKING:
+    from somewhere import Unknown  # type: ignore[import-not-found]
+
+
+class Exactly(Go):
+    async def next_state(self, memory: Memory) -> Literal[N.B, N.C]:
+        raise NotImplementedError
+
+
+class OrTheEnd(Go):
+    async def next_state(self, memory: Memory) -> Literal[N.B, None]:
+        raise NotImplementedError
+
+
+class OptionalLiteral(Go):
+    async def next_state(self, memory: Memory) -> Optional[Literal[N.B]]:  # noqa: UP045
+        raise NotImplementedError
+
+
+class LiteralOrNone(Go):
+    async def next_state(self, memory: Memory) -> Literal[N.B] | None:
+        raise NotImplementedError
+
+
+class TwoLiterals(Go):
+    async def next_state(self, memory: Memory) -> Union[Literal[N.B], Literal[N.C]]:  # noqa: UP007
+        raise NotImplementedError
+
+
+class OnlyTheEnd(Go):
+    async def next_state(self, memory: Memory) -> None:
+        return None
+
+
+class UnknownParameter(Go):
+    async def next_state(self, memory: Unknown) -> Literal[N.B]:
+        raise NotImplementedError
+
+
+class UnknownReturn(Go):
+    async def next_state(self, memory: Memory) -> Unknown:
+        raise NotImplementedError
+
+
+class BrokenReturn(Go):
+    async def next_state(self, memory: Memory) -> enum.Nowhere:  # type: ignore[name-defined]
+        raise NotImplementedError
+
+
+class Unannotated(Go):
+    async def next_state(self, memory):
+        raise NotImplementedError
+
+
+class Strings(Go):
+    async def next_state(self, memory: Memory) -> Literal["B"]:  # type: ignore[override]
+        raise NotImplementedError
+
+
+class Decorated(Go):
+    @functools.lru_cache  # noqa: B019
+    async def next_state(self, memory: Memory) -> Literal[N.B]:  # type: ignore[override]
+        raise NotImplementedError
+
+
+EVERYTHING = [N.A, N.B, N.C, N.D, None]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (Exactly(), [N.B, N.C]),
+        (OrTheEnd(), [N.B, None]),
+        (OptionalLiteral(), [N.B, None]),
+        (LiteralOrNone(), [N.B, None]),
+        (TwoLiterals(), [N.B, N.C]),
+        (OnlyTheEnd(), [None]),
+        (UnknownParameter(), [N.B]),
+        (Decorated(), [N.B]),
+        (Go(), EVERYTHING),
+        (UnknownReturn(), EVERYTHING),
+        (BrokenReturn(), EVERYTHING),
+        (Unannotated(), EVERYTHING),
+        (Strings(), EVERYTHING),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, State) else "",
+)
+def test_the_annotation_of_next_state_tells(state, expected):
+    assert declared_targets(state, list(N)) == expected
+
+
+def test_an_enum_local_to_a_function_is_found_in_the_closure():
+    class Local(Enum):
+        A = 1
+        B = 2
+
+    class Step(Go):
+        async def next_state(self, memory: Memory) -> Literal[Local.B]:
+            return Local.B
+
+    assert declared_targets(Step(), list(Local)) == [Local.B]
+
+
+def test_an_enum_local_to_a_function_is_found_among_the_keys_of_the_net():
+    class Local(Enum):
+        A = 1
+        B = 2
+
+    class Step(Go):
+        async def next_state(self, memory: Memory) -> Literal[Local.B]:
+            raise NotImplementedError  # nothing here refers to Local at run time
+
+    assert declared_targets(Step(), list(Local)) == [Local.B]
+
+
+class Configured(Go):
+    def __init__(self, **parameters: Any) -> None:
+        for name, value in parameters.items():
+            setattr(self, name, value)
+
+
+class ConfiguredOrNone(Configured):
+    async def next_state(self, memory: Memory) -> Enum | None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"a": N.B, "b": N.C}, [N.B, N.C]),
+        ({"a": N.B, "b": N.B}, [N.B]),
+        ({"a": [N.B, (N.C, {N.D})]}, [N.B, N.C, N.D]),
+        ({"a": {"x": N.B}, "b": {N.C: 1}, "c": frozenset({N.D})}, [N.B, N.C, N.D]),
+        ({"a": N.B, "b": Other.X}, [N.B]),
+        ({"a": "B", "b": 2}, EVERYTHING),
+        ({"a": N}, EVERYTHING),
+    ],
+)
+def test_the_parameters_tell_where_the_annotation_does_not(parameters, expected):
+    assert declared_targets(Configured(**parameters), list(N)) == expected
+
+
+def test_the_end_is_a_target_beside_the_parameters_if_the_annotation_admits_it():
+    assert declared_targets(ConfiguredOrNone(a=N.B), list(N)) == [N.B, None]
+
+
+def test_members_of_another_enum_with_equal_values_are_no_targets():
+    class Keys(enum.StrEnum):
+        A = "a"
+        B = "b"
+
+    class Mode(enum.StrEnum):
+        B = "b"
+
+    assert declared_targets(Configured(mode=Mode.B, go=Keys.A), list(Keys)) == [Keys.A]
+
+
+def test_the_annotation_wins_over_the_parameters():
+    state = Exactly()
+    state.other = N.D  # type: ignore[attr-defined]
+
+    assert declared_targets(state, list(N)) == [N.B, N.C]
+
+
+def test_targets_wins_over_the_annotation():
+    class Own(Exactly):
+        def targets(self) -> tuple[N, ...]:
+            return (N.D,)
+
+    assert declared_targets(Own(), list(N)) == [N.D]
+
+
+@pytest.mark.parametrize(("said", "meant"), [(N.B, [N.B]), ([None, None], [None]), ((), [])])
+def test_targets_may_be_one_member_or_many(said, meant):
+    class Own(Go):
+        def targets(self) -> Any:
+            return said
+
+    assert declared_targets(Own(), list(N)) == meant
+
+
+@pytest.mark.parametrize(
+    ("explicit", "expected"),
+    [(N.B, (N.B,)), (None, (None,)), ([N.B, None, N.B], (N.B, None)), (iter([N.B]), (N.B,))],
+)
+def test_explicit_transitions_win_over_everything(explicit, expected):
+    net = Net({N.A: Go(), N.B: To(None)}, transitions={N.A: explicit}, fallback=N.B)
+
+    assert net.edges[N.A] == expected
+
+
+def test_the_built_in_states_tell_their_edges():
+    llm = ScriptedLLM()
+    states = {
+        N.A: ReasoningState(llm, on_action=N.B, on_answer=N.C),
+        N.B: ActionState(N.A),
+        N.C: AnswerState(llm, on_done=N.D),
+        N.D: AnswerState(llm),
+    }
+
+    assert dict(Net(states).edges) == {N.A: (N.B, N.C), N.B: (N.A,), N.C: (N.D,), N.D: (None,)}

@@ -1,0 +1,145 @@
+"""Nets from files: plain data in, a checked net out, every mistake told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_brain import Limits
+from agent_brain.brainfile import brain_from_file, net_from_file
+from agent_brain.errors import NetDefinitionError, NetFileError, UnknownNetError
+from agent_brain.nets import ParallelState, SubnetState
+from agent_brain.nets.netfile import read_file
+from agent_brain.nets.parts import Options, Site, register_state, state_kinds
+from agent_brain.states import FunctionState, State
+from agent_brain.testing import ScriptedLLM
+
+REACT = """
+name = "helper"
+fallback = "ANSWER"
+[limits]
+max_steps = 7
+[states.THINK]
+type = "reasoning"
+on_action = "ACT"
+on_answer = "ANSWER"
+[states.ACT]
+type = "action"
+on_done = "THINK"
+[states.ANSWER]
+type = "answer"
+"""
+
+YAML = """
+name: outer
+states:
+  FIRST: {type: subnet, net: react, on_done: BOTH}
+  BOTH: {type: parallel, branches: {a: small, b: react}, on_error: report}
+nets:
+  small:
+    states:
+      ONLY: {type: answer, ask: true}
+"""
+
+
+def write(folder: Path, text: str, name: str = "net.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.anyio
+async def test_a_brain_from_a_file_runs(tmp_path: Path) -> None:
+    brain = brain_from_file(write(tmp_path, REACT), llm=ScriptedLLM(["yes"]))
+    assert (await brain.run("go")).answer == "yes"
+    assert brain.limits == Limits(max_steps=7)
+    assert brain.net.fallback is not None
+
+
+def test_what_is_said_in_code_wins_over_the_file(tmp_path: Path) -> None:
+    limits = Limits(max_steps=3)
+    assert brain_from_file(write(tmp_path, REACT), limits=limits).limits is limits
+
+
+def test_yaml_with_nets_inside(tmp_path: Path) -> None:
+    net = net_from_file(write(tmp_path, YAML, "net.yaml"), "demo")
+    first, both = net.states.values()
+    assert isinstance(first, SubnetState)
+    assert isinstance(both, ParallelState)
+    assert [state.name for state in both.branches["a"].states] == ["ONLY"]
+    assert first.net.name == "react"
+
+
+def test_a_registered_net_with_options(tmp_path: Path) -> None:
+    text = 'net = "react"\n[options]\nfallback = true\n'
+    assert net_from_file(write(tmp_path, text), "demo").fallback is not None
+
+
+MISTAKES: list[tuple[str, type[Exception], list[str]]] = [
+    ("x = ", NetFileError, ["cannot be read"]),
+    ("colour = 1\nname = 2", NetFileError, ["colour", "name"]),
+    ("name = 'empty'", NetFileError, ["either net"]),
+    ("net = 'react'\n[states.A]\ntype = 'answer'", NetFileError, ["either net"]),
+    ("net = 'nope'", UnknownNetError, ["'nope'"]),
+    ("net = 'react'\n[options]\nnope = 1", UnknownNetError, ["nope"]),
+    ("[states.A]\ntype = 'os.system'", NetDefinitionError, ["'os.system' is no kind"]),
+    (
+        "[states.A]\ntype = 'answer'\nask = 'maybe'\n[states.B]\ntype = 'action'",
+        NetDefinitionError,
+        ["states.A.ask", "states.B.on_done"],
+    ),
+    (
+        "initial = 'X'\nfallback = 'Y'\n[states.A]\ntype = 'answer'\non_done = 'Z'",
+        NetDefinitionError,
+        ["'X'", "'Y'", "'Z'"],
+    ),
+    ("[states.A]\ntype = 'answer'\non_done = 'A'", NetDefinitionError, ["no_end"]),
+    ("[limits]\nmax_steps = 0\n[states.A]\ntype='answer'", NetFileError, ["limits.max_steps"]),
+]
+
+
+@pytest.mark.parametrize(("text", "error", "words"), MISTAKES)
+def test_mistakes_are_all_told(
+    tmp_path: Path, text: str, error: type[Exception], words: list[str]
+) -> None:
+    with pytest.raises(error) as caught:
+        net_from_file(write(tmp_path, text), "demo")
+    assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize("text", ["- a\n- b", "a: [", "!!python/object/apply:os.getcwd []"])
+def test_yaml_is_data_and_nothing_else(tmp_path: Path, text: str) -> None:
+    with pytest.raises(NetFileError, match="cannot be read"):
+        read_file(write(tmp_path, text, "net.yml"))
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NetFileError, match=r"no \.toml"):
+        read_file(write(tmp_path, "{}", "net.json"))
+    with pytest.raises(NetFileError, match="No such file"):
+        read_file(tmp_path / "none.toml")
+
+
+class Shout(Options):
+    """Options of a state of the test."""
+
+    word: str
+
+
+def build(options: Any, site: Site) -> State:
+    async def shout(memory: object) -> str:
+        return str(options.word).upper()
+
+    return FunctionState(shout)
+
+
+@pytest.mark.anyio
+async def test_states_of_ones_own_are_registered_by_name(tmp_path: Path) -> None:
+    if "shout" not in state_kinds():
+        register_state("shout", Shout, build)
+    brain = brain_from_file(write(tmp_path, "[states.A]\ntype = 'Shout'\nword = 'hey'"))
+    assert (await brain.run("go")).answer == "HEY"
+    with pytest.raises(UnknownNetError, match="already registered"):
+        register_state("SHOUT", Shout, build)

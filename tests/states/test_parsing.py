@@ -1,0 +1,158 @@
+"""Reading thoughts and actions out of what models really write."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agent_brain.states.parsing import json_values, parse_reasoning
+
+SEARCH = ("search", {"q": "x"})
+
+AWKWARD = {
+    "plain": '{"name": "search", "args": {"q": "x"}}',
+    "thought before": 'I need it.\n{"name": "search", "args": {"q": "x"}}',
+    "fenced": 'I need it.\n```json\n{"name": "search", "args": {"q": "x"}}\n```',
+    "fenced without language": '```\n{"name": "search", "args": {"q": "x"}}\n```',
+    "single quotes": "{'name': 'search', 'args': {'q': 'x'}}",
+    "bare keys": '{name: "search", args: {q: "x"}}',
+    "trailing commas": '{"name": "search", "args": {"q": "x",},}',
+    "python literals": "{'name': 'search', 'args': {'q': 'x'}, 'done': False}",
+    "label before": 'Thought: hm\nAction: {"name": "search", "args": {"q": "x"}}',
+    "text after": '{"name": "search", "args": {"q": "x"}}\nObservation: nothing yet',
+    "truncated": '{"name": "search", "args": {"q": "x"',
+    "truncated in a string": '{"name": "search", "args": {"q": "x',
+    "action and action_input": '{"action": "search", "action_input": {"q": "x"}}',
+    "tool and input": '{"tool": "search", "input": {"q": "x"}}',
+    "name and arguments": '{"name": "search", "arguments": {"q": "x"}}',
+    "arguments as text": '{"name": "search", "arguments": "{\\"q\\": \\"x\\"}"}',
+    "tool_call tags": '<tool_call>\n{"name": "search", "arguments": {"q": "x"}}\n</tool_call>',
+    "as chat APIs": '{"type": "function", "function": {"name": "search", "arguments": "{\\"q\\": \\"x\\"}"}}',
+    "wrapped": '{"tool_call": {"name": "search", "args": {"q": "x"}}}',
+    "other JSON before": 'I saw {"a": 1}. {"name": "search", "args": {"q": "x"}}',
+    "other JSON after": '{"name": "search", "args": {"q": "x"}} gives {"a": {"b": 1}}',
+    "in a list": '[{"name": "search", "args": {"q": "x"}}]',
+    "thought beside": '{"thought": "hm", "name": "search", "args": {"q": "x"}}',
+}
+
+
+@pytest.mark.parametrize("text", AWKWARD.values(), ids=AWKWARD)
+def test_what_small_models_write_is_understood(text):
+    parsed = parse_reasoning(text)
+
+    assert parsed.problem is None
+    assert parsed.action is not None
+    assert (parsed.action.name, parsed.action.args) == SEARCH
+
+
+@pytest.mark.parametrize(
+    ("text", "thought"),
+    [
+        ('I need it.\n```json\n{"name": "s", "args": {}}\n```', "I need it."),
+        ('I need it.\nAction: {"name": "s", "args": {}}', "I need it."),
+        ('I need it. <tool_call>{"name": "s", "args": {}}</tool_call>', "I need it."),
+        ('I saw {"a": 1}. {"name": "s", "args": {}}', 'I saw {"a": 1}.'),
+        ('{"name": "s", "args": {}} and then', ""),
+    ],
+)
+def test_the_thought_is_what_comes_before(text, thought):
+    assert parse_reasoning(text).thought == thought
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I know it.",
+        'The result is {"city": "Oslo", "temperature": 3}.',
+        "A set is written {1, 2}.",
+        'She said "{".',
+        '{"args": {"q": "x"}}',
+        '{"name": "Ann", "age": 3}',
+        '{"name": 5, "args": {}}',
+        '{"name": "", "args": {}}',
+        "{}",
+        "[1, 2]",
+        "print(f'{x}')",
+    ],
+)
+def test_text_without_a_call_is_all_thought(text):
+    parsed = parse_reasoning(text)
+
+    assert (parsed.thought, parsed.action, parsed.problem) == (text, None, None)
+
+
+def test_a_call_without_arguments_may_leave_them_out():
+    for text in ('{"name": "now"}', '{"name": "now", "args": null}', '{"name": "now", "args": ""}'):
+        action = parse_reasoning(text).action
+        assert action is not None
+        assert (action.name, action.args) == ("now", {})
+
+
+@pytest.mark.parametrize("args", ["[1]", '"x"', "5", "true"])
+def test_arguments_that_are_no_object_are_a_problem(args):
+    parsed = parse_reasoning(f'{{"name": "search", "args": {args}}}')
+
+    assert parsed.action is None
+    assert parsed.problem == '"args" is not a JSON object of arguments by name'
+
+
+def test_two_calls_are_a_problem():
+    parsed = parse_reasoning('{"name": "a", "args": {}} {"name": "b", "args": {}}')
+
+    assert parsed.action is None
+    assert parsed.problem == "there are 2 JSON actions; give exactly one"
+
+
+@pytest.mark.parametrize("q", ["a } b", "{", "}{", 'say "hi"', "back\\slash", "{{x}}", "é\n🙂"])
+def test_braces_and_quotes_inside_strings_are_text(q):
+    import json
+
+    written = json.dumps({"name": "search", "args": {"q": q}}, ensure_ascii=False)
+    action = parse_reasoning(f"So: {written} that is all").action
+
+    assert action is not None
+    assert action.args == {"q": q}
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "name", "args", "function", "```json", "```",
+         '{"name": "a"', '"args": {}', "null", "1e999", "NaN", " ", "\n", "\ud800", "漢", "Action:"]
+    ),
+    max_size=60,
+).map("".join)  # fmt: skip
+
+
+@given(st.one_of(st.text(), PIECES))
+@example('{"name":"x","args":' + "[" * 100_000)
+@example('{"a":' * 100_000)
+@example('{"name":"x","args":{"a":' + "[" * 400 + "]" * 400 + "}}")
+def test_no_text_ever_crashes_it(text):
+    parsed = parse_reasoning(text)
+
+    assert parsed.action is None or parsed.problem is None
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="{")))
+def test_text_without_braces_is_its_own_thought(text):
+    assert parse_reasoning(text).thought == text.strip()
+
+
+@pytest.mark.parametrize("text", ["{'" * 20_000, "{" * 100_000, '{"' * 20_000, "[{'" * 10_000])
+def test_text_made_of_brackets_takes_no_time(text):
+    begun = time.process_time()
+    parse_reasoning(text)
+
+    assert time.process_time() - begun < 5  # it took minutes
+
+
+def test_json_values_are_found_in_order():
+    assert list(json_values('a [1, 2] b {"c": [3]} ```json\n{"d": 4,}\n```')) == [
+        [1, 2],
+        {"c": [3]},
+        {"d": 4},
+    ]

@@ -1,0 +1,62 @@
+"""What a running tool may know of the call it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agent_brain.tools.action import Action
+
+Report: TypeAlias = Callable[[float, float | None, str | None], None]
+
+
+@dataclass(slots=True)
+class ToolContext:
+    """One call, as the tool that serves it sees it.
+
+    A function tool with a parameter annotated ``ToolContext`` is given it; the model is not told of
+    that parameter. Any other tool reads it with :func:`current_call`.
+
+    Attributes:
+        action: The call: its name, arguments and id.
+        memory: The memory of the run that asked for it (an ``agent_brain.memories.Memory``); None
+            outside of a run.
+        scope: The run and the step of it that asked; the same again when the step is repeated.
+        report: Takes news of how far the call is; None: nobody listens.
+    """
+
+    action: Action = field(default_factory=lambda: Action(name="direct"))
+    memory: Any = None
+    scope: str = ""
+    report: Report | None = None
+
+    @property
+    def key(self) -> str:
+        """Names this call and no other, and names it again when it is repeated after a crash.
+
+        Hand it to a service that takes idempotency keys, so that what was done is not done twice.
+        """
+        return f"{self.scope}/{self.action.id}"
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell how far the call is.
+
+        Args:
+            done: How much is done, in units of the tool's own.
+            total: How much there is to do, if that is known.
+            message: What is going on.
+        """
+        if self.report is not None:
+            self.report(done, total, message)
+
+
+_current: ContextVar[ToolContext | None] = ContextVar("agent_brain_tool_call", default=None)
+enter_call = _current.set
+leave_call = _current.reset
+
+
+def current_call() -> ToolContext | None:
+    """The call that the running tool serves; None outside of one. Also for threads it started."""
+    return _current.get()
