@@ -42,9 +42,9 @@ class Budget:
         """Wall-clock seconds since the start, times before a resume included."""
         return anyio.current_time() - self._started if self._started else 0.0
 
-    def reached(self) -> StopReason | None:
-        """The limit that is reached, if any."""
+    def reached(self, calls: int = 0) -> StopReason | None:
+        """The limit that is reached, if any, when so many tool calls are asked for next."""
         timeout = self.limits.timeout
         if timeout is not None and self.seconds() >= timeout:
             return StopReason.TIMEOUT
-        return self.limits.reached(self.control)
+        return self.limits.reached(self.control, calls)

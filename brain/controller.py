@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack
 from enum import Enum
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from pydantic import BaseModel
 
+from agent_brain.decisions import Approve, Decisions, Deny
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
@@ -20,14 +22,18 @@ from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
 from agent_brain.result import Result
 from agent_brain.run import Plan, Run
+from agent_brain.sources import split, withdraw
 from agent_brain.states.base import State
 from agent_brain.states.events import TextDelta
 from agent_brain.states.llm import LLM
 from agent_brain.stuck import StuckPolicy
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.source import ToolSource
+from agent_brain.tools.toolset import ToolLike
+
+if TYPE_CHECKING:
+    from agent_brain.tools.mcp import McpSource
 
 NetLike = str | Net | Mapping[Enum, State]
-ToolLike = BaseTool | Callable[..., Any]
 
 
 class Brain:
@@ -45,6 +51,7 @@ class Brain:
         output_type: For a net by name: a pydantic model that the answer must fit.
         limits: How far a run may go.
         stuck: What to do about a run that repeats itself; None never looks.
+        dry_run: Tool calls are checked but not executed, and their results say so.
         net_options: For a net by name: further options of its function.
         memory_options: For a memory by name: options of its class.
 
@@ -66,30 +73,63 @@ class Brain:
         output_type: type[BaseModel] | None = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
+        dry_run: bool = False,
         net_options: Mapping[str, Any] | None = None,
         memory_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._owned: list[LLM | Memory] = []
+        self._sources: tuple[ToolSource, ...] = ()
         self.memory = self._find_memory(memory, tools, memory_options)
         self.net = self._find_net(net, llm, output_type, net_options)
         self.limits = limits
         self.stuck = stuck
+        self.dry_run = dry_run
 
     @classmethod
     async def create(
         cls,
         net: NetLike = "react",
         memory: str | Memory = "messages",
-        tools: Iterable[ToolLike] = (),
+        tools: Iterable[ToolLike | McpSource] = (),
         **options: Any,
     ) -> Self:
         """A brain as the constructor makes it, opened and ready.
 
-        Takes what the constructor takes.
+        Takes what the constructor takes, and tools that MCP servers have (extra ``mcp``). They are
+        connected once, and closed with the brain: use ``async with``, or ``aclose()``. What a
+        server changes about its tools is taken up between two steps. A tool that is called like
+        another one is offered as ``server_tool``.
+
+        Args:
+            net: As for the constructor.
+            memory: As for the constructor.
+            tools: Beside tools and functions: the URL of an MCP server (streamable HTTP), the path
+                of a server script (``.py`` or ``.js``), a ``{"mcpServers": {…}}`` dict, or the path
+                of a JSON file that holds one.
+            **options: As for the constructor.
+
+        Raises:
+            McpConfigError: Servers cannot be used as described: everything that is wrong at once.
+            McpServerError: Servers could not be started or reached.
         """
-        brain = cls(net, memory, tools, **options)
-        await brain.memory.open()
+        here, elsewhere = split(tools)
+        brain = cls(net, memory, here, **options)
+        try:
+            await brain.memory.open()
+            if elsewhere:
+                await brain._connect(elsewhere)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await brain.aclose()
+            raise
         return brain
+
+    async def _connect(self, sources: Iterable[McpSource]) -> None:
+        from agent_brain.tools.mcp import McpTools
+
+        mcp = await McpTools.open(sources, taken=self.memory.available_tools)
+        self._sources = (mcp,)
+        self.memory.add_tools(mcp.tools)
 
     async def __aenter__(self) -> Self:
         await self.memory.open()
@@ -104,9 +144,18 @@ class Brain:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close what the brain itself made: its model and its memory, if it got them by name."""
-        for owned in self._owned:
-            await owned.aclose()
+        """Close what the brain itself made.
+
+        That is its model and its memory, if it got them by name, and its connections to servers,
+        whose tools are taken out of the memory.
+        """
+        sources, self._sources = self._sources, ()
+        async with AsyncExitStack() as stack:  # one that fails does not keep the others open
+            for owned in reversed(self._owned):
+                stack.push_async_callback(owned.aclose)
+            for source in sources:
+                withdraw(self.memory, source)
+                stack.push_async_callback(source.aclose)
 
     async def answer(self, task: str | Message) -> AsyncIterator[str]:
         """Stream the text of a run as it comes, without the model's thoughts.
@@ -152,22 +201,49 @@ class Brain:
             )
         return anyio.run(self._run_and_release, task)
 
-    def stream_resume(self) -> Run:
+    def stream_resume(
+        self,
+        *,
+        approve: Approve | None = None,
+        deny: Deny | None = None,
+        edit: Mapping[str, Mapping[str, Any]] | None = None,
+        input: str | Mapping[str, str] | None = None,
+    ) -> Run:
         """As :meth:`resume`, to iterate over."""
-        return Run(self._plan(), None)
+        return Run(self._plan(), None, Decisions(approve, deny, edit, input))
 
-    async def resume(self) -> Result:
-        """Go on with the run that the memory stands in: after a crash, an error or a limit.
+    async def resume(
+        self,
+        *,
+        approve: Approve | None = None,
+        deny: Deny | None = None,
+        edit: Mapping[str, Mapping[str, Any]] | None = None,
+        input: str | Mapping[str, str] | None = None,
+    ) -> Result:
+        """Go on with the run that the memory stands in: after a crash, an error, a limit or a wait.
 
-        A step that was cut off in its middle is taken again from its beginning.
+        A step that was cut off in its middle is taken again from its beginning. A run that waits
+        for a person (``stop_reason`` ``"approval"`` or ``"input"``) needs what it waits for; with a
+        part of it, it waits for the rest. What was decided is kept in the memory.
+
+        Args:
+            approve: Ids of calls that may run; True for all that wait.
+            deny: Ids of calls that may not, with the reasons, which the model is told.
+            edit: Other arguments for calls, by their ids; they are then approved.
+            input: The answer to the question that waits, or answers by the ids of the questions.
 
         Raises:
-            ResumeError: The memory stands in no run, or in a state that the net does not have.
+            ResumeError: The memory stands in no run, or in a state that the net does not have; or
+                the decisions do not fit what the run waits for, which goes on waiting.
         """
-        return await _to_end(self.stream_resume())
+        return await _to_end(
+            self.stream_resume(approve=approve, deny=deny, edit=edit, input=input)
+        )
 
     def _plan(self) -> Plan:
-        return Plan(self.net, self.memory, self.limits, self.stuck)
+        return Plan(
+            self.net, self.memory, self.limits, self.stuck, self._sources, self.dry_run
+        )
 
     async def _run_and_release(self, task: str | Message) -> Result:
         try:

@@ -28,6 +28,7 @@
     ├── MemoryBusyError            a run is already going on over this memory
     ├── SnapshotError              not a snapshot, or of an unknown version
     ├── ToolDefinitionError        a tool, or a set of tools, cannot be built as described
+    ├── InputNeeded                raise it inside a tool: a person is asked
     └── ToolError                  raise it inside a tool: the model is told
         └── ToolArgumentsError     the arguments do not fit the tool's schema
 

@@ -22,6 +22,10 @@ class StopReason(StrEnum):
     FAILED = "failed"
     APPROVAL = "approval"
     INPUT = "input"
+    MAX_TOOL_CALLS = "max_tool_calls"
+
+
+WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person; the run is not over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,8 @@ class Limits:
         max_steps: States entered, run and left. A ReAct round of thinking and acting is two.
         max_tokens: Tokens read and written by models.
         max_cost: US dollars, as far as the models' prices are known.
+        max_tool_calls: Tool calls. A round that would exceed it is not begun; branches that run at
+            once may together exceed it by what they are running at that moment.
         timeout: Seconds of wall clock; running model calls and tools are cancelled when it is over.
 
     Raises:
@@ -44,6 +50,7 @@ class Limits:
     max_steps: int | None = 100
     max_tokens: int | None = None
     max_cost: float | None = None
+    max_tool_calls: int | None = None
     timeout: float | None = None
 
     def __post_init__(self) -> None:
@@ -54,8 +61,13 @@ class Limits:
                     f"Limits({field.name}={value!r}): a limit is above 0, or None for no limit"
                 )
 
-    def reached(self, control: Control) -> StopReason | None:
-        """The limit that ``control`` has reached, if any, time aside."""
+    def reached(self, control: Control, calls: int = 0) -> StopReason | None:
+        """The limit that ``control`` has reached, if any, time aside.
+
+        Args:
+            control: Where the run stands.
+            calls: How many tool calls are asked for next.
+        """
         spent = control.spent
         if self.max_steps is not None and control.step >= self.max_steps:
             return StopReason.MAX_STEPS
@@ -64,4 +76,6 @@ class Limits:
                 return StopReason.MAX_TOKENS
         if self.max_cost is not None and spent.cost >= self.max_cost:
             return StopReason.MAX_COST
+        if self.max_tool_calls is not None and spent.tool_calls + calls > self.max_tool_calls:
+            return StopReason.MAX_TOOL_CALLS
         return None

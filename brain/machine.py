@@ -11,8 +11,9 @@ from anyio.abc import TaskGroup
 from agent_brain.branches import run_at_once
 from agent_brain.budget import Budget
 from agent_brain.errors import LLMError, ResumeError
-from agent_brain.limits import StopReason
+from agent_brain.limits import WAITING, StopReason
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Asked
 from agent_brain.memories.message import Message, Role
 from agent_brain.nets.checks import name_of
 from agent_brain.nets.delegate import Branch, Delegate
@@ -104,7 +105,8 @@ class Machine:
         memory = self._memory
         node: Node | None = self._current()
         while node is not None:
-            if self.reason is None and (reason := self._budget.reached()):
+            calls = len(memory.control.next_actions)
+            if self.reason is None and (reason := self._budget.reached(calls)):
                 node = await self._best_effort(reason)
                 continue
             at = self._enter(node)
@@ -121,6 +123,9 @@ class Machine:
                         async with closing(self._delegate(item)) as events:
                             async for event in events:
                                 yield event
+                        if self._waits is not None:  # inside of it: it is gone on with there
+                            await _close(stream)
+                            break
                     else:
                         yield self._note(item, at)
             except BaseException as error:
@@ -165,15 +170,25 @@ class Machine:
             self._asked = True
         elif isinstance(event, ActionFinished):
             self._finished.append(event)
+            self._budget.control.spent.tool_calls += 1
         elif isinstance(event, UsageReported):
             self._budget.spend(event.usage)
         elif isinstance(event, TextDelta) and not event.thought:
             self._said.append(event.text)
         elif isinstance(event, ApprovalRequested):
             self._waits = StopReason.APPROVAL
+            self._asks().approvals = [action.id for action in event.actions]
         elif isinstance(event, InputRequested):
             self._waits = StopReason.INPUT
+            self._asks().questions[event.id] = event.prompt
         return event
+
+    def _asks(self) -> Asked:
+        """What a person is asked, to be written down: the run may go on in another process."""
+        control = self._memory.control
+        if control.asked is None:
+            control.asked = Asked()
+        return control.asked
 
     async def _delegate(self, order: Delegate) -> AsyncGenerator[Event, None]:
         """Run the branches that the state asks for; a single one may speak for it."""
@@ -190,13 +205,18 @@ class Machine:
             async for event in events:
                 yield event
         if len(order.branches) == 1 and not order.aside:
-            self._said.append(order.branches[0].answer)
+            branch = order.branches[0]
+            self._said.append(branch.answer)
+            if branch.memory is self._memory and branch.stop_reason in WAITING:
+                self._waits = StopReason(branch.stop_reason)
 
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
         """Run as a branch: from its own beginning, or from where a resumed run had left it."""
-        control = self._memory.control
-        if control is not self._budget.control:
+        control, main = self._memory.control, self._budget.control
+        if control is not main:
             control.begin(self._run_id, self._net.initial.name)
+            control.branch = f"{'/'.join(self._path)}@{main.step}"
+            control.dry_run = main.dry_run
         try:
             async with closing(self.steps()) as events:
                 async for event in events:
@@ -221,6 +241,8 @@ class Machine:
         if self._stuck is not None:
             self._remember_step(node, self._stuck)
         next_node = None if target is None or control.done else self._net.node(target)
+        if control.asked is not None:  # what was asked here was for this state
+            control.asked = None
         self._advance(next_node.name if next_node else None)
         if self._durable:
             await self._memory.checkpoint()
@@ -233,6 +255,8 @@ class Machine:
             own.advance(state)
             return
         main.step += 1
+        if own is not main:
+            own.step += 1
         own.hint = None
         if state is None:
             own.frames.pop("/".join(self._path), None)
@@ -247,10 +271,7 @@ class Machine:
             name = control.frames.get("/".join(self._path), self._net.initial.name)
         node = self._net.find(name)
         if node is None:
-            raise ResumeError(
-                f"The run stands in state {name!r}, which the net {self._net.name!r} does not "
-                "have: resume it with the net that it was started with"
-            )
+            raise ResumeError(no_state(self._net, name))
         return node
 
     def _remember_step(self, node: Node, policy: StuckPolicy) -> None:
@@ -319,9 +340,13 @@ async def run_branches(
     else:
         streams = [(branch, stream(branch)) for branch in order.branches]
         merged = run_at_once(streams, on_error=order.on_error, group=group)
-    async with closing(merged) as events:
-        async for event in events:
-            yield event
+    try:
+        async with closing(merged) as events:
+            async for event in events:
+                yield event
+    except Exception as error:  # of a single branch: several report theirs themselves
+        if order.on_error == "cancel" or error is not order.branches[0].error:
+            raise
 
 
 async def close_open_calls(memory: Memory, why: str) -> None:
@@ -334,19 +359,37 @@ async def close_open_calls(memory: Memory, why: str) -> None:
         elif message.role is Role.ASSISTANT:
             open_calls = [call for call in message.tool_calls if call.id not in answered]
             if open_calls:
-                results = [Message.tool(why, call, is_error=True) for call in open_calls]
+                finished = memory.control.pending  # by calls of a round in which another one waits
+                results = [
+                    (call.id in finished and finished[call.id].result)
+                    or Message.tool(why, call, is_error=True)
+                    for call in open_calls
+                ]
                 await memory.update(results)
             break
     memory.control.next_actions = []
     memory.control.pending = {}
+    memory.control.asked = None
+
+
+def no_state(net: Net, name: str) -> str:
+    """That a run cannot go on in ``net``, in words."""
+    return (
+        f"The run stands in state {name!r}, which the net {net.name!r} does not have: resume it "
+        "with the net that it was started with"
+    )
+
+
+async def _close(stream: object) -> None:
+    aclose = getattr(stream, "aclose", None)
+    if aclose is not None:
+        await aclose()
 
 
 async def _leave_hurt(node: Node, memory: Memory, stream: object, error: BaseException) -> None:
     """Leave a state that did not come to its end, and say in which state the error happened."""
     with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-        aclose = getattr(stream, "aclose", None)
-        if aclose is not None:
-            await aclose()
+        await _close(stream)
         if node.on_exit:
             await node.state.on_exit(memory)
     if isinstance(error, LLMError):

@@ -11,18 +11,26 @@ import anyio
 from anyio.abc import TaskGroup
 
 from agent_brain.budget import Budget
+from agent_brain.decisions import Decisions
 from agent_brain.errors import BrainUseError, MemoryBusyError, ResumeError
-from agent_brain.limits import Limits, StopReason
-from agent_brain.machine import CLEANUP_SECONDS, Machine, close_open_calls
+from agent_brain.limits import WAITING, Limits, StopReason
+from agent_brain.machine import CLEANUP_SECONDS, Machine, close_open_calls, no_state
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.net import Net
 from agent_brain.result import Result
-from agent_brain.states.events import Event, Position, RunFailed, RunFinished, RunStarted
+from agent_brain.sources import refresh
+from agent_brain.states.events import (
+    Event,
+    Position,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StateExited,
+)
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.ids import new_id
-
-WAITING = (StopReason.APPROVAL, StopReason.INPUT)
+from agent_brain.tools.source import ToolSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,8 @@ class Plan:
     memory: Memory
     limits: Limits
     stuck: StuckPolicy | None
+    sources: tuple[ToolSource, ...] = ()
+    dry_run: bool = False
 
 
 class Run:
@@ -44,6 +54,7 @@ class Run:
 
     __slots__ = (
         "_budget",
+        "_decisions",
         "_events",
         "_goal",
         "_group",
@@ -54,8 +65,11 @@ class Run:
         "run_id",
     )
 
-    def __init__(self, plan: Plan, goal: Message | None) -> None:
+    def __init__(
+        self, plan: Plan, goal: Message | None, decisions: Decisions = Decisions()  # noqa: B008 - frozen
+    ) -> None:
         self._plan = plan
+        self._decisions = decisions
         self._goal = goal
         self._result: Result | None = None
         self._scope: anyio.CancelScope | None = None
@@ -105,7 +119,7 @@ class Run:
 
     async def _drive(self) -> AsyncGenerator[Event, None]:
         """Every event of the run, from its start to its end."""
-        memory = self._plan.memory
+        memory, sources = self._plan.memory, self._plan.sources
         _claim(memory)
         try:
             yield await self._start()
@@ -114,6 +128,8 @@ class Run:
             try:
                 async for event in steps:
                     yield event
+                    if sources and type(event) is StateExited:
+                        await refresh(memory, sources)
             finally:
                 await steps.aclose()
             await self._finish(machine.reason or StopReason.DONE)
@@ -161,6 +177,7 @@ class Run:
         """Begin a turn with the goal, or take up the run that the memory stands in."""
         memory, net = self._plan.memory, self._plan.net
         await memory.open()
+        await refresh(memory, self._plan.sources)
         if self._goal is None:
             await self._take_up(memory)
         else:
@@ -168,6 +185,7 @@ class Run:
                 await close_open_calls(memory, "The call was not run: a new goal was set first")
             await memory.set_goal(self._goal)
             memory.control.begin(self.run_id, net.initial.name)
+        memory.control.dry_run = self._plan.dry_run
         self._budget.start(memory.control)
         await memory.checkpoint()
         return RunStarted(self._goal, net.name, self._goal is None, at=self._position())
@@ -182,6 +200,9 @@ class Run:
                 + ("has already reached its goal" if control.done else "was never started")
                 + ". Call run(task) to start one"
             )
+        if self._plan.net.find(control.state) is None:
+            raise ResumeError(no_state(self._plan.net, control.state))
+        self._decisions.write(control)
         self.run_id = control.run_id
         control.status = "running"
         control.stop_reason = None
@@ -197,9 +218,16 @@ class Run:
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
         """Leave the memory in order, whatever happened; the error itself goes on."""
         memory = self._plan.memory
+        if self._machine is None and isinstance(error, ResumeError):
+            return  # nothing was taken up: what waits goes on waiting
+        if reason is StopReason.CANCELLED and (asked := memory.control.asked) is not None:
+            if asked.approvals or asked.questions:  # left when it had nothing to do but wait
+                reason = StopReason.APPROVAL if asked.approvals else StopReason.INPUT
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
-                await close_open_calls(memory, f"The call was not run: the run was {reason.value}")
+                if reason not in WAITING:
+                    why = f"The call was not run: the run was {reason.value}"
+                    await close_open_calls(memory, why)
                 await self._finish(reason)
             except Exception as trouble:
                 error.add_note(f"Besides, the memory could not be left in order: {trouble!r}")

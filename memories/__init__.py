@@ -1,35 +1,115 @@
-"""Memories: everything a run knows, and what of it a model is shown."""
+"""Memories: everything a run knows, and what of it a model is shown.
+
+Names are imported when they are first used, so that a program loads only the memories it has.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Call, Control, Spent
 from agent_brain.memories.errors import (
+    EmbedderMismatchError,
+    JournalConflictError,
+    JournalError,
     MemoryBusyError,
     MemoryDefinitionError,
     MemoryUseError,
+    SessionConflictError,
     SnapshotError,
+    VectorStoreError,
 )
 from agent_brain.memories.message import Attachment, Message, Role
-from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.registry import create_memory, memory_names, register_memory
 from agent_brain.memories.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from agent_brain.memories.journal import Entry, Journal, RamJournal, SQLiteJournal
+    from agent_brain.memories.layered import LayeredMemory
+    from agent_brain.memories.messages import MessagesMemory
+    from agent_brain.memories.query import Query
+    from agent_brain.memories.queue import MessageQueue
+    from agent_brain.memories.record_memory import RecordMemory
+    from agent_brain.memories.session import read_session_key, session_key
+    from agent_brain.memories.summary import SummaryMemory
+    from agent_brain.memories.todo import Todo, TodoMemory
+    from agent_brain.memories.vector import Recalled, VectorMemory
+    from agent_brain.memories.windowed import WindowedMemory
+    from agent_brain.memories.wrapping import WrappingMemory
+
+_HOMES = {
+    "Entry": "journal",
+    "Journal": "journal",
+    "LayeredMemory": "layered",
+    "MessageQueue": "queue",
+    "MessagesMemory": "messages",
+    "Query": "query",
+    "RamJournal": "journal",
+    "Recalled": "vector",
+    "RecordMemory": "record_memory",
+    "SQLiteJournal": "journal",
+    "SummaryMemory": "summary",
+    "Todo": "todo",
+    "TodoMemory": "todo",
+    "VectorMemory": "vector",
+    "WindowedMemory": "windowed",
+    "WrappingMemory": "wrapping",
+    "read_session_key": "session",
+    "session_key": "session",
+}
 
 __all__ = [
     "Attachment",
     "Call",
     "Control",
+    "EmbedderMismatchError",
+    "Entry",
+    "Journal",
+    "JournalConflictError",
+    "JournalError",
+    "LayeredMemory",
     "Memory",
     "MemoryBusyError",
     "MemoryDefinitionError",
     "MemoryUseError",
     "Message",
+    "MessageQueue",
     "MessagesMemory",
+    "Query",
+    "RamJournal",
+    "Recalled",
+    "RecordMemory",
     "Role",
+    "SQLiteJournal",
+    "SessionConflictError",
     "Snapshot",
     "SnapshotError",
     "Spent",
+    "SummaryMemory",
+    "Todo",
+    "TodoMemory",
+    "VectorMemory",
+    "VectorStoreError",
+    "WindowedMemory",
+    "WrappingMemory",
     "create_memory",
     "memory_names",
+    "read_session_key",
     "register_memory",
+    "session_key",
 ]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"agent_brain.memories.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

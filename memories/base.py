@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from agent_brain.memories.control import Control
+from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.errors import ToolDefinitionError
-from agent_brain.tools.function import as_tool
 from agent_brain.tools.text import to_compact_json
+from agent_brain.tools.toolset import Choice, ToolLike, chooser, collect
 
 
 class Memory(ABC):
@@ -34,27 +33,69 @@ class Memory(ABC):
 
     busy: bool = False  # a run is going on over this memory
 
-    def __init__(self, tools: Iterable[BaseTool | Callable[..., Any]] = ()) -> None:
+    def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self.control = Control()
         self.available_tools: dict[str, BaseTool] = {}
         self.add_tools(tools)
 
-    def add_tools(self, tools: Iterable[BaseTool | Callable[..., Any]]) -> None:
+    def add_tools(self, tools: Iterable[ToolLike]) -> None:
         """Make more tools available; all of them or, if a name is taken, none.
+
+        Args:
+            tools: Tools, functions with type hints, toolsets.
 
         Raises:
             ToolDefinitionError: Two different tools have one name.
         """
-        added: dict[str, BaseTool] = {}
-        for tool in map(as_tool, tools):
-            other = added.get(tool.name) or self.available_tools.get(tool.name)
-            if other is not None and other is not tool:
-                raise ToolDefinitionError(
-                    f"Two tools are named {tool.name!r}: {other!r} and {tool!r}. Give one of them "
-                    "another name, as in @tool(name=…)"
-                )
-            added[tool.name] = tool
-        self.available_tools.update(added)
+        self.available_tools.update(collect(tools, self.available_tools))
+
+    def allow_tools(self, *, allow: Choice | None = None, deny: Choice | None = None) -> None:
+        """Choose which of the available tools runs may see, until it is chosen anew.
+
+        It is kept in ``control``, so it holds after a restart too. Without arguments: all tools.
+
+        Args:
+            allow: A name or a pattern (``"fs_*"``), several of them, or a function of a tool, which
+                chooses among the tools that are available now; None allows all.
+            deny: The same; wins over ``allow``.
+
+        Raises:
+            ToolDefinitionError: Something that chooses no tools.
+        """
+        self.control.tool_scope = (
+            None
+            if allow is None and deny is None
+            else ToolScope(
+                allow=None if allow is None else self._patterns(allow),
+                deny=[] if deny is None else self._patterns(deny),
+            )
+        )
+
+    def _patterns(self, choice: Choice) -> list[str]:
+        chosen = chooser(choice, default=False)
+        if callable(choice):
+            return [name for name, tool in self.available_tools.items() if chosen(tool)]
+        return [choice] if isinstance(choice, str) else list(choice)
+
+    def offered_tools(self) -> Mapping[str, BaseTool]:
+        """The tools that a model is offered now, by name.
+
+        Those that :meth:`allow_tools` has chosen and, once a result was cut, the one that reads the
+        rest of it. Not to be changed.
+        """
+        scope = self.control.tool_scope
+        if scope is None and not self.control.results_cut:
+            return self.available_tools
+        offered = {
+            name: tool
+            for name, tool in self.available_tools.items()
+            if scope is None or scope.allows(name)
+        }
+        if self.control.results_cut:
+            from agent_brain.memories.results import READ_RESULT, read_result
+
+            offered.setdefault(READ_RESULT, read_result)
+        return offered
 
     @property
     def done(self) -> bool:
@@ -84,9 +125,9 @@ class Memory(ABC):
         self.control.next_actions = [] if action is None else [action]
 
     def list_tools(self) -> str:
-        """All available tools as one JSON object: name to description and input schema."""
+        """All offered tools as one JSON object: name to description and input schema."""
         described: dict[str, Any] = {}
-        for tool in self.available_tools.values():
+        for tool in self.offered_tools().values():
             described |= tool.to_dict()
         return to_compact_json(described)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
@@ -11,12 +12,22 @@ from agent_brain.tools.action import Action
 
 
 class Spent(BaseModel):
-    """What a run has used so far; limits go on counting from it after a resume."""
+    """What a run has used so far; limits go on counting from it after a resume.
+
+    Attributes:
+        input_tokens: Tokens read by models.
+        output_tokens: Tokens written by models.
+        cost: US dollars, as far as prices are known.
+        requests: Model calls.
+        tool_calls: Tool calls that were answered, whatever came of them.
+        seconds: Wall clock, without the time between a stop and a resume.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
     requests: int = 0
+    tool_calls: int = 0
     seconds: float = 0.0
 
 
@@ -27,11 +38,57 @@ class Call(BaseModel):
     result: Message | None = None
 
 
+class ToolScope(BaseModel):
+    """Which of the memory's tools a run may see, by names and patterns such as ``"fs_*"``."""
+
+    allow: list[str] | None = None
+    deny: list[str] = Field(default_factory=list)
+
+    def allows(self, name: str) -> bool:
+        """Whether the tool of that name may be seen."""
+        if self.allow is not None and not any(fnmatchcase(name, p) for p in self.allow):
+            return False
+        return not any(fnmatchcase(name, p) for p in self.deny)
+
+
+class Decision(BaseModel):
+    """What a person decided about one call.
+
+    Attributes:
+        approved: It may run.
+        reason: Why not; goes to the model.
+        args: Run it with these arguments instead of the model's.
+    """
+
+    approved: bool
+    reason: str = ""
+    args: dict[str, JsonValue] | None = None
+
+
+class Asked(BaseModel):
+    """What a person is asked in this step of the run, and what they have said so far.
+
+    Attributes:
+        approvals: Ids of calls that wait for a decision.
+        questions: Questions that wait for an answer, by the id of the call that asks; a state's own
+            is under ``""``.
+        decisions: Decisions by the id of the call.
+        answers: Answers by the id of the question.
+    """
+
+    approvals: list[str] = Field(default_factory=list)
+    questions: dict[str, str] = Field(default_factory=dict)
+    decisions: dict[str, Decision] = Field(default_factory=dict)
+    answers: dict[str, str] = Field(default_factory=dict)
+
+
 class Control(BaseModel):
     """The state machine's own registers.
 
     Attributes:
         run_id: The run under way, or the last one.
+        branch: Which branch of the run this memory serves; empty for the run's own memory. Nobody
+            can be asked anything from a branch.
         status: Whether a run is under way, waits for a person, or has ended.
         state: Name of the state entered now or next (a member's name in the net's Enum).
         step: States left so far in this run.
@@ -46,9 +103,14 @@ class Control(BaseModel):
         recent: Fingerprints of the last steps, by which a stuck run is noticed.
         hints: How often in a row the run was told that it is stuck.
         scratch: Room for states to keep what they must know between steps, as JSON values.
+        asked: What a person is asked in this step, if anything.
+        tool_scope: Which tools are offered; None: all. Stays from run to run.
+        results_cut: A result was cut and kept aside, so the tool that reads the rest is offered.
+        dry_run: Calls are checked and not run.
     """
 
     run_id: str | None = None
+    branch: str = ""
     status: Literal["idle", "running", "waiting", "ended"] = "idle"
     state: str | None = None
     step: int = 0
@@ -63,11 +125,24 @@ class Control(BaseModel):
     recent: list[str] = Field(default_factory=list)
     hints: int = 0
     scratch: dict[str, JsonValue] = Field(default_factory=dict)
+    asked: Asked | None = None
+    tool_scope: ToolScope | None = None
+    results_cut: bool = False
+    dry_run: bool = False
+
+    @property
+    def input(self) -> str | None:
+        """What a person answered to the question of the state that is running, if they have."""
+        return None if self.asked is None else self.asked.answers.get("")
 
     def begin(self, run_id: str, state: str) -> None:
-        """Set every register for a new run; ``scratch`` is emptied too."""
+        """Set every register for a new run; ``scratch`` is emptied too.
+
+        What belongs to the session stays: which tools are offered, what is kept aside.
+        """
         vars(self).update(
             run_id=run_id,
+            branch="",
             status="running",
             state=state,
             step=0,
@@ -82,6 +157,7 @@ class Control(BaseModel):
             recent=[],
             hints=0,
             scratch={},
+            asked=None,
         )
 
     def advance(self, state: str | None) -> None:

@@ -43,3 +43,24 @@ class JournalConflictError(JournalError):
 
 class SessionConflictError(JournalConflictError):
     """Another memory, perhaps in another process, has written to the session of this one."""
+
+
+class VectorStoreError(AgentBrainError):
+    """The store of vectors cannot be used; the record of messages is not concerned."""
+
+
+class EmbedderMismatchError(VectorStoreError):
+    """The session's vectors were made by another embedder; vectors of two cannot be compared.
+
+    Attributes:
+        known: The embedder that made them.
+        given: The embedder that was given now.
+    """
+
+    def __init__(self, known: str, given: str) -> None:
+        self.known = known
+        self.given = given
+        super().__init__(
+            f"The session was embedded by {known!r}, and the memory now has {given!r}: use the "
+            "first one again, or call 'await memory.reindex()' to embed every message anew"
+        )

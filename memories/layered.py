@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Any
 
-from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.groups import whole_groups
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.query import Names
+from agent_brain.memories.record_core import checked
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.windowed import WindowedMemory
@@ -40,7 +41,8 @@ class LayeredMemory(WrappingMemory):
     def __init__(self, short: WindowedMemory, long: RecordMemory, *, k: int = 10) -> None:
         if not isinstance(short, WindowedMemory) or not isinstance(long, RecordMemory):
             raise MemoryDefinitionError(
-                f"LayeredMemory takes a WindowedMemory and a built-in memory, not {short!r}, {long!r}"
+                f"LayeredMemory takes a WindowedMemory and a built-in memory, not {short!r} and "
+                f"{long!r}"
             )
         if short.on_evict is not None:
             raise MemoryDefinitionError("LayeredMemory sets on_evict of its short memory itself")
@@ -70,11 +72,8 @@ class LayeredMemory(WrappingMemory):
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages``; those that are in the long-term memory already are passed over."""
         await self.open()
-        fresh = [m for m in messages if not isinstance(m, Message) or not await self._is_old(m)]
-        await self.short.update(fresh)
-
-    async def _is_old(self, message: Message) -> bool:
-        return await self.long.get(message.id) is not None
+        known = [m for m in checked(messages) if await self.long.get(m.id) is not None]
+        await self.short.update([m for m in messages if m not in known] if known else messages)
 
     async def context(self) -> list[Message]:
         """What is recalled for the goal, and the recent messages."""
@@ -204,14 +203,16 @@ def make_layered(
     """
     from agent_brain.memories.registry import create_memory
 
-    place = {"journal": journal, "session": session, "tenant": tenant}
+    place: dict[str, Any] = {"journal": journal, "session": session, "tenant": tenant}
     if short is None:
         short = WindowedMemory(tools, **place, **options)
     elif tools:
         short.add_tools(tools)
-    made: Memory = long if isinstance(long, Memory) else create_memory(
-        long, journal=journal, session=f"{session} (long-term)", tenant=tenant
-    )
+    if isinstance(long, str):
+        place["session"] = json.dumps([session, LONG])
+        made = create_memory(long, **place)
+    else:
+        made = long
     if not isinstance(made, RecordMemory):
         raise MemoryDefinitionError(f"{long!r} cannot be a long-term memory: it has no query face")
     return LayeredMemory(short, made, k=k)

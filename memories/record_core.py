@@ -137,14 +137,13 @@ class RecordCore(Memory):
         for seq, change in read_changes(entries):
             self._carry_out(change, seq)
         self._left_before, self._leaving = self._leaving, []
-        if not self._adopts_control or session.control is None:
-            return
-        try:
-            self.control = Control.model_validate(session.control)
-        except ValidationError as error:
-            raise JournalError(
-                f"Entry {session.control_at} of session {session.key} is no control: {error}"
-            ) from error
+        if self._adopts_control and session.control is not None:
+            try:
+                self.control = Control.model_validate(session.control)
+            except ValidationError as error:
+                raise JournalError(
+                    f"Entry {session.control_at} of session {session.key} is no control: {error}"
+                ) from error
         self._adopts_control = False
 
     async def _expire(self) -> None:

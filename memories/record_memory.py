@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from agent_brain.memories.changes import Added, Change, Checkpointed, Cleared, GoalSet, Kept
 from agent_brain.memories.expiry import LONG_AGO
+from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.query_face import QueryFace
@@ -41,6 +42,11 @@ class RecordMemory(QueryFace):
         MemoryDefinitionError: Options that make no sense.
         ToolDefinitionError: Two tools have one name.
     """
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal, if there is one."""
+        return None if self._session is None else self._session.journal
 
     async def open(self) -> None:
         """Read the session, if that has not been done yet."""

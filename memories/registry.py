@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.memories.messages import MessagesMemory
 from agent_brain.tools.base import BaseTool
 
 MemoryFactory = Callable[..., Memory]
 
-_factories: dict[str, MemoryFactory] = {"messages": MessagesMemory}
+_BUILT_IN = {  # imported when they are first asked for
+    "layered": ("agent_brain.memories.layered", "make_layered"),
+    "messages": ("agent_brain.memories.messages", "MessagesMemory"),
+    "summary": ("agent_brain.memories.summary", "SummaryMemory"),
+    "todo": ("agent_brain.memories.todo", "make_todo"),
+    "vector": ("agent_brain.memories.vector", "VectorMemory"),
+    "windowed": ("agent_brain.memories.windowed", "WindowedMemory"),
+}
+_factories: dict[str, MemoryFactory] = {}
 
 
 def register_memory(name: str, factory: MemoryFactory) -> None:
@@ -25,11 +33,12 @@ def register_memory(name: str, factory: MemoryFactory) -> None:
     Raises:
         MemoryDefinitionError: The name is taken by another factory.
     """
-    key = name.casefold()
-    if _factories.setdefault(key, factory) is not factory:
+    known = _find(name)
+    if known is not None and known is not factory:
         raise MemoryDefinitionError(
-            f"A memory named {name!r} is already registered: {_factories[key]!r}; take another name"
+            f"A memory named {name!r} is already registered: {known!r}; take another name"
         )
+    _factories[name.casefold()] = factory
 
 
 def create_memory(
@@ -40,7 +49,7 @@ def create_memory(
     Raises:
         MemoryDefinitionError: No such name, or options that the memory does not take.
     """
-    factory = _factories.get(name.casefold())
+    factory = _find(name)
     if factory is None:
         raise MemoryDefinitionError(
             f"There is no memory named {name!r}; registered are: {', '.join(memory_names())}"
@@ -55,4 +64,12 @@ def create_memory(
 
 def memory_names() -> list[str]:
     """Every registered name, sorted."""
-    return sorted(_factories)
+    return sorted({*_factories, *_BUILT_IN})
+
+
+def _find(name: str) -> MemoryFactory | None:
+    key = name.casefold()
+    if key not in _factories and key in _BUILT_IN:
+        module, attribute = _BUILT_IN[key]
+        _factories[key] = getattr(import_module(module), attribute)
+    return _factories.get(key)

@@ -77,17 +77,20 @@ class SummaryMemory(RecordMemory):
     ) -> None:
         Window(max_messages, max_tokens, counter)  # checks the limits
         if max_messages is None and max_tokens is None:
-            raise MemoryDefinitionError("Give max_messages= or max_tokens=, else nothing is summarised")
+            raise MemoryDefinitionError(
+                "Nothing is summarised without max_messages= or max_tokens="
+            )
         if keep is not None and (keep < 1 or keep > (max_messages or keep)):
             raise MemoryDefinitionError(f"keep= must be from 1 to max_messages, not {keep}")
         if max_summary_tokens < 1:
-            raise MemoryDefinitionError(f"max_summary_tokens= must be at least 1: {max_summary_tokens}")
+            raise MemoryDefinitionError("max_summary_tokens= must be at least 1")
         self._summarize = summarize or outline
         self._max_messages = max_messages
         self._max_tokens = max_tokens
         self._keep_messages = keep
         self._max_summary_tokens = max_summary_tokens
         self._counter = counter
+        self._compacting = False
         super().__init__(
             tools, journal=journal, session=session, tenant=tenant, ttl=ttl, clock=clock
         )
@@ -106,7 +109,7 @@ class SummaryMemory(RecordMemory):
         return cast("dict[str, JsonValue]", self._kept.get(SUMMARY) or {})
 
     async def context(self) -> list[Message]:
-        """The summary, if there is one, and the messages after it; summarises first if it is time."""
+        """The summary, if there is one, and what came after it; summarises first if it is time."""
         if self._due is not None:
             await self._settle()
         if self._is_too_much() and len(self._record) >= self._retry_at:
@@ -160,6 +163,8 @@ class SummaryMemory(RecordMemory):
         text, level = self.summary, self.level
         for portion in self._portions(chosen):
             text = await self._summarize(text, portion)
+            if not text.strip():
+                raise ValueError("the summariser returned nothing")
         if self._counter(text) > self._max_summary_tokens:
             text, level = await self._summarize("", [Message.system(text)]), level + 1
             text = cut(text, self._max_summary_tokens, self._counter)
@@ -183,9 +188,7 @@ class SummaryMemory(RecordMemory):
         for members in group(self._record)[:-1]:
             if left <= self._target() and (most_tokens is None or tokens <= most_tokens):
                 break
-            stays = not is_whole(members) or any(
-                m.pinned or m.id == self._goal_id for m in members
-            )
+            stays = not is_whole(members) or any(m.pinned or m.id == self._goal_id for m in members)
             if not stays:
                 left -= len(members)
                 tokens -= sum(self._sizes.get(m.id, 0) for m in members)
@@ -223,7 +226,6 @@ class SummaryMemory(RecordMemory):
         return window.show([message for message in self._record if message.id not in hidden])
 
     def _emptied(self) -> None:
-        self._compacting = False
         self._retry_at = 0
         self._tokens = 0
         self._sizes: dict[str, int] = {}
@@ -245,7 +247,9 @@ class SummaryMemory(RecordMemory):
             upto = cast(int, self._state().get("upto", 0))
             spared = set(cast("list[str]", self._state().get("spared", [])))
             covered = [
-                m.id for m in self._record if self._record.place(m.id) <= upto and m.id not in spared
+                m.id
+                for m in self._record
+                if self._record.place(m.id) <= upto and m.id not in spared
             ]
             self._removed(self._record.remove(covered))
 

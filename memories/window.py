@@ -1,8 +1,8 @@
 """The window: which groups of a record a model is shown, within limits of messages and tokens.
 
 Each message costs the same however many came before it: groups enter at one end of a queue and
-leave at the other. They leave whole, oldest first. These stay: pinned messages, the goal, the newest
-group, and the last one that asked for calls as long as some are unanswered.
+leave at the other. They leave whole, oldest first. These stay: pinned messages, the goal, the
+newest group, and the last one that asked for calls as long as some are unanswered.
 """
 
 from __future__ import annotations

@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 
 from agent_brain.memories.changes import live, told
 from agent_brain.memories.expiry import utc_now
+from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
 from agent_brain.memories.record_core import JournalLike
 from agent_brain.memories.record_memory import RecordMemory
+from agent_brain.memories.session import Session
 from agent_brain.memories.tokens import Counter
 from agent_brain.memories.window import Window
 from agent_brain.tools.base import BaseTool
@@ -28,8 +30,8 @@ class WindowedMemory(RecordMemory):
     they alone exceed a limit. A group that is larger than the token budget has its tool results
     shortened in the context (head, marker, tail) before anything leaves; the record has them whole.
 
-    What has left is dropped, so the memory does not grow; in a durable journal it stays on the disk,
-    where :meth:`history` and :meth:`forget` find it.
+    What has left is dropped, so the memory does not grow; in a durable journal it stays on the
+    disk, where :meth:`history` and :meth:`forget` find it.
 
     Args:
         tools: What the agent may call.
@@ -77,6 +79,16 @@ class WindowedMemory(RecordMemory):
             return list(self._record)
         entries = await self._session.journal.read(self._session.key)
         return list(told(live(entries)).values())
+
+    def take_left_before(self) -> list[Message]:
+        """What left the window while the journal was read, once; for who sets ``on_evict``."""
+        left, self._left_before = self._left_before, []
+        return [message for _, message in left]
+
+    def _replay(self, session: Session, entries: Sequence[Entry]) -> None:
+        super()._replay(session, entries)
+        if self.on_evict is None:
+            self._left_before = []
 
     def _emptied(self) -> None:
         window = self._window

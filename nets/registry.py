@@ -6,18 +6,36 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from agent_brain.nets.debate import debate
 from agent_brain.nets.errors import UnknownNetError
+from agent_brain.nets.graph_of_thoughts import graph_of_thoughts
 from agent_brain.nets.net import Net
+from agent_brain.nets.plan_execute import plan_execute
 from agent_brain.nets.react import react
+from agent_brain.nets.refact import refact
+from agent_brain.nets.reflexion import reflexion
+from agent_brain.nets.router import router
+from agent_brain.nets.self_consistency import self_consistency
+from agent_brain.nets.tree_of_thoughts import tree_of_thoughts
 from agent_brain.states.llm import LLM
 
 NetFactory = Callable[..., Net]
 
-_factories: dict[str, NetFactory] = {"react": react}
+_factories: dict[str, NetFactory] = {
+    "debate": debate,
+    "graph_of_thoughts": graph_of_thoughts,
+    "plan_execute": plan_execute,
+    "react": react,
+    "refact": refact,
+    "reflexion": reflexion,
+    "router": router,
+    "self_consistency": self_consistency,
+    "tree_of_thoughts": tree_of_thoughts,
+}
 
 
 def register_net(name: str, factory: NetFactory) -> None:
-    """Make ``factory`` available as ``name`` (case-insensitive).
+    """Make ``factory`` available as ``name``; case, and ``-`` for ``_``, make no difference.
 
     Args:
         name: What :func:`create_net` and ``Brain(net=…)`` will know it by.
@@ -26,7 +44,7 @@ def register_net(name: str, factory: NetFactory) -> None:
     Raises:
         UnknownNetError: The name is taken by another factory.
     """
-    key = name.casefold()
+    key = _key(name)
     if _factories.setdefault(key, factory) is not factory:
         raise UnknownNetError(
             f"A net named {name!r} is already registered: {_factories[key]!r}; take another name"
@@ -37,14 +55,14 @@ def create_net(name: str, llm: LLM, **options: Any) -> Net:
     """A new net of the registered ``name``.
 
     Args:
-        name: Case does not matter.
+        name: Case does not matter, nor ``-`` for ``_``.
         llm: The model its states use.
         **options: What the net's function takes, such as ``output_type=``.
 
     Raises:
         UnknownNetError: No such name, or options that the net does not take.
     """
-    factory = _factories.get(name.casefold())
+    factory = _factories.get(_key(name))
     if factory is None:
         raise UnknownNetError(
             f"There is no net named {name!r}; registered are: {', '.join(net_names())}"
@@ -65,3 +83,7 @@ def describe_net(name: str) -> str:
     """What the registered net ``name`` is, in a line."""
     factory = _factories[name.casefold()]
     return (inspect.getdoc(factory) or "").partition("\n")[0]
+
+
+def _key(name: str) -> str:
+    return name.casefold().replace("-", "_")

@@ -36,6 +36,7 @@ from agent_brain.states.events import (
     StateExited,
     StuckDetected,
     TextDelta,
+    ToolProgress,
     UsageReported,
 )
 from agent_brain.states.function import FunctionState
@@ -83,6 +84,7 @@ __all__ = [
     "StuckDetected",
     "TextDelta",
     "Thought",
+    "ToolProgress",
     "Usage",
     "UsageReported",
 ]

@@ -40,12 +40,13 @@ async def brief(
     Args:
         llm: The model that will be asked.
         memory: Where the context comes from.
-        prompt: What the model is told first.
+        prompt: What the model is told first; ``{goal}`` and ``{tools}`` are filled in.
         request: Becomes the last, user message. A conversation that ends with the model's own
             words is refused by some models, and gone on with by others.
     """
     await llm.open()
-    messages = await prompts.assemble(memory, prompt, plain=not llm.supports_tools)
+    tools = tuple(memory.available_tools.values())
+    messages = await prompts.assemble(memory, prompt, tools, plain=not llm.supports_tools)
     return messages if request is None else [*messages, Message.user(request)]
 
 

@@ -40,8 +40,8 @@ Evaluate: TypeAlias = Callable[[Memory, str], Judged | Awaitable[Judged]]
 
 EVALUATION = (
     "You are a strict examiner. Judge whether the answer reaches the user's goal: is it correct, "
-    "complete, and supported by what the tools returned? Say what is wrong as precisely as you can; "
-    "do not correct it yourself."
+    "complete, and supported by what the tools returned? Say what is wrong as precisely as you "
+    "can; do not correct it yourself."
 )
 REQUEST = "Judge this answer to my question:\n\n{answer}"
 
@@ -77,9 +77,10 @@ class EvaluationState(State):
             :class:`Evaluation`.
         on_pass: Where to go with an answer that is good enough; None ends the run.
         on_fail: Where to go with any other.
-        attempts: Go to ``on_pass`` with the so-manieth answer, however it is judged.
+        attempts: After so many answers go to ``on_pass``, however the last was judged.
         threshold: The least score that passes.
         prompt: What the model is told first.
+        request: What it is asked last; ``{answer}`` is what is to be judged.
 
     Raises:
         StateDefinitionError: ``attempts`` below 1.
@@ -94,6 +95,7 @@ class EvaluationState(State):
         attempts: int | None = None,
         threshold: float = 1.0,
         prompt: prompts.Prompt = EVALUATION,
+        request: str = REQUEST,
     ) -> None:
         if attempts is not None and attempts < 1:
             raise StateDefinitionError(f"attempts must be at least 1, not {attempts}")
@@ -103,12 +105,13 @@ class EvaluationState(State):
         self.attempts = attempts
         self.threshold = threshold
         self.prompt = prompt
+        self.request = request
 
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
         """Judge, and say so in a thought."""
         answer = await last_answer(memory)
         if isinstance(self.evaluate, LLM):
-            request = REQUEST.replace("{answer}", answer)
+            request = self.request.replace("{answer}", answer)
             messages = await brief(self.evaluate, memory, self.prompt, request)
             question = DataQuestion(self.evaluate, messages, Evaluation)
             async with closing(question.events()) as events:

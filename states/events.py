@@ -133,6 +133,27 @@ class ActionRequested(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress(Event):
+    """A call had come so far.
+
+    Told when the step's calls have ended, before the call's :class:`ActionFinished`: nothing runs
+    while a consumer works on an event.
+
+    Attributes:
+        action: The call.
+        done: How much is done, in units of the tool's own.
+        total: How much there is to do, if that is known.
+        message: What is going on, for people.
+    """
+
+    kind: ClassVar[Literal["tool_progress"]] = "tool_progress"
+    action: Action
+    done: float
+    total: float | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ActionFinished(Event):
     """A call has a result; ``exception`` is what the tool raised, if it did."""
 
@@ -169,10 +190,14 @@ class ApprovalRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class InputRequested(Event):
-    """The run waits for a person's answer to ``prompt``."""
+    """The run waits for a person's answer to ``prompt``.
+
+    ``id`` names the question: the id of the call that asks, or empty for a state's own question.
+    """
 
     kind: ClassVar[Literal["input_requested"]] = "input_requested"
     prompt: str
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +233,7 @@ AgentEvent: TypeAlias = (
     | StateEntered
     | TextDelta
     | ActionRequested
+    | ToolProgress
     | ActionFinished
     | UsageReported
     | StuckDetected

@@ -1,4 +1,4 @@
-"""A place to stand between the library and real models: tests forbid, record and replay them here."""
+"""A place between the library and real models, where tests forbid, record and replay calls."""
 
 from __future__ import annotations
 

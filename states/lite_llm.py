@@ -24,7 +24,6 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
-from agent_brain.states.guard import about_to_call
 from agent_brain.states.guard import RealCall, about_to_call, real_call
 from agent_brain.states.litellm_chunks import ChunkReader
 from agent_brain.states.litellm_connections import Connections

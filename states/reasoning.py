@@ -61,7 +61,7 @@ class ReasoningState(State):
         await self.llm.open()
         native = is_native(self.mode, self.llm)
         turn = _NativeTurn() if native else _TextTurn()
-        tools = tuple(memory.available_tools.values())
+        tools = tuple(memory.offered_tools().values())
         prompt = self.prompt
         if prompt is None:
             prompt = prompts.REASONING if native else prompts.REASONING_TEXT

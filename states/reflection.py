@@ -19,14 +19,14 @@ from agent_brain.states.streams import closing
 
 REFLECTION = (
     "You watch an assistant at work on the user's goal. Judge its last step: did the tools return "
-    "what was needed, does it bring the goal nearer, is anything misread, repeated or forgotten? If "
-    "the step was good, say so and no more. If not, say in a sentence or two what to do differently."
+    "what was needed, does it bring the goal nearer, is anything misread, repeated or forgotten? "
+    "If it was good, say so and no more. If not, say in a sentence or two what to do differently."
 )
 REQUEST = "Judge the last step."
 
 SELF_REFLECTION = (
-    "You have tried to reach the user's goal and failed. In a few sentences, diagnose why, and make "
-    "a new, concise plan that avoids the same failure. Do not answer the goal yet."
+    "You have tried to reach the user's goal and failed. In a few sentences, diagnose why, and "
+    "make a new, concise plan that avoids the same failure. Do not answer the goal yet."
 )
 SELF_REQUEST = "That answer was not good enough. {feedback}\nWhy did it fail, and what will you do?"
 LESSON = "{feedback}\nWhat I take from this: {reflection}\nTry again from the beginning."
@@ -51,9 +51,7 @@ class ReflectionState(State):
         prompt: What it is told first.
     """
 
-    def __init__(
-        self, llm: LLM, *, on_done: Enum, prompt: prompts.Prompt = REFLECTION
-    ) -> None:
+    def __init__(self, llm: LLM, *, on_done: Enum, prompt: prompts.Prompt = REFLECTION) -> None:
         self.llm = llm
         self.on_done = on_done
         self.prompt = prompt

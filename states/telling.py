@@ -20,7 +20,7 @@ class TellState(State):
 
     Args:
         find: The answer, from the memory.
-        output_type: A pydantic model that the answer is the JSON of; the run's output is the object.
+        output_type: A pydantic model that the answer is the JSON of; ``Result.output`` is it.
 
     Raises:
         MalformedOutputError: While running: the answer is not of that type.

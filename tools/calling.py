@@ -10,7 +10,9 @@ import anyio
 
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.errors import ToolError
+from agent_brain.tools.context import ToolContext, enter_call, leave_call
+from agent_brain.tools.errors import InputNeeded, ToolArgumentsError, ToolError
+from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.text import shorten, to_text
 
 
@@ -22,18 +24,34 @@ class Outcome:
         content: What the model reads.
         is_error: The call did not do what was asked.
         exception: What was raised, if anything: an error is told to the model, never swallowed.
+        full: The whole text, if ``content`` is what was left of it.
+        media: Pictures and the like that belong to it.
     """
 
     content: str
     is_error: bool = False
     exception: Exception | None = None
+    full: str | None = None
+    media: tuple[Media, ...] = ()
 
 
-async def call_tool(action: Action, tools: Mapping[str, BaseTool]) -> Outcome:
+async def call_tool(
+    action: Action,
+    tools: Mapping[str, BaseTool],
+    context: ToolContext | None = None,
+    *,
+    dry_run: bool = False,
+) -> Outcome:
     """Run ``action`` with the tool of its name; never raises for what a model or a tool did wrong.
 
     An unknown tool, arguments that do not fit, an exception, an attempt to exit the program and a
     timeout all become an outcome with ``is_error``. Only cancellation and Ctrl-C pass through.
+
+    Args:
+        action: The call.
+        tools: The tools by name.
+        context: What the tool may know of the call.
+        dry_run: Check the call, and do not run it.
     """
     tool = tools.get(action.name)
     if tool is None:
@@ -44,29 +62,49 @@ async def call_tool(action: Action, tools: Mapping[str, BaseTool]) -> Outcome:
             f"wrote: {shorten(action.unparsed, 200)}",
             is_error=True,
         )
+    if dry_run:
+        return _rehearse(action, tool)
+    token = enter_call(context or ToolContext(action))
     try:
-        if tool.timeout is None:
-            result = await tool.invoke(action.args)
+        if tool.limiter is None:
+            result = await _invoke(tool, action)
         else:
-            result = await _invoke_in_time(tool, action, tool.timeout)
-        return Outcome(_fit(result, tool.max_result_tokens))
+            async with tool.limiter:
+                result = await _invoke(tool, action)
+        return fit_result(result, tool.max_result_tokens)
     except ToolError as error:
         text = str(error) or f"Tool {action.name!r} failed and gave no reason"
-        return Outcome(_fit(text, tool.max_result_tokens), is_error=True, exception=error)
+        return fit_result(text, tool.max_result_tokens, error)
+    except InputNeeded as error:
+        text = f"{action.name!r} would have to ask a person, and nobody can be asked here"
+        return Outcome(text, is_error=True, exception=error)
     except Exception as error:
         text = f"Tool {action.name!r} raised {type(error).__name__}: {_words_of(error)}"
-        return Outcome(_fit(text, tool.max_result_tokens), is_error=True, exception=error)
+        return fit_result(text, tool.max_result_tokens, error)
     except SystemExit as error:  # a command's main() must not end the program that runs the agent
         text = f"Tool {action.name!r} tried to exit the program with {error.code!r}"
         return Outcome(text, is_error=True, exception=ToolError(text))
+    finally:
+        leave_call(token)
 
 
-async def _invoke_in_time(tool: BaseTool, action: Action, timeout: float) -> object:
-    with anyio.move_on_after(timeout) as scope:
+async def _invoke(tool: BaseTool, action: Action) -> object:
+    """Run the tool in its time; waiting for its turn does not count."""
+    if tool.timeout is None:
+        return await tool.invoke(action.args)
+    with anyio.move_on_after(tool.timeout) as scope:
         return await tool.invoke(action.args)
     if scope.cancelled_caught:
-        raise ToolError(f"Tool {tool.name!r} took longer than {timeout:g} s and was stopped")
+        raise ToolError(f"Tool {tool.name!r} took longer than {tool.timeout:g} s and was stopped")
     raise AssertionError("unreachable: the scope was left without a result or a cancellation")
+
+
+def _rehearse(action: Action, tool: BaseTool) -> Outcome:
+    try:
+        tool.validate(action.args)
+    except ToolArgumentsError as error:
+        return Outcome(str(error), is_error=True, exception=error)
+    return Outcome(f"Dry run: the call of {action.name!r} is valid and was not executed.")
 
 
 def _words_of(error: Exception) -> str:
@@ -76,9 +114,23 @@ def _words_of(error: Exception) -> str:
         return "(no readable message)"
 
 
-def _fit(result: object, max_tokens: int | None) -> str:
+def fit_result(
+    result: object, max_tokens: int | None, error: Exception | None = None
+) -> Outcome:
+    """What came of a call, as text that is no longer than it may be.
+
+    Args:
+        result: What the tool returned, or the words of its error.
+        max_tokens: The tool's ``max_result_tokens``.
+        error: What it raised.
+    """
+    media: tuple[Media, ...] = ()
+    if isinstance(result, ToolResult):
+        media, result = result.media, result.content
     text = to_text(result)
-    return text if max_tokens is None else shorten(text, max_tokens)
+    shown = text if max_tokens is None else shorten(text, max_tokens)
+    full = None if shown is text else text
+    return Outcome(shown, is_error=error is not None, exception=error, full=full, media=media)
 
 
 def _unknown(name: str, tools: Mapping[str, BaseTool]) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from agent_brain.tools.action import Action
-
-Report: TypeAlias = Callable[[float, float | None, str | None], None]
+from agent_brain.tools.progress import report_progress
 
 
 @dataclass(slots=True)
@@ -24,13 +22,11 @@ class ToolContext:
         memory: The memory of the run that asked for it (an ``agent_brain.memories.Memory``); None
             outside of a run.
         scope: The run and the step of it that asked; the same again when the step is repeated.
-        report: Takes news of how far the call is; None: nobody listens.
     """
 
     action: Action = field(default_factory=lambda: Action(name="direct"))
     memory: Any = None
     scope: str = ""
-    report: Report | None = None
 
     @property
     def key(self) -> str:
@@ -48,8 +44,7 @@ class ToolContext:
             total: How much there is to do, if that is known.
             message: What is going on.
         """
-        if self.report is not None:
-            self.report(done, total, message)
+        report_progress(done, total, message)
 
 
 _current: ContextVar[ToolContext | None] = ContextVar("agent_brain_tool_call", default=None)

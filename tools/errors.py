@@ -14,6 +14,20 @@ class ToolError(AgentBrainError):
     """Raise it inside a tool: its text goes back to the model as the tool's result."""
 
 
+class InputNeeded(AgentBrainError):
+    """Raise it inside a tool: the run waits, and what a person answers is the tool's result.
+
+    The tool is not run again. Where nobody can be asked, the model is told so.
+
+    Attributes:
+        prompt: What the person is asked.
+    """
+
+    def __init__(self, prompt: str) -> None:
+        self.prompt = prompt
+        super().__init__(prompt)
+
+
 class ToolArgumentsError(ToolError):
     """The arguments of a call do not fit the tool's input schema.
 

@@ -6,13 +6,15 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import Approval, BaseTool
+from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.docstrings import read_docstring
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
 from agent_brain.tools.signature import (
@@ -40,7 +42,7 @@ class FunctionTool(BaseTool):
         text, parameter_texts = read_docstring(innermost(function))
         self.function = function
         self._is_async = _is_async(function)
-        self._parameters, self._model = arguments_model(
+        self._parameters, self._model, self._context = arguments_model(
             label, function, parameter_texts, dict(local_names or {})
         )
         self._positional = [name for name, _, by_position in self._parameters if by_position]
@@ -89,6 +91,8 @@ class FunctionTool(BaseTool):
     async def invoke(self, args: Mapping[str, Any]) -> Any:
         """As :meth:`execute`, with the arguments as one mapping."""
         values = self.validate(args)
+        if self._context is not None:
+            values[self._context] = current_call() or ToolContext(Action(name=self.name))
         positional = [values.pop(name) for name in self._positional]
         if self._is_async:
             return await self.function(*positional, **values)
@@ -101,6 +105,10 @@ class FunctionTool(BaseTool):
         (result,) = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 
+    def renamed(self, name: str) -> Self:
+        """The same tool under another name; limits are shared with this one."""
+        return self._copy_as(name)
+
 
 @overload
 def tool(function: Callable[..., Any], /) -> FunctionTool: ...
@@ -110,9 +118,11 @@ def tool(
     name: str | None = ...,
     description: str | None = ...,
     timeout: float | None = ...,
-    requires_approval: bool = ...,
+    requires_approval: Approval = ...,
     idempotent: bool = ...,
     max_result_tokens: int | None = ...,
+    max_concurrency: int | None = ...,
+    rate: str | tuple[int, float] | None = ...,
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a sync or async function.
@@ -122,7 +132,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     be anything pydantic knows: enums, models, unions, ``Literal``, containers.
 
     Bound methods, objects with ``__call__`` and ``functools.partial`` objects (which need
-    ``name=``) are functions too; what a partial has bound is hidden from the model.
+    ``name=``) are functions too; what a partial has bound is hidden from the model. So is a
+    parameter annotated :class:`ToolContext`: the function is given the call it serves.
 
     Args:
         function: The function, when used as ``@tool`` without brackets.
@@ -158,7 +169,8 @@ def as_tool(value: BaseTool | Callable[..., Any]) -> BaseTool:
     if callable(value):
         return FunctionTool(value)
     raise ToolDefinitionError(
-        f"{value!r} is not a tool: pass a BaseTool, or a function with type hints and a docstring"
+        f"{value!r} is not a tool: pass a BaseTool, or a function with type hints and a docstring "
+        "(MCP servers are for 'await Brain.create(tools=[…])')"
     )
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
+
+
+_MEDIA_TYPE = re.compile(r"[^/\s]+/[^/\s]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +18,18 @@ class Media:
         media_type: MIME type, such as ``"image/png"``.
         data: The bytes, base64-encoded.
         name: A file name, if it has one.
+
+    Raises:
+        ValueError: It has no type, or no bytes.
     """
 
     media_type: str
     data: str
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        if not _MEDIA_TYPE.fullmatch(self.media_type) or not self.data:
+            raise ValueError("media need a type such as 'image/png', and their bytes in base64")
 
 
 @dataclass(frozen=True, slots=True)

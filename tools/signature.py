@@ -13,6 +13,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
+from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolDefinitionError
 
 Parameters = list[tuple[str, str, bool]]  # (parameter, field of the model, passed by position)
@@ -20,12 +21,24 @@ Parameters = list[tuple[str, str, bool]]  # (parameter, field of the model, pass
 
 def arguments_model(
     name: str, function: Callable[..., Any], texts: dict[str, str], local_names: dict[str, Any]
-) -> tuple[Parameters, type[BaseModel]]:
-    """A model with one field a parameter; aliases let a parameter have any name."""
+) -> tuple[Parameters, type[BaseModel], str | None]:
+    """A model with one field a parameter; aliases let a parameter have any name.
+
+    Returns:
+        The parameters, the model, and the parameter that takes the :class:`ToolContext`, if any.
+    """
     hints = _type_hints(name, function, local_names)
     parameters: Parameters = []
     fields: dict[str, Any] = {}
+    context: str | None = None
     for index, parameter in enumerate(_open_parameters(name, function)):
+        if is_context(hints.get(parameter.name)):
+            if context is not None or parameter.kind is parameter.POSITIONAL_ONLY:
+                raise ToolDefinitionError(
+                    f"Tool {name!r} can take its ToolContext once, by keyword: {parameter}"
+                )
+            context = parameter.name
+            continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ToolDefinitionError(
                 f"Tool {name!r} takes {parameter}: a model cannot be told what to pass; "
@@ -37,9 +50,15 @@ def arguments_model(
         parameters.append((parameter.name, field, parameter.kind is parameter.POSITIONAL_ONLY))
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
     try:
-        return parameters, create_model(f"{name}_arguments", __config__=config, **fields)
+        model = create_model(f"{name}_arguments", __config__=config, **fields)
     except PydanticUserError as error:
         raise ToolDefinitionError(f"Tool {name!r}: {error.message}") from error
+    return parameters, model, context
+
+
+def is_context(hint: Any) -> bool:
+    """Whether a parameter of that hint takes the :class:`ToolContext`, perhaps as ``… | None``."""
+    return hint is ToolContext or ToolContext in typing.get_args(hint)
 
 
 def _field(

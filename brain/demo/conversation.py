@@ -32,7 +32,7 @@ class Turn:
     answer: str = ""
 
 
-_RESULT = re.compile(r"(Result of|Error from) ([\w-]+|the tool): (.*)", re.S)
+_RESULT = re.compile(r"(Result of|Error from) ([\w-]+|the tool): <data>(.*)</data>", re.S)
 _GOAL = re.compile(r"^Goal: (.+)", re.M)
 _JSON = json.JSONDecoder()
 

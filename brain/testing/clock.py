@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import anyio
-import sniffio
 
 from agent_brain.testing.loop_time import faked_loop
 
@@ -16,7 +16,7 @@ from agent_brain.testing.loop_time import faked_loop
 class FakeClock:
     """The clock of an event loop, for the length of a :func:`fake_clock` block."""
 
-    def __init__(self, jump: Any) -> None:
+    def __init__(self, jump: Callable[[float], object]) -> None:
         self._jump = jump
         self._start = anyio.current_time()
 
@@ -42,7 +42,7 @@ class FakeClock:
 
 @contextmanager
 def fake_clock(*, threshold: float = 0.0) -> Iterator[FakeClock]:
-    """Inside, time stands still while there is work, and jumps to the next timer when there is none.
+    """Inside, time stands still while there is work, and then jumps to the next timer.
 
     Enter it in an async test: ``with fake_clock() as clock: …``. Sleeps, timeouts and deadlines of
     the running event loop (anyio's, asyncio's, trio's) take no real time; ``time.time()``,
@@ -61,12 +61,17 @@ def fake_clock(*, threshold: float = 0.0) -> Iterator[FakeClock]:
     Raises:
         RuntimeError: The clock of this event loop cannot be changed, with what to do.
     """
-    if sniffio.current_async_library() == "trio":
+    if _in_trio():
         with _on_trio(threshold) as clock:
             yield clock
     else:
         with faked_loop(asyncio.get_running_loop(), threshold) as loop_time:
             yield FakeClock(loop_time.advance)
+
+
+def _in_trio() -> bool:
+    trio = sys.modules.get("trio")
+    return trio is not None and trio.lowlevel.in_trio_task()
 
 
 @contextmanager

@@ -59,7 +59,9 @@ def action_shape(action: Action) -> Shape:
     return (action.name, to_compact_json(sorted(action.args.items())), action.unparsed)
 
 
-def explain_messages(title: str, expected: Iterable[Message], actual: Iterable[Message]) -> str | None:
+def explain_messages(
+    title: str, expected: Iterable[Message], actual: Iterable[Message]
+) -> str | None:
     """How two conversations differ, or None if they say the same."""
     wanted, found = list(expected), list(actual)
     if [message_shape(m) for m in wanted] == [message_shape(m) for m in found]:
@@ -76,7 +78,7 @@ def explain_actions(title: str, expected: Iterable[Action], actual: Iterable[Act
 
 
 def explain_lines(title: str, expected: Sequence[str], actual: Sequence[str]) -> str:
-    """Both, line by line: ``-`` was expected and is missing, ``+`` is there and was not expected."""
+    """Both, line by line: ``-`` was expected and is missing, ``+`` was not expected."""
     if list(expected) == list(actual):
         expected, actual = [*map(repr, expected)], [*map(repr, actual)]
     lines = [line for line in difflib.ndiff(expected, actual) if not line.startswith("?")]

@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
+from agent_brain.testing.differences import explain_actions, explain_messages
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
@@ -82,3 +83,59 @@ class FakeMemory(Memory):
         """A copy of the messages, and note the call."""
         self.calls.append(("dump", None))
         return list(self._messages)
+
+    def assert_messages(self, expected: Iterable[Message]) -> None:
+        """Check all that it holds, the current goal left out, in order.
+
+        Messages are compared by role, text, name, tool calls, error flag and attachments; ids and
+        times do not count.
+
+        Raises:
+            AssertionError: They differ, and where.
+        """
+        _check(explain_messages("The memory holds other messages", expected, self._messages))
+
+    def assert_updated(self, *expected: Message) -> None:
+        """Check what was added by ``update``, in all its calls together, in order; else as above.
+
+        Without arguments, that anything was.
+
+        Raises:
+            AssertionError: Something else was added, or nothing.
+        """
+        added = [message for messages in self.updates for message in messages]
+        if expected or not self.updates:
+            wanted = expected or (Message.system("(anything)"),)
+            _check(explain_messages("Other messages were added", wanted, added))
+
+    def assert_not_updated(self) -> None:
+        """Check that ``update`` added nothing.
+
+        Raises:
+            AssertionError: It did, and what.
+        """
+        added = [message for messages in self.updates for message in messages]
+        _check(explain_messages("Messages were added", (), added))
+
+    def assert_next_actions(self, expected: Iterable[Action]) -> None:
+        """Check the calls that wait to be run, in order, by name and arguments.
+
+        Raises:
+            AssertionError: They differ, and where.
+        """
+        _check(explain_actions("Other calls wait to be run", expected, self.next_actions))
+
+    def assert_goal(self, expected: str | Message | None) -> None:
+        """Check the current goal; None for no goal.
+
+        Raises:
+            AssertionError: It is another one.
+        """
+        wanted = [] if expected is None else [as_message(expected)]
+        found = [] if self._goal is None else [self._goal]
+        _check(explain_messages("The goal is another one", wanted, found))
+
+
+def _check(difference: str | None) -> None:
+    if difference is not None:
+        raise AssertionError(difference)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import anyio.to_thread
 
@@ -24,6 +24,7 @@ class LoopTime:
         self._stopped: float | None = None
 
     def __call__(self) -> float:
+        """Seconds, as ``loop.time`` tells them."""
         return self._real() + self._offset if self._stopped is None else self._stopped
 
     @property
@@ -71,12 +72,12 @@ def faked_loop(loop: asyncio.AbstractEventLoop, threshold: float) -> Iterator[Lo
         loop.time = now  # type: ignore[method-assign]
     if now.stopped:
         raise RuntimeError("fake_clock() is entered already on this event loop")
-    threads, wait = _threads_at_work(loop), selector.select
+    threads, wait = _Threads(loop), selector.select
 
     def select(timeout: float | None = None) -> Any:
         if timeout is None or timeout <= 0:
             return wait(timeout)
-        if threads():
+        if threads.at_work():
             began = time.monotonic()
             events = wait(timeout)
             now.advance(time.monotonic() - began)
@@ -89,35 +90,37 @@ def faked_loop(loop: asyncio.AbstractEventLoop, threshold: float) -> Iterator[Lo
     now.stop()
     selector.select = select
     try:
-        with _counted_executor(loop):
+        with threads:
             yield now
     finally:
         del selector.select
         now.go_on()
 
 
-def _threads_at_work(loop: Any) -> Callable[[], bool]:
-    limiter = anyio.to_thread.current_default_thread_limiter()
-    return lambda: limiter.borrowed_tokens > 0 or getattr(loop, "_in_executor", 0) > 0
+class _Threads:
+    """Knows whether functions run in worker threads: anyio's, or those of ``run_in_executor``."""
 
+    def __init__(self, loop: Any) -> None:
+        self._limiter = anyio.to_thread.current_default_thread_limiter()
+        self._loop = loop
+        self._run = loop.run_in_executor
+        self._count = 0
 
-@contextmanager
-def _counted_executor(loop: Any) -> Iterator[None]:
-    """Count what ``loop.run_in_executor`` and ``asyncio.to_thread`` have under way."""
-    run = loop.run_in_executor
-    loop._in_executor = 0
+    def at_work(self) -> bool:
+        return self._count > 0 or self._limiter.borrowed_tokens > 0
 
-    def done(_: object) -> None:
-        loop._in_executor -= 1
+    def __enter__(self) -> Self:
+        self._loop.run_in_executor = self._counted
+        return self
 
-    def counted(*args: Any) -> Any:
-        future = run(*args)
-        loop._in_executor += 1
-        future.add_done_callback(done)
+    def __exit__(self, *exc: object) -> None:
+        del self._loop.run_in_executor
+
+    def _counted(self, *args: Any) -> Any:
+        future = self._run(*args)
+        self._count += 1
+        future.add_done_callback(self._done)
         return future
 
-    loop.run_in_executor = counted
-    try:
-        yield
-    finally:
-        del loop.run_in_executor
+    def _done(self, _: object) -> None:
+        self._count -= 1

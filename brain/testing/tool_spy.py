@@ -90,6 +90,7 @@ class ToolSpy(BaseTool):
                 self._wrapped.input_schema,
                 **{**own, **options},
             )
+            self.limiter = self.limiter or self._wrapped.limiter
 
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """As the tool that is watched; a fake goes by its schema."""
@@ -97,18 +98,28 @@ class ToolSpy(BaseTool):
 
     async def execute(self, **kwargs: Any) -> Any:
         """Note the call, and do what the spy was told."""
-        call = SpiedCall(kwargs)
+        return await self._note(kwargs, kwargs)
+
+    async def invoke(self, args: Mapping[str, Any]) -> Any:
+        """Validate ``args``, note the call, and do what the spy was told."""
+        return await self._note(self.validate(args), args)
+
+    async def _note(self, args: dict[str, Any], given: Mapping[str, Any]) -> Any:
+        call = SpiedCall(args)
         self.calls.append(call)
         try:
-            call.result = await self._do(len(self.calls) - 1, kwargs)
+            if self._wrapped is None or self._fakes:
+                call.result = await self._fake(len(self.calls) - 1, args)
+            elif given is args:
+                call.result = await self._wrapped.execute(**args)
+            else:
+                call.result = await self._wrapped.invoke(given)
         except BaseException as error:
             call.exception = error
             raise
         return call.result
 
-    async def _do(self, index: int, args: dict[str, Any]) -> Any:
-        if self._wrapped is not None and not self._fakes:
-            return await self._wrapped.execute(**args)
+    async def _fake(self, index: int, args: dict[str, Any]) -> Any:
         reply = self._returns if self._raises is None else self._raises
         if self._does is not None:
             reply = self._does(**args)

@@ -39,6 +39,12 @@ class DenseIndex:
         """For each row, whether it has a vector."""
         return self._present.rows
 
+    def matrix(self) -> Floats:
+        """The vectors, one a row, at unit length; zeros where there is none."""
+        if self._vectors is None:
+            return np.zeros((len(self._present), 0), np.float32)
+        return self._vectors.rows
+
     def extend(self, count: int) -> None:
         """Add rows without vectors."""
         self._present.extend(count)

@@ -129,6 +129,13 @@ class RecallIndex:
         self._ids = [item_id for item_id, kept in zip(self._ids, there, strict=True) if kept]
         self._rows = {item_id: row for row, item_id in enumerate(self._ids)}
 
+    def vectors(self) -> dict[str, NDArray[np.float32]]:
+        """The unit vectors of all messages that have one, by id."""
+        with self._lock:
+            matrix = self._dense.matrix()
+            rows = np.flatnonzero(self._columns.there & self._dense.present)
+            return {self._ids[row]: matrix[row].copy() for row in rows}
+
     def dense_question(self, query: str) -> str:
         """What to embed to search for ``query``: the question as those it names would put it."""
         with self._lock:

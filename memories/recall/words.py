@@ -55,6 +55,7 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _PICTURE = re.compile(f"[{PICTURES}]")
 _HAN = re.compile(f"[{HAN}]")
 _JOINER = re.compile(r"[-_./:]")
+_DIGIT = re.compile(r"\d")
 # the last letter of each block, and the Snowball stemmer for words that begin in it
 _STEMMERS = (
     ("\u024f", "english"),
@@ -121,15 +122,22 @@ def _characters(run: str) -> Iterator[str]:
 def _joined(run: str) -> Iterator[str]:
     """The words of a run; one with digits, such as ``inv-2041``, is a name and counts whole too."""
     parts = _JOINER.split(run)
-    if len(parts) > 1 and any(map(str.isdigit, run)):
+    if len(parts) > 1 and _DIGIT.search(run):
         yield run[:LONGEST_TERM]
     for part in parts:
         yield _term(part[:LONGEST_TERM])
 
 
-@lru_cache(maxsize=1 << 16)
 def _term(word: str) -> str:
-    """The stem of a folded word; nothing for a function word."""
+    """The stem of a folded word; nothing for a function word.
+
+    What has digits is no word of a language, and may be a secret: it is not kept in a cache.
+    """
+    return _stem(word) if word.isalpha() or not _DIGIT.search(word) else word
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
     if word in ENGLISH:
         return ""
     language = next((name for last, name in _STEMMERS if word[0] <= last), "")

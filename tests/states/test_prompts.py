@@ -42,7 +42,8 @@ async def test_a_prompt_may_be_a_function_of_the_memory():
     def prompt(memory: Memory) -> str:
         return f"{len(memory.available_tools)} tools, {{goal}}"
 
-    assert await first(FakeMemory("Why?", tools=[add]), prompt) == "1 tools, {goal}"
+    text = await first(FakeMemory("Why?", tools=[add]), prompt)
+    assert text.splitlines() == ["1 tools, {goal}", "", UNTRUSTED]
 
 
 async def test_a_prompt_may_be_an_async_function():

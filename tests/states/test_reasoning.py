@@ -51,7 +51,7 @@ async def test_the_model_sees_the_prompt_the_context_and_the_tools():
     await run_state(reasoning(llm, prompt="Be brief."), memory)
 
     [call] = llm.calls
-    assert [m.content for m in call.messages] == ["Be brief.", "What?", "Hm."]
+    assert [m.content for m in call.messages] == [f"Be brief.\n\n{UNTRUSTED}", "What?", "Hm."]
     assert call.messages[0].role is Role.SYSTEM
     assert call.tools == (add,)
 
@@ -192,8 +192,8 @@ async def test_in_the_text_mode_calls_and_results_are_shown_as_text():
     assert [(m.role.value, m.content) for m in llm.calls[0].messages] == [
         ("user", "What?"),
         ("assistant", 'Adding.\n{"name": "add", "args": {"a": 1, "b": 2}}'),
-        ("user", "Result of add: 3"),
-        ("user", "Error from add: boom"),
+        ("user", "Result of add: <data>3</data>"),
+        ("user", "Error from add: <data>boom</data>"),
     ]
     assert not any(m.tool_calls for m in llm.calls[0].messages)
 

@@ -63,7 +63,7 @@ class _Entry:
         """The spec, or None; if there are problems it is worth nothing."""
         self._look_for_typos()
         kind = self._kind()
-        spec = None
+        spec: ServerSpec | None = None
         if kind == "command":
             spec = self._stdio()
         elif kind == "url":

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_brain.tools.mcp.config import is_url, read_config
@@ -17,14 +17,9 @@ from agent_brain.tools.mcp.errors import McpConfigError
 from agent_brain.tools.mcp.names import fitting, unused
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec, StdioServer
 
-McpSource = str | os.PathLike[str] | Mapping[str, Any]
+McpSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
 JAVASCRIPT = (".js", ".mjs", ".cjs")
-
-
-def is_mcp_source(value: object) -> TypeGuard[McpSource]:
-    """Whether ``value`` is meant to name MCP servers, rather than to be a tool."""
-    return isinstance(value, str | os.PathLike | Mapping)
 
 
 def read_sources(

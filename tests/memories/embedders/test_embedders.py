@@ -49,10 +49,12 @@ async def test_any_function_embeds(function):
 
 async def test_a_sync_function_runs_in_a_thread():
     threads = []
-    await embed_all(
-        FunctionEmbedder(lambda texts: threads.append(threading.get_ident()) or lengths(texts)),
-        ["a"],
-    )
+
+    def embed(texts):
+        threads.append(threading.get_ident())
+        return lengths(texts)
+
+    await embed_all(FunctionEmbedder(embed), ["a"])
     assert threads[0] != threading.get_ident()
 
 
@@ -74,11 +76,11 @@ async def test_no_texts_are_no_work():
 
 
 async def test_lone_surrogates_never_reach_a_model():
-    seen = []
-    await embed_all(
-        FunctionEmbedder(lambda texts: seen.extend(texts) or lengths(texts)), ["\ud800"]
-    )
-    assert seen == ["\ufffd"]
+    def embed(texts):
+        assert texts == ["\ufffd"]
+        return lengths(texts)
+
+    await embed_all(FunctionEmbedder(embed), ["\ud800"])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,6 @@ def test_what_users_write_becomes_an_embedder():
     assert as_embedder(own) is own
     assert isinstance(as_embedder("text-embedding-3-small"), LiteLLMEmbedder)
     assert isinstance(as_embedder("wordllama"), WordLlamaEmbedder)
-    assert as_embedder(lengths).name == "lengths"
     assert repr(as_embedder(lengths)) == "FunctionEmbedder('lengths')"
 
 
@@ -133,7 +134,7 @@ def test_what_is_no_embedder_is_refused(value):
 async def test_an_embedding_function_of_chroma_embeds():
     from chromadb import Documents, EmbeddingFunction, Embeddings
 
-    class Lengths(EmbeddingFunction[Documents]):
+    class Lengths(EmbeddingFunction[Documents]):  # type: ignore[misc,unused-ignore]
         def __init__(self):
             pass
 

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import copy
 from datetime import timedelta
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -274,7 +272,20 @@ def test_any_filter_chooses_from_the_whole_ranking(messages, k, data):
             assert chosen == expected
 
 
-def test_items_and_hits_are_data():
-    item = items()[0]
-    assert item == copy.replace(item) if hasattr(copy, "replace") else item == items()[0]
-    assert np.isfinite(index_of().search("boat", 1)[0].score)
+def test_after_most_messages_are_gone_the_rest_is_found_as_before():
+    messages = [
+        Item(f"{line.id}/{i}", f"{line.text} {i}", line.sender, line.time, str(i), vector=[i, 1])
+        for i in range(30)
+        for line in items()
+    ]
+    kept = [message for message in messages if message.thread in {"7", "23"}]
+    index, anew = index_of(messages), index_of(kept)
+    index.remove([message.id for message in messages if message not in kept])
+    index.add([Item("late", "A late boat.", "Cid", vector=[1, 2])])
+    anew.add([Item("late", "A late boat.", "Cid", vector=[1, 2])])
+    for vector in (None, [1, 0.5]):
+        found = index.search("When did Bob repair the boat on 4 March?", 50, query_vector=vector)
+        same = anew.search("When did Bob repair the boat on 4 March?", 50, query_vector=vector)
+        assert ids(found) == ids(same)
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in same])
+    assert index.without_vector() == []

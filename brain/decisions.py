@@ -1,0 +1,120 @@
+"""What a person decided about a run that waits for them, checked and written into its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from pydantic import ValidationError
+
+from agent_brain.errors import ResumeError
+from agent_brain.memories.control import Asked, Control, Decision
+
+Approve: TypeAlias = Literal[True] | str | Iterable[str]
+Deny: TypeAlias = Mapping[str, str] | str | Iterable[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The arguments of :meth:`Brain.resume`, as they were given."""
+
+    approve: Approve | None = None
+    deny: Deny | None = None
+    edit: Mapping[str, Mapping[str, Any]] | None = None
+    input: str | Mapping[str, str] | None = None
+
+    def write(self, control: Control) -> None:
+        """Write them into ``control``, all or none.
+
+        Raises:
+            ResumeError: They do not fit what the run waits for, or there are none although it
+                waits; it goes on waiting.
+        """
+        given = any(x is not None for x in (self.approve, self.deny, self.edit, self.input))
+        asked = control.asked if control.status == "waiting" else None
+        if asked is None:
+            if given:
+                raise ResumeError("The run waits for nobody: resume it without decisions")
+            return
+        if not given:
+            raise ResumeError(f"The run waits for a person: {waits_for(control)}")
+        decisions = self._decisions(asked, control)
+        answers = self._answers(asked, control)
+        asked.decisions.update(decisions)
+        asked.approvals = [i for i in asked.approvals if i not in decisions]
+        asked.answers.update(answers)
+        for question in answers:
+            del asked.questions[question]
+
+    def _decisions(self, asked: Asked, control: Control) -> dict[str, Decision]:
+        found: dict[str, Decision] = {}
+
+        def decide(call_id: str, decision: Decision) -> None:
+            if call_id not in asked.approvals:
+                raise ResumeError(f"No call {call_id!r} waits for approval. {waits_for(control)}")
+            if call_id in found:
+                raise ResumeError(f"There are two decisions about the call {call_id!r}: give one")
+            found[call_id] = decision
+
+        for call_id, args in (self.edit or {}).items():
+            try:
+                edited = Decision(approved=True, args=dict(args))
+            except (TypeError, ValueError, ValidationError) as error:
+                raise ResumeError(
+                    f"edit= has no arguments for {call_id!r} that JSON can carry: {error}"
+                ) from error
+            decide(call_id, edited)
+        for call_id, reason in _reasons(self.deny).items():
+            decide(call_id, Decision(approved=False, reason=reason))
+        if self.approve is True:
+            if not asked.approvals:
+                raise ResumeError(f"No call waits for approval. {waits_for(control)}")
+            return {**{i: Decision(approved=True) for i in asked.approvals}, **found}
+        for call_id in _ids(self.approve):
+            decide(call_id, Decision(approved=True))
+        return found
+
+    def _answers(self, asked: Asked, control: Control) -> dict[str, str]:
+        if self.input is None:
+            return {}
+        if isinstance(self.input, str):
+            if len(asked.questions) != 1:
+                many = "several questions wait" if asked.questions else "no question waits"
+                raise ResumeError(f"input= is one text, and {many}. {waits_for(control)}")
+            return dict.fromkeys(asked.questions, self.input)
+        answers = dict(self.input)
+        for question, text in answers.items():
+            if question not in asked.questions:
+                raise ResumeError(f"No question {question!r} waits. {waits_for(control)}")
+            if not isinstance(text, str):
+                raise ResumeError(f"The answer to {question!r} is no text: {text!r}")
+        return answers
+
+
+def waits_for(control: Control) -> str:
+    """What a run waits for, and how to give it, in words."""
+    asked = control.asked or Asked()
+    names = {action.id: action.name for action in control.next_actions}
+    calls = [f"{call_id!r} ({names.get(call_id, 'a call')})" for call_id in asked.approvals]
+    questions = [f"{key!r}: {prompt}" for key, prompt in asked.questions.items()]
+    parts = []
+    if calls:
+        parts.append(f"approve=, deny= or edit= are wanted for {', '.join(calls)}")
+    if questions:
+        parts.append(f"input= is wanted for {'; '.join(questions)}")
+    return ". ".join(parts) or "It waits for nothing more"
+
+
+def _reasons(deny: Deny | None) -> dict[str, str]:
+    return dict(deny) if isinstance(deny, Mapping) else dict.fromkeys(_ids(deny), "")
+
+
+def _ids(value: object) -> list[str]:
+    if value is None or value is False:
+        return []
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise ResumeError(f"{value!r} names no calls: give their ids")
+    return list(value)

@@ -1,0 +1,61 @@
+"""Any model, put behind cassettes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+from pydantic import BaseModel
+
+from agent_brain.memories.message import Message
+from agent_brain.states.guard import Pieces, RealCall, about_to_call, real_call
+from agent_brain.states.llm import LLM
+from agent_brain.states.streams import closing
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+
+class CassetteLLM(LLM):
+    """A model of your own class that cassettes record and replay, and ``no_real_models`` forbids.
+
+    :class:`~agent_brain.LiteLLM` needs no wrapping. Outside of a cassette it is the model itself.
+
+    Args:
+        llm: The model.
+    """
+
+    def __init__(self, llm: LLM) -> None:
+        self.llm = llm
+        self.model = llm.model
+        self.supports_tools = llm.supports_tools
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: type[BaseModel] | None = None,
+    ) -> AsyncIterator[str | Action | Usage]:
+        """As the model, or as the cassette has it."""
+        send = partial(self._send, messages, tools, output_type)
+        call = RealCall(self.llm, messages, tools, output_type, send)
+        async with closing(real_call(call)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _send(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[BaseTool],
+        output_type: type[BaseModel] | None,
+    ) -> Pieces:
+        about_to_call(self.model)
+        stream = self.llm.stream(messages, tools=tools, output_type=output_type)
+        async with closing(stream) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        await self.llm.aclose()

@@ -1,0 +1,67 @@
+"""One behaviour to check: an async function with a name and everything it needs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
+
+from agent_brain.memories.base import Memory
+
+MakeMemory: TypeAlias = Callable[[], Memory | Awaitable[Memory]]
+Behaviour: TypeAlias = Callable[[Callable[..., Awaitable[Any]]], Awaitable[None]]
+
+
+class Check:
+    """Call and await it: it returns, or raises AssertionError with what is not as it should be.
+
+    Attributes:
+        name: The behaviour, in words joined by underscores.
+    """
+
+    def __init__(self, behaviour: Behaviour, make: Callable[..., Any]) -> None:
+        self.name = behaviour.__name__
+        self._behaviour = behaviour
+        self._make = make
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+    async def __call__(self) -> None:
+        async def make(*arguments: Any) -> Any:
+            made = self._make(*arguments)
+            return await made if inspect.isawaitable(made) else made
+
+        await self._behaviour(make)
+
+
+def expect(actual: object, wanted: object, what: str) -> None:
+    """Raise unless both are equal.
+
+    Raises:
+        AssertionError: They are not.
+    """
+    if actual != wanted:
+        raise AssertionError(f"{what}: expected {wanted!r:.1000}, got {actual!r:.1000}")
+
+
+async def expect_error(
+    doing: Awaitable[object], errors: type[Exception] | tuple[type[Exception], ...], what: str
+) -> None:
+    """Raise unless awaiting raises one of ``errors``.
+
+    Raises:
+        AssertionError: It does not.
+    """
+    try:
+        await doing
+    except errors:
+        return
+    raise AssertionError(f"{what}: expected an error ({errors}), and there was none")
+
+
+def ids(messages: Iterable[Any]) -> list[str]:
+    """The ids of messages."""
+    return [message.id for message in messages]

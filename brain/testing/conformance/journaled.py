@@ -1,0 +1,165 @@
+"""What holds for memories that keep their record in a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agent_brain.memories.errors import JournalConflictError
+from agent_brain.memories.message import Message
+from agent_brain.memories.session import session_key
+from agent_brain.testing.conformance.check import expect, expect_error, ids
+from agent_brain.tools.action import Action
+
+Make = Callable[..., Awaitable[Any]]
+
+NAMES = [
+    ("a", None),
+    ("a", "a"),
+    ("b", "a:b"),
+    ("b:b", "a"),
+    ('a", "b', "c"),
+    ("a", 'b", "c'),
+    ("null", None),
+    ("/", "//"),
+    ("汉", "字"),
+    ("a\x00b", "x"),
+]
+
+
+async def a_later_memory_of_the_session_is_the_same(make: Make) -> None:
+    memory = await make("s", None)
+    call = Action(name="f", args={"x": "汉字\x00"})
+    await memory.set_goal(Message.user("goal", pinned=True))
+    await memory.update([Message.assistant("thinking", [call]), Message.tool("result", call)])
+    await memory.tag((await memory.messages())[1].id, "seen")
+    memory.control.begin("run-1", "ACTION")
+    memory.control.next_actions = [call]
+    memory.control.scratch["notes"] = ["a", 1]
+    await memory.checkpoint()
+    later = await make("s", None)
+    await later.open()
+    expect(await later.goal(), await memory.goal(), "goal() of the later memory")
+    expect(await later.dump(), await memory.dump(), "dump() of the later memory")
+    expect(await later.context(), await memory.context(), "context() of the later memory")
+    expect(later.control, memory.control, "control of the later memory")
+    await later.update([Message.user("more")])
+    expect((await later.dump())[-1].content, "more", "the end of dump()")
+
+
+async def sessions_and_tenants_are_separate(make: Make) -> None:
+    for session, tenant in NAMES:
+        memory = await make(session, tenant)
+        expect(await memory.context(), [], f"context() of the new session {session!r}, {tenant!r}")
+        await memory.update([Message.user(f"{tenant} {session}", id="same")])
+    for session, tenant in NAMES:
+        memory = await make(session, tenant)
+        said = [message.content for message in await memory.messages()]
+        expect(said, [f"{tenant} {session}"], f"messages() of session {session!r} of {tenant!r}")
+    first = await make(*NAMES[0])
+    await first.clear()
+    second = await make(*NAMES[1])
+    expect(await second.count(), 1, "count() of a session after another one was cleared")
+
+
+async def a_second_writer_is_told(make: Make) -> None:
+    first, second = await make("s", None), await make("s", None)
+    await first.update([Message.user("one")])
+    expect(await second.count(), 1, "count() of the second memory")
+    await first.update([Message.user("two")])
+    late = Message.user("too late")
+    await expect_error(second.update([late]), JournalConflictError, "the second writer's update()")
+    expect(await second.get(late.id), None, "what the second writer could not write")
+    await first.update([Message.user("three")])
+    await second.reopen()
+    await second.update([late])
+    third = await make("s", None)
+    said = [message.content for message in await third.messages()]
+    expect(said, ["one", "two", "three", "too late"], "what was written")
+
+
+async def an_interrupted_step_is_rolled_back(make: Make) -> None:
+    memory = await make("s", None)
+    await memory.set_goal("goal")
+    memory.control.begin("run-1", "REASONING")
+    await memory.update([Message.assistant("finished step")])
+    memory.control.step = 1
+    await memory.checkpoint()
+    await memory.update([Message.assistant("half a step")])
+    memory.control.step = 99
+    for _ in range(2):
+        later = await make("s", None)
+        await later.open()
+        await later.rollback()
+        said = [message.content for message in await later.messages()]
+        expect(said, ["goal", "finished step"], "messages() after rollback()")
+        expect(later.control.step, 1, "control after rollback()")
+    await later.update([Message.assistant("again")])
+    expect((await (await make("s", None)).messages())[-1].content, "again", "the step, taken again")
+
+
+async def what_is_forgotten_is_in_no_entry(make: Make) -> None:
+    memory = await make("s", None)
+    await memory.set_goal("SECRET goal")
+    memory.control.scratch["quote"] = "SECRET"
+    await memory.checkpoint()
+    await memory.update([Message.user("SECRET"), Message.user("known")])
+    await memory.checkpoint()
+    await memory.forget(text="SECRET")
+    entries = repr(await memory.journal.read(session_key("s")))
+    if "SECRET" in entries:
+        raise AssertionError(f"The journal still holds what was forgotten: {entries:.500}")
+    later = await make("s", None)
+    expect([m.content for m in await later.messages()], ["known"], "messages() of a later memory")
+
+
+async def a_fork_writes_nothing_into_the_session(make: Make) -> None:
+    memory = await make("s", None)
+    await memory.update([Message.user("one")])
+    fork = await memory.fork()
+    await fork.update([Message.user("in the fork")])
+    await fork.checkpoint()
+    await memory.update([Message.user("two")])
+    later = await make("s", None)
+    expect([m.content for m in await later.messages()], ["one", "two"], "messages()")
+
+
+async def deleting_and_clearing_last(make: Make) -> None:
+    memory = await make("s", None)
+    said = [Message.user(text) for text in "abc"]
+    await memory.update(said)
+    memory.control.step = 5
+    await memory.checkpoint()
+    await memory.delete(said[0].id)
+    expect(ids(await (await make("s", None)).messages()), ids(said[1:]), "after delete()")
+    await memory.clear()
+    later = await make("s", None)
+    expect(await later.messages(), [], "messages() after clear()")
+    expect(later.control.step, 5, "control after clear()")
+    await memory.update([Message.user("new")])
+    expect(len(await (await make("s", None)).messages()), 1, "messages() after clear() and update()")
+
+
+async def restoring_lasts(make: Make) -> None:
+    memory, other = await make("s", None), await make("t", None)
+    await memory.set_goal("goal")
+    await memory.update([Message.user("one")])
+    memory.control.step = 3
+    await other.update([Message.user("to be replaced")])
+    await other.restore(await memory.snapshot())
+    later = await make("t", None)
+    await later.open()
+    expect(await later.context(), await memory.context(), "context() of a restored session")
+    expect(later.control, memory.control, "control of a restored session")
+
+
+JOURNALED = [
+    a_later_memory_of_the_session_is_the_same,
+    sessions_and_tenants_are_separate,
+    a_second_writer_is_told,
+    an_interrupted_step_is_rolled_back,
+    what_is_forgotten_is_in_no_entry,
+    a_fork_writes_nothing_into_the_session,
+    deleting_and_clearing_last,
+    restoring_lasts,
+]

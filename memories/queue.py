@@ -1,0 +1,156 @@
+"""A queue of messages: the inbox of an agent."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import Any
+
+import anyio
+from pydantic import BaseModel, ValidationError
+
+from agent_brain.memories.errors import MemoryUseError, SnapshotError
+from agent_brain.memories.message import Message
+
+VERSION = 1
+
+
+class _Waiting(BaseModel):
+    """One message in a dump."""
+
+    message: Message
+    priority: int = 0
+
+
+class MessageQueue:
+    """First in, first out; among priorities the lowest number first, and equals in their order.
+
+    Pushing and popping cost the same however long the queue is (with many different priorities,
+    their logarithm). A message that is waiting already is not taken twice. All calls are made from
+    one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._by_priority: dict[int, deque[int]] = {}
+        self._priorities: list[int] = []  # a heap of those that are in use
+        self._waiting: dict[int, tuple[Message, int]] = {}  # by number, in order of arrival
+        self._ids: set[str] = set()
+        self._count = count(1)
+        self._last = 0
+        self._arrival: anyio.Event | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def push(self, message: Message, *, priority: int = 0) -> bool:
+        """Add a message; False if one of its id is waiting already.
+
+        Args:
+            message: What to add.
+            priority: The lower the number, the sooner it is popped.
+
+        Raises:
+            MemoryUseError: It is no message.
+        """
+        if not isinstance(message, Message):
+            raise MemoryUseError(f"push() takes a Message, not {message!r:.100}")
+        if message.id in self._ids:
+            return False
+        number = self._last = next(self._count)
+        if priority not in self._by_priority:
+            self._by_priority[priority] = deque()
+            heapq.heappush(self._priorities, priority)
+        self._by_priority[priority].append(number)
+        self._waiting[number] = (message, priority)
+        self._ids.add(message.id)
+        if self._arrival is not None:
+            self._arrival.set()
+            self._arrival = None
+        return True
+
+    def pop(self) -> Message | None:
+        """Take the next message; None if there is none."""
+        if not self._priorities:
+            return None
+        priority = self._priorities[0]
+        numbers = self._by_priority[priority]
+        message, _ = self._waiting.pop(numbers.popleft())
+        if not numbers:
+            heapq.heappop(self._priorities)
+            del self._by_priority[priority]
+        self._ids.remove(message.id)
+        return message
+
+    def pop_all(self) -> list[Message]:
+        """Take all messages, in the order in which :meth:`pop` would have given them."""
+        messages: list[Message] = []
+        while (message := self.pop()) is not None:
+            messages.append(message)
+        return messages
+
+    def peek(self) -> Message | None:
+        """The next message, left where it is; None if there is none."""
+        if not self._priorities:
+            return None
+        return self._waiting[self._by_priority[self._priorities[0]][0]][0]
+
+    def empty(self) -> bool:
+        """Whether nothing is waiting."""
+        return not self._waiting
+
+    async def get(self) -> Message:
+        """Take the next message; wait for one if there is none."""
+        while (message := self.pop()) is None:
+            await self.wait()
+        return message
+
+    async def wait(self) -> None:
+        """Return when something is waiting, and leave it there."""
+        while not self._waiting:
+            if self._arrival is None:
+                self._arrival = anyio.Event()
+            await self._arrival.wait()
+
+    def find_news(self, after: int = 0) -> tuple[list[Message], int]:
+        """What arrived after a cursor and still waits, oldest first, and the cursor for next time.
+
+        Nothing is taken; each reader keeps a cursor of its own. Costs as much as there is new::
+
+            news, cursor = queue.find_news(cursor)
+        """
+        found: list[Message] = []
+        for number in reversed(self._waiting):
+            if number <= after:
+                break
+            found.append(self._waiting[number][0])
+        return found[::-1], max(after, self._last)
+
+    def dump(self) -> dict[str, Any]:
+        """All that is waiting as plain data, in order of arrival; nothing is taken."""
+        items = [_Waiting(message=m, priority=p) for m, p in self._waiting.values()]
+        return {"version": VERSION, "waiting": [item.model_dump(mode="json") for item in items]}
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> MessageQueue:
+        """A queue in which the same is waiting as when :meth:`dump` was called.
+
+        Raises:
+            SnapshotError: It is no dump of a queue.
+        """
+        queue = cls()
+        for item in _read(data):
+            queue.push(item.message, priority=item.priority)
+        return queue
+
+
+def _read(data: Mapping[str, Any]) -> Iterable[_Waiting]:
+    if not isinstance(data, Mapping) or data.get("version") != VERSION:
+        raise SnapshotError(
+            f"This is no dump of a MessageQueue of version {VERSION}: {data!r:.100}"
+        )
+    try:
+        return [_Waiting.model_validate(item) for item in data["waiting"]]
+    except (KeyError, TypeError, ValidationError) as error:
+        raise SnapshotError(f"This is no dump of a MessageQueue: {error}") from error

@@ -1,0 +1,124 @@
+"""Planning: the way to the goal, step by step, before it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from enum import Enum
+
+from pydantic import BaseModel, Field
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.states import prompts
+from agent_brain.states.asking import DataQuestion, brief
+from agent_brain.states.base import State
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.events import Event
+from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.notes import Notes
+from agent_brain.states.streams import closing
+
+PLANNING = (
+    "You plan how to reach the user's goal with these tools, and do not carry it out: {tools}\n"
+    "Write the fewest steps that get there. Each is a task for someone who sees the conversation "
+    "so far, whose result is needed later or is the answer."
+)
+REQUEST = "Plan how to reach my goal: at most {most} steps."
+AGAIN = (
+    "That went otherwise than planned. {why}\nMake a new plan from here: what is still to be done, "
+    "in at most {most} steps; none if the goal can be answered already, or cannot be reached."
+)
+STEP = "Now do step {number} of the plan, and only that: {task}\nEnd with its result."
+
+
+class Plan(BaseModel, frozen=True):
+    """What is to be done, in order."""
+
+    steps: list[str] = Field(description="tasks, in the order in which they are to be done")
+
+
+class Planned(Notes):
+    """The plan that is being followed.
+
+    Attributes:
+        steps: What is to be done.
+        at: Which of them is being done, from 0.
+        plans: How many plans were made.
+        why: Why the plan must be made anew; None while it is good.
+    """
+
+    steps: list[str] = Field(default_factory=list)
+    at: int = 0
+    plans: int = 0
+    why: str | None = None
+
+    def order(self) -> list[Message]:
+        """The message that asks for the step that is to be done now, if one is left."""
+        if self.at >= len(self.steps):
+            return []
+        text = STEP.replace("{number}", str(self.at + 1)).replace("{task}", self.steps[self.at])
+        return [Message.user(text, cause_by="PlanningState")]
+
+
+class PlanningState(State):
+    """Make a plan, or a new one where the old one has failed.
+
+    The plan is recorded as the assistant's message, followed by a user's message that asks for its
+    first step; :class:`Planned` notes where it stands.
+
+    Args:
+        llm: The model that plans.
+        on_plan: Where to go to carry it out.
+        on_nothing: Where to go when nothing is left to do.
+        max_steps: At most so many steps in one plan.
+        prompt: What the model is told first; ``{tools}`` are the tools at hand.
+
+    Raises:
+        StateDefinitionError: ``max_steps`` below 1.
+        MalformedOutputError: While running: no plan after a correction.
+    """
+
+    def __init__(
+        self,
+        llm: LLM,
+        *,
+        on_plan: Enum,
+        on_nothing: Enum,
+        max_steps: int = 10,
+        prompt: prompts.Prompt = PLANNING,
+    ) -> None:
+        if max_steps < 1:
+            raise StateDefinitionError(f"max_steps must be at least 1, not {max_steps}")
+        self.llm = llm
+        self.on_plan = on_plan
+        self.on_nothing = on_nothing
+        self.max_steps = max_steps
+        self.prompt = prompt
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Ask for a plan, tell it as a thought, and record it."""
+        notes = Planned.take_up(memory)
+        request = REQUEST if notes.why is None else AGAIN.replace("{why}", notes.why)
+        request = request.replace("{most}", str(self.max_steps))
+        messages = await brief(self.llm, memory, self.prompt, request)
+        question = DataQuestion(self.llm, messages, Plan, check=self._too_long)
+        async with closing(question.events()) as events:
+            async for event in events:
+                yield event
+        steps = question.answer.steps
+        numbered = "\n".join(f"{number}. {task}" for number, task in enumerate(steps, 1))
+        text = f"Plan:\n{numbered}" if steps else "Nothing is left to do."
+        yield Thought(text + "\n")
+        planned = Planned(steps=steps, plans=notes.plans + 1, ended=not steps)
+        plan = Message.assistant(text, cause_by=type(self).__name__, metadata={"thought": True})
+        await memory.update([plan, *planned.order()])
+        planned.write(memory)
+
+    def _too_long(self, plan: Plan) -> str | None:
+        if len(plan.steps) <= self.max_steps:
+            return None
+        return f"it has {len(plan.steps)} steps, and at most {self.max_steps} are allowed"
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """``on_plan``, or ``on_nothing`` if the plan is empty."""
+        return self.on_plan if Planned.read(memory).steps else self.on_nothing

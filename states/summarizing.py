@@ -1,0 +1,53 @@
+"""Summaries of conversations, written by a model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from agent_brain.memories.message import Message
+from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.prompts import as_text
+from agent_brain.states.streams import closing
+
+SUMMARY = """\
+You keep the running summary of a conversation, which will stand in for the messages you are given.
+Write the new summary: everything of the summary so far that still matters, brought up to date with
+the messages. Keep what the user wants, decisions, facts, names, numbers, open questions, what was
+tried and what came of it. Write dates in full instead of "yesterday". Leave out small talk. At most
+{max_words} words; only the summary, in the language of the conversation.
+
+The summary so far:
+{previous}"""
+
+
+def model_summarizer(
+    llm: LLM, *, max_words: int = 300, prompt: str = SUMMARY
+) -> Callable[[str, list[Message]], Awaitable[str]]:
+    """A summariser for :class:`agent_brain.memories.SummaryMemory` that asks a model.
+
+    Args:
+        llm: The model to ask; one call a summary.
+        max_words: How long a summary may be, as the model is told.
+        prompt: What the model is told first; ``{previous}`` and ``{max_words}`` are filled in.
+
+    Returns:
+        An async function of the summary so far and the messages to add to it. It raises what the
+        model raises.
+    """
+
+    async def summarize(previous_summary: str, messages: list[Message]) -> str:
+        told = prompt.replace("{max_words}", str(max_words))
+        told = told.replace("{previous}", previous_summary or "(none yet)")
+        request = [
+            Message.system(told),
+            *as_text(messages),
+            Message.user("Write the new summary now."),
+        ]
+        parts: list[str] = []
+        async with closing(llm.stream(request)) as stream:
+            async for item in stream:
+                said = isinstance(item, str) and not isinstance(item, Thought)
+                parts += [str(item)] if said else []
+        return "".join(parts).strip()
+
+    return summarize

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from agent_brain.memories.embedders import EmbeddingError, LiteLLMEmbedder, embed_all
+from agent_brain.memories.litellm_setup import load_litellm
+from agent_brain.tools.errors import EventLoopError
+from tests.support.openai_server import OpenAIServer
+
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning:litellm"),
+]
+
+
+def embedder_of(server, **options):
+    return LiteLLMEmbedder("openai/scripted", api_base=server.url, api_key="secret", **options)
+
+
+async def test_an_api_gives_one_vector_a_text_in_order():
+    with OpenAIServer(dimension=5) as server:
+        embedder = embedder_of(server, batch_size=2)
+        matrix = await embed_all(embedder, ["one", "two", "three"])
+        again = await embed_all(embedder, ["three"])
+        await load_litellm().close_litellm_async_clients()
+    assert matrix.shape == (3, 5)
+    assert again[0] == pytest.approx(matrix[2])
+    assert [request.body["input"] for request in server.requests[:2]] == [["one", "two"], ["three"]]
+    assert server.requests[0].body["model"] == "scripted"
+
+
+async def test_a_failure_names_the_model_and_keeps_the_cause():
+    with OpenAIServer() as server:
+        address = server.url
+    embedder = LiteLLMEmbedder("openai/scripted", api_base=address, api_key="secret", max_retries=0)
+    with pytest.raises(EmbeddingError, match="openai/scripted") as caught:
+        await embed_all(embedder, ["one"])
+    await load_litellm().close_litellm_async_clients()
+    assert caught.value.__cause__ is not None
+
+
+async def test_another_event_loop_is_refused_with_the_reason():
+    def on_trio():
+        anyio.run(embed_all, LiteLLMEmbedder("openai/x"), ["one"], backend="trio")
+
+    with pytest.raises(EventLoopError, match="asyncio"):
+        await anyio.to_thread.run_sync(on_trio)

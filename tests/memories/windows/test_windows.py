@@ -1,0 +1,249 @@
+"""Whatever happens, a memory that trims shows whole groups, in order, within its limits."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from agent_brain.memories import (
+    LayeredMemory,
+    Message,
+    MessagesMemory,
+    RamJournal,
+    SummaryMemory,
+    WindowedMemory,
+)
+from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.tokens import message_tokens
+from agent_brain.tools import Action
+from agent_brain.tools.text import count_tokens
+
+from .traces import TRACES, Step, check_budget, check_whole, play
+
+# Explaining a failure would run the shrunk example hundreds of times more.
+few = settings(max_examples=60, phases=[p for p in Phase if p is not Phase.explain])
+
+LIMITS = st.tuples(st.none() | st.integers(1, 12), st.none() | st.integers(40, 3000))
+
+
+@few
+@given(TRACES, LIMITS)
+@example([Step("model", "x" * 9000, calls=3)], (None, 100))
+@example([Step("goal", "x" * 9000), Step("model", "x" * 9000, calls=3)], (None, 300))
+@example([Step("user", "a", pinned=True)] * 5 + [Step("user", "b")] * 3, (2, None))
+def test_a_window_is_whole_and_within_its_limits(trace, limits) -> None:
+    async def run() -> None:
+        memory = WindowedMemory(max_messages=limits[0], max_tokens=limits[1])
+        evicted: list[Message] = []
+        memory.on_evict = evicted.extend
+
+        async def check(told: list[Message]) -> None:
+            shown, goal = await memory.context(), await memory.goal()
+            check_whole(shown, told)
+            check_budget(shown, told, goal, *limits)
+            ids = {message.id for message in shown}
+            assert ids >= {m.id for m in goal}, "the goal is not shown"
+            gone = {m.id for m in evicted}
+            assert not ids & gone
+            assert {m.id for m in await memory.messages()} | gone == {m.id for m in told}
+            assert not any(m.pinned for m in evicted), "a pinned message left"
+            if not limits[1]:
+                assert [m.content for m in shown] == [m.content for m in told if m.id in ids]
+
+        await play(memory, trace, check)
+
+    anyio.run(run)
+
+
+@few
+@given(TRACES, LIMITS)
+def test_a_window_is_the_same_when_it_is_opened_again(trace, limits) -> None:
+    async def run() -> None:
+        journal = RamJournal()
+        journal.persistent = True  # as one on a disk: what has left is kept
+
+        def make() -> WindowedMemory:
+            return WindowedMemory(max_messages=limits[0], max_tokens=limits[1], journal=journal)
+
+        async def nothing(told: list[Message]) -> None: ...
+
+        memory = make()
+        told = await play(memory, trace, nothing)
+        assert await make().context() == await memory.context()
+        assert await make().goal() == await memory.goal()
+        assert [m.id for m in await memory.history()] == [m.id for m in told]
+
+    anyio.run(run)
+
+
+@few
+@given(TRACES, st.integers(1, 12), st.none() | st.integers(60, 3000), st.integers(0, 3))
+def test_a_summary_leaves_whole_groups(trace, max_messages, max_tokens, failures) -> None:
+    async def run() -> None:
+        left = failures
+
+        async def summarize(previous: str, messages: list[Message]) -> str:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                raise OSError("the model is away")
+            return f"{previous}{len(messages)};"
+
+        memory = SummaryMemory(
+            summarize=summarize, max_messages=max_messages, max_tokens=max_tokens
+        )
+
+        async def check(told: list[Message]) -> None:
+            shown, goal = await memory.context(), await memory.goal()
+            room = max_tokens
+            if memory.summary:
+                summary = shown.pop(0)
+                room = max_tokens and max_tokens - message_tokens(summary, count_tokens)
+            check_whole(shown, told)
+            check_budget(shown, told, goal, max_messages, room)
+            assert {m.id for m in shown} >= {m.id for m in goal}
+            summed = sum(int(n) for n in memory.summary.split(";") if n)
+            assert summed + await memory.count() == len(told), "a message was lost"
+
+        await play(memory, trace, check)
+
+    anyio.run(run)
+
+
+@few
+@given(TRACES, st.integers(1, 8))
+def test_layers_lose_nothing_and_show_nothing_twice(trace, max_messages) -> None:
+    async def run() -> None:
+        memory = LayeredMemory(WindowedMemory(max_messages=max_messages), MessagesMemory())
+
+        async def check(told: list[Message]) -> None:
+            ids = [message.id for message in await memory.context()]
+            assert len(ids) == len(set(ids))
+            assert {m.id for m in await memory.messages()} == {m.id for m in told}
+
+        await play(memory, trace, check)
+
+    anyio.run(run)
+
+
+@few
+@given(TRACES, LIMITS, st.randoms())
+def test_deleting_leaves_no_half_of_a_group(trace, limits, random) -> None:
+    async def run() -> None:
+        memory = WindowedMemory(max_messages=limits[0], max_tokens=limits[1])
+
+        async def check(told: list[Message]) -> None:
+            held = await memory.messages()
+            if held and random.random() < 0.3:
+                await memory.delete(random.choice(held).id)
+            gone = {m.id for m in told} - {m.id for m in await memory.messages()}
+            check_whole(await memory.context(), [m for m in told if m.id not in gone])
+
+        whole = [Step(s.kind, s.text, s.pinned, s.calls, s.order) for s in trace]
+        await play(memory, whole, check)
+
+    anyio.run(run)
+
+
+@pytest.mark.anyio
+async def test_a_huge_result_is_shortened_before_anything_leaves() -> None:
+    memory = WindowedMemory(max_messages=None, max_tokens=500)
+    await memory.set_goal("goal")
+    await memory.update([Message.user("earlier")])
+    call = Action(name="read", args={})
+    result = Message.tool("start " + "x " * 50_000 + " end", call)
+    await memory.update([Message.assistant("", [call]), result])
+    goal, earlier, _, shown = await memory.context()
+    assert (goal.content, earlier.content) == ("goal", "earlier")
+    assert shown.content.startswith("start ")
+    assert shown.content.endswith(" end")
+    assert "tokens left out" in shown.content
+    assert await memory.get(result.id) == result, "the record has it whole"
+
+
+@pytest.mark.anyio
+async def test_the_largest_of_several_results_loses_the_most() -> None:
+    memory = WindowedMemory(max_tokens=400)
+    calls = [Action(name="read", args={}) for _ in range(3)]
+    texts = ["short", "word " * 40, "word " * 4000]
+    results = [Message.tool(text, call) for text, call in zip(texts, calls, strict=True)]
+    await memory.update([Message.assistant("", calls), *results])
+    shown = [m.content for m in (await memory.context())[1:]]
+    assert shown[:2] == texts[:2]
+    assert len(shown[2]) < 1000
+
+
+@pytest.mark.anyio
+async def test_pinned_messages_and_the_goal_stay() -> None:
+    memory = WindowedMemory(max_messages=4)
+    await memory.update([Message.system("rules", pinned=True)])
+    await memory.set_goal("goal")
+    for number in range(50):
+        await memory.update([Message.assistant(f"{number}")])
+    assert [m.content for m in await memory.context()] == ["rules", "goal", "48", "49"]
+    await memory.set_goal("next goal")
+    await memory.update([Message.assistant("50")])
+    assert [m.content for m in await memory.context()] == ["rules", "49", "next goal", "50"]
+
+
+@pytest.mark.anyio
+async def test_a_call_waits_for_its_results_however_much_comes_between() -> None:
+    memory = WindowedMemory(max_messages=2)
+    call = Action(name="slow", args={})
+    await memory.update([Message.assistant("", [call])])
+    for number in range(10):
+        await memory.update([Message.user(f"{number}")])
+    await memory.update([Message.tool("done", call)])
+    shown = await memory.context()
+    assert [m.content for m in shown][-1] == "done" or call.id not in str(shown)
+
+
+@pytest.mark.anyio
+async def test_without_a_journal_the_memory_does_not_grow() -> None:
+    memory = WindowedMemory(max_messages=10)
+    for number in range(1000):
+        call = Action(name="f", args={})
+        await memory.update([Message.assistant(f"{number}", [call]), Message.tool("r", call)])
+    assert await memory.count() == 10
+    window = memory._window
+    assert len(window._asking) == 5
+    assert len(memory._record._places) == 10
+
+
+@pytest.mark.anyio
+async def test_a_journal_in_ram_drops_what_has_left() -> None:
+    journal = RamJournal()
+    memory = WindowedMemory(max_messages=5, journal=journal)
+    for number in range(50):
+        await memory.update([Message.user(f"{number}")])
+    (session,) = await journal.sessions()
+    assert len(await journal.read(session)) == 5
+
+
+@pytest.mark.anyio
+async def test_evictions_are_awaited_and_wait_for_their_taker() -> None:
+    taken: list[str] = []
+    fail = True
+
+    async def take(messages: list[Message]) -> None:
+        if fail:
+            raise OSError("full")
+        taken.extend(message.content for message in messages)
+
+    memory = WindowedMemory(max_messages=2, on_evict=take)
+    await memory.update([Message.user("a"), Message.user("b")])
+    with pytest.raises(OSError, match="full"):
+        await memory.update([Message.user("c")])
+    assert [m.content for m in await memory.messages()] == ["a", "b", "c"]
+    fail = False
+    await memory.update([Message.user("d")])
+    assert taken == ["a", "b"]
+    assert [m.content for m in await memory.context()] == ["c", "d"]
+
+
+@pytest.mark.parametrize("wrong", [{"max_messages": 0}, {"max_messages": -1}, {"max_tokens": 0}])
+def test_limits_below_one_are_refused(wrong) -> None:
+    with pytest.raises(MemoryDefinitionError, match="at least 1"):
+        WindowedMemory(**wrong)

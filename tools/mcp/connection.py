@@ -1,0 +1,240 @@
+"""One server: started once, watched, started a second time if it dies. Needs the extra ``mcp``.
+
+Everything here runs in the thread of :mod:`agent_brain.tools.mcp.host`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import anyio
+from anyio.abc import TaskGroup
+from mcp import Client, MCPError
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.dispatcher import ProgressFnT
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    CallToolResult,
+    Implementation,
+    Tool,
+    ToolListChangedNotification,
+)
+
+from agent_brain.tools.mcp.errors import McpServerError
+from agent_brain.tools.mcp.reasons import reason_of
+from agent_brain.tools.mcp.spec import ServerSpec
+from agent_brain.tools.mcp.transport import LastWords, connect
+
+MOST_PAGES = 1000
+LISTEN_AGAIN_SECONDS = 1.0
+CLIENT = Implementation(name="agent-brain", version="0.1")
+
+
+class Connection:
+    """A server and what is known of it.
+
+    A server that dies is started again once. When it then answers a call, it has earned another
+    time: so a server that is restarted every night is kept, and one that dies of every call is not.
+
+    Args:
+        spec: The server.
+        group: Where its task lives.
+
+    Attributes:
+        changed: The server may have other tools by now.
+    """
+
+    def __init__(self, spec: ServerSpec, group: TaskGroup) -> None:
+        self.spec = spec
+        self.changed = False
+        self._group = group
+        self._client: Client | None = None
+        self._state: Literal["starting", "up", "restarting", "gone"] = "starting"
+        self._settled = anyio.Event()  # it is up, or it never will be
+        self._over = anyio.Event()  # the session of now has ended, or is to end
+        self._ended = anyio.Event()
+        self._closing = False
+        self._may_restart = True
+        self._trouble = ""
+        self._garbage = ""
+        self._words: LastWords | None = None
+
+    async def start(self) -> None:
+        """Start the server and shake hands.
+
+        Raises:
+            McpServerError: It could not be started; nothing is left of it.
+        """
+        self._group.start_soon(self._live)
+        await self._settled.wait()
+        if self._state == "gone":
+            await self._ended.wait()
+            raise McpServerError(self.spec.name, f"{self._label()} {self._trouble}")
+
+    async def close(self) -> None:
+        """End the session and the server's process."""
+        self._closing = True
+        self._over.set()
+        await self._ended.wait()
+
+    async def list_tools(self) -> list[Tool]:
+        """All its tools, page by page.
+
+        Raises:
+            McpServerError: It is not there, or what it answers is no list.
+        """
+        client = self._there()
+        self.changed = False
+        tools: list[Tool] = []
+        if client.server_capabilities.tools is None:
+            return tools
+        cursor: str | None = None
+        try:
+            with anyio.fail_after(self.spec.start_timeout):
+                for _ in range(MOST_PAGES):
+                    page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+                    tools += page.tools
+                    if page.next_cursor is None or page.next_cursor == cursor:
+                        break
+                    cursor = page.next_cursor
+        except Exception as error:
+            raise self._failure("did not list its tools", error) from error
+        return tools
+
+    async def call(
+        self, tool: str, args: dict[str, Any], on_progress: ProgressFnT | None
+    ) -> CallToolResult:
+        """Have the server run a tool; cancelling this cancels the call there.
+
+        Raises:
+            McpServerError: It is not there, died meanwhile, or answered with an error.
+        """
+        client = self._there()
+        try:
+            result = await client.call_tool(tool, args, progress_callback=on_progress)
+        except Exception as error:
+            raise self._failure(f"did not run {tool!r}", error) from error
+        finally:
+            if self._words is not None:
+                self._words.trim()
+        self._may_restart = True
+        return result
+
+    def _there(self) -> Client:
+        if self._client is not None and not self._over.is_set():
+            return self._client
+        if self._state == "gone":
+            text = f"{self._label()} has stopped and was not started again: it {self._trouble}"
+        else:
+            text = f"{self._label()} has stopped and is being started again: try again in a moment"
+        raise McpServerError(self.spec.name, text)
+
+    def _failure(self, what: str, error: Exception) -> McpServerError:
+        """What to say of a request that went wrong; a session that is over is given up."""
+        if isinstance(error, MCPError) and _is_over(error):
+            self._over.set()
+            text = (
+                f"{self._label()} stopped before it answered; what was asked of it may or may not "
+                "have been done"
+            )
+        else:
+            text = f"{self._label()} {what}: {self.spec.redact(reason_of(error))}"
+        return McpServerError(self.spec.name, text)
+
+    def _label(self) -> str:
+        return f"MCP server {self.spec.name!r}"
+
+    async def _live(self) -> None:
+        """The task of the server: a session, and perhaps another one."""
+        try:
+            while True:
+                self._over = anyio.Event()
+                if self._closing:
+                    return
+                self._trouble = await self._session()
+                was_up, self._client = self._client is not None, None
+                if self._closing or not was_up or not self._may_restart:
+                    return
+                self._may_restart = False
+                self._state = "restarting"
+        finally:
+            self._client = None
+            self._state = "gone"
+            self._settled.set()
+            self._ended.set()
+
+    async def _session(self) -> str:
+        """One session from its beginning to its end; returns why it ended."""
+        self._words = words = LastWords()
+        self._garbage = ""
+        late = False
+        try:
+            with anyio.CancelScope(
+                deadline=anyio.current_time() + self.spec.start_timeout
+            ) as scope:
+                streams = connect(self.spec, words, self._over.set)
+                async with Client(
+                    streams, message_handler=self._hear, client_info=CLIENT
+                ) as client:
+                    scope.deadline = math.inf
+                    self._client, self._state = client, "up"
+                    self.changed = self._settled.is_set()
+                    self._settled.set()
+                    await self._stay(client)
+            late = scope.cancelled_caught
+        except Exception as error:
+            return self._why(reason_of(error), words)
+        else:
+            seconds = f"{self.spec.start_timeout:g} s"
+            return self._why(f"did not answer within {seconds}" if late else "stopped", words)
+        finally:
+            self._words = None
+            words.close()
+
+    async def _stay(self, client: Client) -> None:
+        """Wait until the session is over, hearing of changed tools meanwhile."""
+        capability = client.server_capabilities.tools
+        async with anyio.create_task_group() as tasks:
+            if capability is not None and capability.list_changed:
+                tasks.start_soon(self._listen, client)
+            await self._over.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _listen(self, client: Client) -> None:
+        """Newer servers tell of changes only to those who ask; older ones tell :meth:`_hear`."""
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as events:
+                    async for _ in events:
+                        self.changed = True
+                return  # the server does not wish to tell more
+            except SubscriptionLost:
+                self.changed = True  # there is no telling what was missed
+                await anyio.sleep(LISTEN_AGAIN_SECONDS)
+            except (ListenNotSupportedError, MCPError, TimeoutError):
+                return
+
+    async def _hear(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self.changed = True
+        elif isinstance(message, Exception):
+            self._garbage = self._garbage or reason_of(message)
+
+    def _why(self, reason: str, words: LastWords) -> str:
+        """All that is known of why a session ended, without secrets."""
+        said = words.read()
+        parts = [reason]
+        if self._garbage:
+            parts.append(f"it also wrote to stdout what is no MCP message: {self._garbage}")
+        if said:
+            parts.append(f"its last words on stderr were:\n{said}")
+        where = f" (at {self.spec.place})"
+        return self.spec.redact("; ".join(parts)) + ("" if said else where)
+
+
+def _is_over(error: MCPError) -> bool:
+    return error.code == CONNECTION_CLOSED or (
+        error.code == INVALID_REQUEST and error.message == "Session terminated"
+    )
