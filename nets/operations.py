@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.errors import NetDefinitionError, Problem
 
 
-class _Operation(BaseModel, frozen=True, extra="forbid"):
+class _Operation(BaseModel):
     """What all operations have.
 
     Attributes:
@@ -20,6 +20,8 @@ class _Operation(BaseModel, frozen=True, extra="forbid"):
         inputs: Names of the operations whose thoughts it works on, in this order.
         prompt: What the model is asked to do; each kind has a default.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1)
     inputs: tuple[str, ...] = ()

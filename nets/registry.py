@@ -81,7 +81,7 @@ def net_names() -> list[str]:
 
 def describe_net(name: str) -> str:
     """What the registered net ``name`` is, in a line."""
-    factory = _factories[name.casefold()]
+    factory = _factories[_key(name)]
     return (inspect.getdoc(factory) or "").partition("\n")[0]
 
 

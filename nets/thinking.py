@@ -32,8 +32,8 @@ PROPOSING = (
 CONTINUE = "My thoughts so far:\n{path}\n\nWrite {count} different thoughts that could come next."
 SAMPLE = "My thoughts so far:\n{path}\n\nWrite the one thought that should come next."
 JUDGING = (
-    "You judge how promising a way of thinking is. Look ahead: can the user's goal still be reached "
-    "from here? Be strict with mistakes."
+    "You judge how promising a way of thinking is. Look ahead: can the user's goal still be "
+    "reached from here? Be strict with mistakes."
 )
 JUDGE = "Judge where these thoughts lead:\n{path}"
 VOTE = "Which of these ways of thinking is the most promising?\n\n{options}"
@@ -161,12 +161,12 @@ class SearchState(State):
         tree = Tree.read(memory)
         left = max(0, self.bounds.max_calls - tree.calls)
         fresh = tree.fresh if self.votes else tree.fresh[:left]
-        works = await self._works(memory, [tree.path(number) for number in fresh])[:left]
-        together = Together(works)
+        works = await self._works(memory, [tree.path(number) for number in fresh])
+        together = Together(works[:left])
         async with closing(together.events()) as events:
             async for event in events:
                 yield event
-        tree.calls += len(works)
+        tree.calls += len(together.works)
         for number, value in zip(fresh, self._values(together.results), strict=False):
             tree.nodes[number].value = self._at_its_end(value, tree.depth(number))
             yield Thought(f"{value.score:.2g}: {tree.nodes[number].thought}\n")
@@ -183,7 +183,7 @@ class SearchState(State):
             return [partial(self._value, evaluate, messages, path) for path in paths]
 
         async def call(path: Path, report: Report) -> list[Value]:
-            value = await settle(evaluate(memory, path))
+            value: float | Value = await settle(evaluate(memory, path))
             return [value if isinstance(value, Value) else Value(score=value)]
 
         return [partial(call, path) for path in paths]

@@ -50,7 +50,7 @@ class Tree(Notes):
     """
 
     nodes: list[Node] = Field(default_factory=list)
-    frontier: list[int | None] = Field(default_factory=lambda: [None])
+    frontier: list[int | None] = [None]
     fresh: list[int] = Field(default_factory=list)
     waiting: list[int] = Field(default_factory=list)
     calls: int = 0

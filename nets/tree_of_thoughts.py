@@ -25,8 +25,8 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
 
 ANSWER = (
-    "Answer the user's goal now, directly and completely, by these thoughts. Where they do not reach "
-    "the goal, say how far they go.\n\nGoal: {goal}\n\n{thoughts}"
+    "Answer the user's goal now, directly and completely, by these thoughts. Where they do not "
+    "reach the goal, say how far they go.\n\nGoal: {goal}\n\n{thoughts}"
 )
 VOTES = 3  # how often a model votes on one level
 

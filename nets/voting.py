@@ -25,8 +25,8 @@ from agent_brain.states.together import settle
 Judge: TypeAlias = Callable[[Memory, Sequence[str]], str | Awaitable[str]]
 
 VOTING = (
-    "Several answers to the user's goal were found independently of each other. Decide which is the "
-    "best: correct, complete, and in agreement with most of the others where these are sound."
+    "Several answers to the user's goal were found independently of each other. Decide which is "
+    "the best: correct, complete, and in agreement with most of the others where these are sound."
 )
 REQUEST = "Which of these answers is best?\n\n{options}"
 

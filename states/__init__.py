@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
+from agent_brain.states.asking import DataQuestion, Question, TextQuestion, brief
 from agent_brain.states.base import State
 from agent_brain.states.errors import (
     ContextWindowError,
@@ -21,6 +22,7 @@ from agent_brain.states.errors import (
     StateMutationError,
     StateTimeoutError,
 )
+from agent_brain.states.evaluation import Evaluation, EvaluationState
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
@@ -42,7 +44,12 @@ from agent_brain.states.events import (
 from agent_brain.states.function import FunctionState
 from agent_brain.states.guarded import GuardedState
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.notes import Notes
+from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
+from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
+from agent_brain.states.telling import TellState
+from agent_brain.states.together import Together
 from agent_brain.states.usage import Usage
 
 if TYPE_CHECKING:
@@ -57,6 +64,9 @@ __all__ = [
     "AnswerState",
     "ApprovalRequested",
     "ContextWindowError",
+    "DataQuestion",
+    "Evaluation",
+    "EvaluationState",
     "Event",
     "FunctionState",
     "GuardedState",
@@ -70,11 +80,18 @@ __all__ = [
     "LLMTimeoutError",
     "LiteLLM",
     "MalformedOutputError",
+    "Notes",
+    "Plan",
+    "PlanningState",
     "Position",
+    "Question",
     "ReasoningState",
+    "Reflection",
+    "ReflectionState",
     "RunFailed",
     "RunFinished",
     "RunStarted",
+    "SelfReflectionState",
     "State",
     "StateDefinitionError",
     "StateEntered",
@@ -82,11 +99,15 @@ __all__ = [
     "StateMutationError",
     "StateTimeoutError",
     "StuckDetected",
+    "TellState",
     "TextDelta",
+    "TextQuestion",
     "Thought",
+    "Together",
     "ToolProgress",
     "Usage",
     "UsageReported",
+    "brief",
 ]
 
 

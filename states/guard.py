@@ -41,8 +41,8 @@ class RealCall:
 
 Interceptor: TypeAlias = Callable[[RealCall], Pieces]
 
-# One for the whole process, not a ContextVar: a fixture enters in another context than its test runs
-# in, and worker threads and loops started earlier have contexts of their own.
+# For the whole process, no ContextVars: a fixture enters in another context than its test runs in,
+# and worker threads and loops started earlier have contexts of their own.
 _checks: list[Callable[[str], None]] = []
 _interceptors: list[Interceptor] = []
 

@@ -13,6 +13,7 @@ from agent_brain.states.answering import last_answer
 from agent_brain.states.asking import read_output
 from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError
+from agent_brain.states.events import Event
 
 
 class TellState(State):
@@ -32,7 +33,7 @@ class TellState(State):
         self.find = find
         self.output_type = output_type
 
-    async def run(self, memory: Memory) -> AsyncIterator[str]:
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
         """Say the answer; record it unless it is what was recorded last."""
         answer = self.find(memory)
         if self.output_type is not None:

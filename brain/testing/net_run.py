@@ -95,7 +95,7 @@ async def run_net(
     if not isinstance(memory, Memory):
         if goal is not None:
             raise TypeError("run_net() was given two goals: pass a memory and goal=, or one goal")
-        memory, goal = FakeMemory(), memory
+        goal, memory = memory, FakeMemory()
     memory.add_tools(tools)
     checked = as_net(net)
     if goal is None:

@@ -92,7 +92,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def scripted_llm(request: pytest.FixtureRequest) -> Iterator[Callable[..., ScriptedLLM]]:
-    """A function that makes scripted models, as in ``llm = scripted_llm(["Hello."])``.
+    """A function that makes scripted models, such as ``scripted_llm(["Hello."])``.
 
     They take what :class:`agent_brain.testing.ScriptedLLM` takes. After a test that passed, a
     script with turns left fails it; ``complete=False`` allows that.

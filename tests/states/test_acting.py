@@ -155,7 +155,7 @@ async def test_a_tool_that_needs_approval_waits_for_it():
 
     [event] = done.events
     assert event.actions == tuple(memory.next_actions)
-    assert (results(memory), ran) == ([], [])
+    assert (memory.updates, ran) == ([], [])
 
 
 async def test_an_error_of_the_memory_is_raised_as_it_is_also_among_several_calls():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_brain.memories import Memory, Message, Role
-from agent_brain.states.prompts import assemble
+from agent_brain.states.prompts import UNTRUSTED, assemble
 from agent_brain.testing import FakeMemory
 from tests.states.helpers import add
 

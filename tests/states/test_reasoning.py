@@ -13,6 +13,7 @@ from agent_brain.states import (
     Usage,
     UsageReported,
 )
+from agent_brain.states.prompts import UNTRUSTED
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action
 from tests.states.helpers import N, add, reasoning

@@ -57,7 +57,7 @@ class Scrubber:
         values |= set(_secret_values(params or {}, inside=False))
         whole = sorted((v for v in values if len(v) >= _SHORTEST), key=len, reverse=True)
         known = (re.compile("|".join(map(re.escape, whole))),) if whole else ()
-        self._patterns = (*known, *_TEXTS, *map(re.compile, patterns))
+        self._patterns = (*known, *_TEXTS, *(re.compile(pattern) for pattern in patterns))
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where the secrets in ``text`` begin and end, merged and in order."""
