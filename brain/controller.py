@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
 from enum import Enum
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 from pydantic import BaseModel
 
+from agent_brain.brain_tool import BrainTool
 from agent_brain.decisions import Approve, Decisions, Deny
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.limits import Limits
@@ -239,6 +241,27 @@ class Brain:
         return await _to_end(
             self.stream_resume(approve=approve, deny=deny, edit=edit, input=input)
         )
+
+    def as_tool(self, name: str, description: str, **options: Any) -> BrainTool:
+        """This brain as a tool of another one: each call runs it on a fork of its memory.
+
+        Args:
+            name: What the model calls it.
+            description: What it does and when to use it, for the model.
+            **options: ``requires_approval``, ``idempotent``, ``max_result_tokens``, as for tools.
+
+        Raises:
+            ToolDefinitionError: A name that no model API would take.
+        """
+        return BrainTool(self, name, description, **options)
+
+    def over(self, memory: Memory) -> Self:
+        """The same net, limits and rules over another memory; nothing is closed with the copy."""
+        other = copy.copy(self)
+        other.memory = memory
+        other._owned = []
+        other._sources = ()
+        return other
 
     def _plan(self) -> Plan:
         return Plan(

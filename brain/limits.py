@@ -26,6 +26,7 @@ class StopReason(StrEnum):
 
 
 WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person; the run is not over
+OWN = (StopReason.DONE, StopReason.STUCK)  # ends of one net, whatever the run around it does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from agent_brain.branches import run_at_once
 from agent_brain.budget import Budget
 from agent_brain.errors import LLMError, ResumeError
-from agent_brain.limits import WAITING, StopReason
+from agent_brain.limits import OWN, WAITING, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Asked
 from agent_brain.memories.message import Message, Role
@@ -52,6 +52,7 @@ class Machine:
         "_aside",
         "_asked",
         "_budget",
+        "_cut",
         "_durable",
         "_finished",
         "_group",
@@ -93,6 +94,7 @@ class Machine:
         self._finished: list[ActionFinished] = []
         self._asked = False
         self._waits: StopReason | None = None
+        self._cut: StopReason | None = None  # the limit that stopped a branch of this step
         self.at = NOWHERE
         self.reason: StopReason | None = None
 
@@ -136,7 +138,10 @@ class Machine:
             if self._waits is not None:
                 self.reason = self._waits
                 return
-            node = await self._move(node)
+            if self._cut is None:
+                node = await self._move(node)
+            else:  # the run stays in this state: it is gone on with inside of it
+                node = await self._best_effort(self._cut)
             yield StateExited(node.name if node else None, at=at)
             if node is not None and (stuck := self._look_for_circles()):
                 yield stuck
@@ -147,7 +152,7 @@ class Machine:
     def _enter(self, node: Node) -> Position:
         if self._said:
             self._text = self._said
-        self._said, self._finished, self._asked = [], [], False
+        self._said, self._finished, self._asked, self._cut = [], [], False, None
         self.at = Position(self._run_id, self._budget.control.step, node.name, self._path)
         return self.at
 
@@ -204,11 +209,14 @@ class Machine:
         async with closing(run) as events:
             async for event in events:
                 yield event
+        for branch in order.branches:
+            reason = branch.stop_reason
+            if branch.memory is self._memory and reason in WAITING:
+                self._waits = StopReason(reason)
+            elif reason is not None and reason not in (*OWN, *WAITING):
+                self._cut = StopReason(reason)
         if len(order.branches) == 1 and not order.aside:
-            branch = order.branches[0]
-            self._said.append(branch.answer)
-            if branch.memory is self._memory and branch.stop_reason in WAITING:
-                self._waits = StopReason(branch.stop_reason)
+            self._said.append(order.branches[0].answer)
 
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
         """Run as a branch: from its own beginning, or from where a resumed run had left it."""

@@ -28,6 +28,7 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
+from agent_brain.states.nesting import NestedTool
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.source import ToolSource
@@ -66,7 +67,10 @@ class Run:
     )
 
     def __init__(
-        self, plan: Plan, goal: Message | None, decisions: Decisions = Decisions()  # noqa: B008 - frozen
+        self,
+        plan: Plan,
+        goal: Message | None,
+        decisions: Decisions = Decisions(),  # noqa: B008 - frozen
     ) -> None:
         self._plan = plan
         self._decisions = decisions
@@ -91,7 +95,8 @@ class Run:
         return self._result
 
     async def __aenter__(self) -> Self:
-        if self._plan.net.parallel:
+        tools = self._plan.memory.available_tools.values()
+        if self._plan.net.parallel or any(isinstance(tool, NestedTool) for tool in tools):
             # Branches that stream while their consumer works need a home that outlives one event.
             self._group = anyio.create_task_group()
             await self._group.__aenter__()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-import anyio
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import JournalConflictError, SessionConflictError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, to_line
+from agent_brain.memories.turns import Turns
 
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
@@ -41,7 +41,7 @@ class Session:
     def __init__(self, journal: Journal, session: str, tenant: str | None) -> None:
         self.journal = journal
         self.key = session_key(session, tenant)
-        self.lock = anyio.Lock()
+        self.lock = Turns()
         self.last = 0
         self.doubt: list[Entry] | None = None
         self.control_at = 0

@@ -118,8 +118,16 @@ class SummaryMemory(RecordMemory):
         shown = self._show(self._counter(INTRODUCTION + summary) + MESSAGE_TOKENS if summary else 0)
         if not summary:
             return shown
-        text = Message.system(INTRODUCTION + summary, id="summary", cause_by=type(self).__name__)
-        return [text, *shown]
+        written = datetime.fromisoformat(str(self._state().get("at") or self._clock().isoformat()))
+        return [
+            Message.system(
+                INTRODUCTION + summary,
+                id="summary",
+                cause_by=type(self).__name__,
+                created_at=written,
+            ),
+            *shown,
+        ]
 
     async def compact(self) -> bool:
         """Summarise the oldest groups now, except those that are to stay as they are.
@@ -141,7 +149,7 @@ class SummaryMemory(RecordMemory):
             return False
         finally:
             self._compacting = False
-        state: dict[str, JsonValue] = {"text": text, "level": level}
+        state: dict[str, JsonValue] = {"text": text, "level": level, "at": self._clock().isoformat()}
         await self._change(lambda: self._replacement(chosen, before, state))
         return self._state() == state
 

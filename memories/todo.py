@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-import anyio
 from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.base import Memory
@@ -14,6 +13,7 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.turns import Turns
 from agent_brain.memories.wrapping import WrappingMemory
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolError
@@ -52,7 +52,7 @@ class TodoMemory(WrappingMemory):
     def __init__(self, inner: Memory | None = None) -> None:
         super().__init__(create_memory("messages") if inner is None else inner)
         self._own: list[Todo] = []  # where the inner memory cannot keep it
-        self._lock = anyio.Lock()  # the model may call several tools at once
+        self._lock = Turns()  # the model may call several tools at once
         self._tools = [tool(self.add_todo), tool(self.complete_todo), tool(self.revise_todo)]
         self.add_tools(self._tools)
 

@@ -70,7 +70,8 @@ class SubnetState(State):
                 await fork.set_goal(await _resolve(self.goal, memory))
             branch = Branch("", self.net, fork)
             yield Delegate([branch], aside=self.aside)
-        await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
+        if branch.ended:  # a state whose branch a limit stopped is run again when the run goes on
+            await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum | None:
         """``on_done``."""
@@ -131,7 +132,8 @@ class ParallelState(State):
             yield Delegate(branches, on_error=self.on_error, aside=True)
             joined = self.join(memory, branches)
             text = await joined if inspect.isawaitable(joined) else joined
-        if text:
+        cut = any(branch.error is None and not branch.ended for branch in branches)
+        if text and not cut:  # else a limit was reached, and the state is run again after it
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
 

@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.composition import NetLike
-from agent_brain.nets.delegate import Branch, Delegate
+from agent_brain.nets.delegate import Branch, Delegate, answer_of
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.react import react
 from agent_brain.states import prompts
-from agent_brain.states.answering import AnswerState, last_answer
+from agent_brain.states.answering import AnswerState
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
@@ -174,8 +174,10 @@ class RoundState(State):
                 await fork.update([*notes.private.get(name, ()), _request(notes, name)])
                 branches.append(Branch(name, net, fork))
             yield Delegate(branches)
+            if not all(branch.ended for branch in branches):
+                return  # a limit was reached: the round is begun anew after it
             notes.private = {b.name: await _since(memory, b.memory) for b in branches}
-            notes.rounds.append({b.name: b.answer or await last_answer(b.memory) for b in branches})
+            notes.rounds.append({b.name: await answer_of(b) for b in branches})
         notes.ended = len(notes.rounds) == self.rounds
         notes.write(memory)
 

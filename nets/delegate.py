@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
+from agent_brain.states.answering import last_answer
 from agent_brain.states.events import Event
 
 
@@ -36,6 +37,11 @@ class Branch:
     stop_reason: str | None = None
     error: Exception | None = None
 
+    @property
+    def ended(self) -> bool:
+        """It came to an end of its own: no error, no limit and no question to a person stopped it."""
+        return self.stop_reason in ("done", "stuck")
+
 
 @dataclass(frozen=True, slots=True)
 class Delegate(Event):
@@ -56,3 +62,11 @@ class Delegate(Event):
     branches: Sequence[Branch] = field(default_factory=tuple)
     on_error: Literal["cancel", "report"] = "cancel"
     aside: bool = False
+
+
+async def answer_of(branch: Branch) -> str:
+    """What a branch came to: what it said last, or else the closing words in its memory.
+
+    What a branch that a limit stopped said last may be no answer; what it recorded as one is.
+    """
+    return (branch.answer if branch.ended else "") or await last_answer(branch.memory)

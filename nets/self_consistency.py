@@ -10,11 +10,10 @@ from pydantic import BaseModel
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.composition import NetLike, ParallelState
-from agent_brain.nets.delegate import Branch
+from agent_brain.nets.delegate import Branch, answer_of
 from agent_brain.nets.net import Net
 from agent_brain.nets.react import react
 from agent_brain.nets.voting import VOTING, Candidates, Judge, VoteState, final_answer
-from agent_brain.states.answering import last_answer
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
 from agent_brain.states.prompts import REASONING, Prompt
@@ -89,8 +88,7 @@ async def note_answers(memory: Memory, branches: Sequence[Branch]) -> None:
     Raises:
         Exception: What the first branch raised, if none has an answer.
     """
-    done = [branch for branch in branches if branch.error is None]
-    answers = [branch.answer or await last_answer(branch.memory) for branch in done]
+    answers = [await answer_of(branch) for branch in branches if branch.error is None]
     errors = [branch.error for branch in branches if branch.error is not None]
     if errors and not any(answers):
         raise errors[0]

@@ -38,6 +38,10 @@ class Node(BaseModel):
     value: Value | None = None
 
 
+def _beginning() -> list[int | None]:
+    return [None]
+
+
 class Tree(Notes):
     """A search, where it stands; thoughts are known by their numbers.
 
@@ -50,7 +54,7 @@ class Tree(Notes):
     """
 
     nodes: list[Node] = Field(default_factory=list)
-    frontier: list[int | None] = [None]
+    frontier: list[int | None] = Field(default_factory=_beginning)
     fresh: list[int] = Field(default_factory=list)
     waiting: list[int] = Field(default_factory=list)
     calls: int = 0

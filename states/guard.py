@@ -75,15 +75,18 @@ def instead_of_real_calls(interceptor: Interceptor) -> Iterator[None]:
         _interceptors.remove(interceptor)
 
 
+def intercepted() -> bool:
+    """Whether a real call would be answered by someone else: then nothing need be made ready."""
+    return bool(_interceptors) and not _inside.get()
+
+
 def real_call(call: RealCall) -> Pieces:
     """The pieces of a real call: sent, or answered by whoever stands in between.
 
     Adapters for real models make their calls through here. Calls that a call makes in its turn, of
     its fallbacks say, are part of it and are not intercepted again.
     """
-    if not _interceptors or _inside.get():
-        return call.send()
-    return _interceptors[-1](call)
+    return _interceptors[-1](call) if intercepted() else call.send()
 
 
 async def send_for_real(call: RealCall) -> Pieces:

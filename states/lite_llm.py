@@ -24,7 +24,7 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
-from agent_brain.states.guard import RealCall, about_to_call, real_call
+from agent_brain.states.guard import RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.litellm_chunks import ChunkReader
 from agent_brain.states.litellm_connections import Connections
 from agent_brain.states.litellm_errors import asked_wait, secrets_in, to_llm_error
@@ -166,7 +166,8 @@ class LiteLLM(LLM):
 
     async def open(self) -> None:
         """Import litellm, in a thread, so that what the model supports is known without a stall."""
-        await litellm_on_asyncio()
+        if not intercepted():
+            await litellm_on_asyncio()
 
     async def stream(
         self,
@@ -182,7 +183,6 @@ class LiteLLM(LLM):
                 any, with notes on the models before it.
             EventLoopError: Not on asyncio.
         """
-        about_to_call(self.model)
         call = RealCall(
             self, messages, tools, output_type, partial(self._send, messages, tools, output_type)
         )

@@ -6,6 +6,10 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("agent-brain", deadline=None)  # a busy machine is no failure
+settings.load_profile("agent-brain")
 
 
 @pytest.fixture(params=["asyncio", "trio"])

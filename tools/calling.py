@@ -114,9 +114,7 @@ def _words_of(error: Exception) -> str:
         return "(no readable message)"
 
 
-def fit_result(
-    result: object, max_tokens: int | None, error: Exception | None = None
-) -> Outcome:
+def fit_result(result: object, max_tokens: int | None, error: Exception | None = None) -> Outcome:
     """What came of a call, as text that is no longer than it may be.
 
     Args:

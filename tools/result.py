@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-
 _MEDIA_TYPE = re.compile(r"[^/\s]+/[^/\s]+")
 
 

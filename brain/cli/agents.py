@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from agent_brain.cli.exits import UserError, tell
 from agent_brain.cli.loading import load_tools
@@ -31,10 +33,21 @@ class AgentOptions:
     net: str = "react"
     file: str | None = None
     memory: str = "messages"
+    folder: Path | None = None
+    session: str = "default"
     tools: tuple[str, ...] = ()
     max_steps: int | None = None
     timeout: float | None = None
     max_cost: float | None = None
+
+    def memory_options(self) -> dict[str, Any]:
+        """Where the memory is kept, if anywhere."""
+        if self.folder is None:
+            return {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.memory.casefold() == "vector":
+            return {"path": self.folder, "session": self.session}
+        return {"journal": self.folder / "memory.db", "session": self.session}
 
     def limits(self) -> Limits:
         """The limits given, over the usual ones."""
@@ -87,12 +100,14 @@ def _make(options: AgentOptions, model: str, tools: list[BaseTool], limits: Limi
         from agent_brain.brainfile import brain_from_file
 
         return brain_from_file(options.file, tools, llm=model)
+    kept: dict[str, Any] = {"memory_options": options.memory_options()}
     if options.net.casefold() in net_names():
-        return Brain(options.net, options.memory, tools, llm=model, limits=limits)
+        return Brain(options.net, options.memory, tools, llm=model, limits=limits, **kept)
     from agent_brain.cli.netlike import load_net
 
     llm = resolve_llm(model)
-    return Brain(load_net(options.net, llm), options.memory, tools, llm=llm, limits=limits)
+    net = load_net(options.net, llm)
+    return Brain(net, options.memory, tools, llm=llm, limits=limits, **kept)
 
 
 @contextmanager

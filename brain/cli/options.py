@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,7 +36,25 @@ NetName = Annotated[
 ]
 MemoryName = Annotated[
     str,
-    typer.Option("--memory", metavar="NAME", help="How it remembers."),
+    typer.Option(
+        "--memory",
+        metavar="NAME",
+        help="How it remembers: messages, windowed, vector, summary, layered, todo.",
+    ),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        metavar="DIR",
+        help="Keep the memory in this folder, and go on with what is there.",
+        file_okay=False,
+        show_default=False,
+    ),
+]
+SessionName = Annotated[
+    str,
+    typer.Option("--session", metavar="NAME", help="Which conversation in the folder."),
 ]
 Tools = Annotated[
     list[str] | None,

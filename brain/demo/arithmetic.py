@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from agent_brain.demo.expression import ExpressionError, Node, Number
 from agent_brain.demo.numbers import words_to_digits
-from agent_brain.demo.parse import MAX_LENGTH, parse
+from agent_brain.tools.builtin.expression import ExpressionError, Node, Number
+from agent_brain.tools.builtin.parse import MAX_LENGTH, parse
 
 _FILLER = re.compile(
     r"^(?:(?:and|then|now|next|so|first|finally|just|if (?:i|you|we)|"

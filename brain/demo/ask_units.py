@@ -6,7 +6,7 @@ import re
 
 from agent_brain.demo.asks import Ask
 from agent_brain.demo.numbers import words_to_digits
-from agent_brain.demo.units import UNIT_PATTERN
+from agent_brain.tools.builtin.units import UNIT_PATTERN
 
 _VALUE = r"(?P<value>-?\d+(?:\.\d+)?|an?)"
 _FROM = rf"(?P<source>{UNIT_PATTERN})"

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_brain.demo.needs import ROLES
 from agent_brain.demo.schema import Card, Param, stems
-from agent_brain.demo.units import UNITS, UnitError, find_unit
+from agent_brain.tools.builtin.units import UNITS, UnitError, find_unit
 
 _NUMERIC = ("number", "integer")
 

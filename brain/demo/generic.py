@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from agent_brain.demo.calendar import find_zone
 from agent_brain.demo.entities import Entities, find_entities
 from agent_brain.demo.fill import coerce
 from agent_brain.demo.schema import Card, Param, stems
+from agent_brain.tools.builtin.zones import find_zone
 
 MAX_TEXT = 2_000  # characters that are searched for values
 ENOUGH = 1.5  # score from which a tool is taken to fit

@@ -12,9 +12,17 @@ from typing import Any
 
 from agent_brain.demo.asks import Ask
 from agent_brain.demo.box import Box, NoTool, Stopped, Waiting
-from agent_brain.demo.calendar import MONTHS, Today, YearlyDay, find_zone, settle
+from agent_brain.demo.calendar import MONTHS, Today, YearlyDay, settle
 from agent_brain.demo.conversation import Called
-from agent_brain.demo.expression import Earlier, Node, Number, Operation, format_number, render
+from agent_brain.tools.builtin.expression import (
+    Earlier,
+    Node,
+    Number,
+    Operation,
+    format_number,
+    render,
+)
+from agent_brain.tools.builtin.zones import find_zone
 
 
 @dataclass(frozen=True, slots=True)

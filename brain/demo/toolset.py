@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, tzinfo
-from fractions import Fraction
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
 from agent_brain.demo import words
-from agent_brain.demo.calendar import WEEKDAYS, find_zone, zones
-from agent_brain.demo.evaluate import evaluate
-from agent_brain.demo.expression import ExpressionError, format_number
-from agent_brain.demo.parse import parse
-from agent_brain.demo.units import UnitError, convert, find_unit
 from agent_brain.tools import BaseTool, ToolError, tool
+from agent_brain.tools.builtin.calculator import calculate, convert_units
+from agent_brain.tools.builtin.clock import WEEKDAYS, clock_tool
 
 MAX_TEXT = 20_000  # characters
-
-
-@tool(idempotent=True)
-async def calculate(expression: str) -> str:
-    """Calculate an arithmetic expression, exactly where possible.
-
-    Args:
-        expression: Such as "(3 + 4) * 2 ** 5", "12 / 100 * 80", "sqrt(2)" or "5!".
-    """
-    try:
-        return format_number(evaluate(parse(expression)))
-    except ExpressionError as error:
-        raise ToolError(f"Cannot calculate this: {error}.") from None
 
 
 @tool(idempotent=True)
@@ -110,56 +91,10 @@ async def text_tool(
     return text.lower().count(search.lower())
 
 
-@tool(idempotent=True)
-async def convert_units(value: float, from_unit: str, to_unit: str) -> float:
-    """Convert a value between units of length, mass, volume, time, area, speed, data, temperature.
-
-    Args:
-        value: How many of the first unit.
-        from_unit: Such as "mile", "kg", "cup" (US) or "fahrenheit".
-        to_unit: A unit that measures the same.
-    """
-    try:
-        result = convert(Fraction(str(value)), find_unit(from_unit), find_unit(to_unit))
-        return float(f"{float(result):.10g}")
-    except (UnitError, ValueError, OverflowError) as error:
-        raise ToolError(f"Cannot convert this: {error}") from None
-
-
-def _clock_tool(clock: Callable[[tzinfo], datetime]) -> BaseTool:
-    @tool
-    async def current_time(zone: str = "UTC") -> dict[str, str]:
-        """Tell the current date, weekday and time (now, today) in a time zone.
-
-        Args:
-            zone: An IANA time zone such as "Asia/Tokyo", or a city.
-        """
-        now = clock(_zone(zone))
-        return {
-            "date": now.date().isoformat(),
-            "weekday": WEEKDAYS[now.weekday()],
-            "time": f"{now:%H:%M}",
-            "zone": zone,
-        }
-
-    return current_time
-
-
-def _zone(name: str) -> tzinfo:
-    if name.upper() == "UTC":
-        return UTC
-    found = find_zone(name)
-    if found is None:
-        near = difflib.get_close_matches(name.lower(), zones(), n=1, cutoff=0.75)
-        hint = f" Did you mean {zones()[near[0]]!r}?" if near else ""
-        raise ToolError(f"There is no time zone {name!r}.{hint}")
-    return ZoneInfo(found)
-
-
 def demo_tools(*, clock: Callable[[tzinfo], datetime] = datetime.now) -> list[BaseTool]:
     """The tools of the demo: calculate, date_math, text_tool, convert_units, current_time.
 
     Args:
         clock: The current time in a zone; pass a function of your own to fix it.
     """
-    return [calculate, date_math, text_tool, convert_units, _clock_tool(clock)]
+    return [calculate, date_math, text_tool, convert_units, clock_tool(clock)]

@@ -66,7 +66,10 @@ def explain_messages(
     wanted, found = list(expected), list(actual)
     if [message_shape(m) for m in wanted] == [message_shape(m) for m in found]:
         return None
-    return explain_lines(title, _numbered(wanted), _numbered(found))
+    shown = (_lines_of(wanted), _lines_of(found))
+    if shown[0] == shown[1]:  # they differ in what the lines do not show, such as spaces at the end
+        shown = ([repr(message_shape(m)) for m in wanted], [repr(message_shape(m)) for m in found])
+    return explain_lines(title, *shown)
 
 
 def explain_actions(title: str, expected: Iterable[Action], actual: Iterable[Action]) -> str | None:
@@ -79,12 +82,10 @@ def explain_actions(title: str, expected: Iterable[Action], actual: Iterable[Act
 
 def explain_lines(title: str, expected: Sequence[str], actual: Sequence[str]) -> str:
     """Both, line by line: ``-`` was expected and is missing, ``+`` was not expected."""
-    if list(expected) == list(actual):
-        expected, actual = [*map(repr, expected)], [*map(repr, actual)]
     lines = [line for line in difflib.ndiff(expected, actual) if not line.startswith("?")]
     body = "\n".join(f"  {line}".rstrip() for line in lines) or "  (nothing on either side)"
     return f"{title} (- expected, + found):\n{body}"
 
 
-def _numbered(messages: Sequence[Message]) -> list[str]:
+def _lines_of(messages: Sequence[Message]) -> list[str]:
     return [line for message in messages for line in message_lines(message)]

@@ -27,7 +27,7 @@ class Go(State):
     async def run(self, memory: Memory) -> AsyncIterator[str]:
         yield ""
 
-    async def next_state(self, memory: Memory) -> Enum:
+    async def next_state(self, memory: Memory) -> Enum | None:
         raise NotImplementedError
 
 

@@ -92,15 +92,15 @@ def test_a_deep_copy_is_the_same_net():
 
 def test_a_state_in_a_net_refuses_to_be_changed_and_names_the_attribute():
     state = To(None)
-    state.free = 1  # type: ignore[attr-defined]
+    state.free = 1
     Net({N.A: state})
 
     with pytest.raises(StateMutationError, match=r"To\.counter .*memory\.control\.scratch") as new:
-        state.counter = 1  # type: ignore[attr-defined]
+        state.counter = 1
     with pytest.raises(StateMutationError, match=r"To\.declared"):
         state.declared = ()
     with pytest.raises(StateMutationError, match=r"To\.free"):
-        del state.free  # type: ignore[attr-defined]
+        del state.free
     assert new.value.attribute == "counter"
 
 

@@ -76,7 +76,11 @@ async def test_what_was_asked_is_kept():
 
 
 async def test_a_function_cannot_change_what_was_asked():
-    llm = ScriptedLLM([lambda messages: messages.clear() or "a"])
+    def turn(messages: list[Message]) -> str:
+        messages.clear()
+        return "a"
+
+    llm = ScriptedLLM([turn])
     await play(llm)
 
     assert llm.calls[0].messages == ASKED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -33,7 +34,7 @@ def test_it_round_trips_through_json():
 
 
 def test_arguments_are_not_shared_with_the_caller():
-    args = {"a": {"b": [1]}}
+    args: dict[str, Any] = {"a": {"b": [1]}}
     action = Action(name="x", args=args)
     args["a"]["b"].append(2)
 

@@ -60,6 +60,7 @@ class Connection:
         self._trouble = ""
         self._garbage = ""
         self._words: LastWords | None = None
+        self._starting: anyio.CancelScope | None = None
 
     async def start(self) -> None:
         """Start the server and shake hands.
@@ -77,6 +78,8 @@ class Connection:
         """End the session and the server's process."""
         self._closing = True
         self._over.set()
+        if self._client is None and self._starting is not None:
+            self._starting.cancel()
         await self._ended.wait()
 
     async def list_tools(self) -> list[Tool]:
@@ -169,29 +172,27 @@ class Connection:
         """One session from its beginning to its end; returns why it ended."""
         self._words = words = LastWords()
         self._garbage = ""
-        late = False
+        streams = connect(self.spec, words, self._over.set)
+        reason = "stopped"
         try:
-            with anyio.CancelScope(
-                deadline=anyio.current_time() + self.spec.start_timeout
-            ) as scope:
-                streams = connect(self.spec, words, self._over.set)
+            with anyio.move_on_after(self.spec.start_timeout) as self._starting:
                 async with Client(
                     streams, message_handler=self._hear, client_info=CLIENT
                 ) as client:
-                    scope.deadline = math.inf
+                    self._starting.deadline = math.inf
                     self._client, self._state = client, "up"
                     self.changed = self._settled.is_set()
                     self._settled.set()
                     await self._stay(client)
-            late = scope.cancelled_caught
+            if self._starting.cancelled_caught:
+                reason = f"did not answer within {self.spec.start_timeout:g} s"
         except Exception as error:
-            return self._why(reason_of(error), words)
-        else:
-            seconds = f"{self.spec.start_timeout:g} s"
-            return self._why(f"did not answer within {seconds}" if late else "stopped", words)
+            reason = reason_of(error)
         finally:
-            self._words = None
+            said = words.read()
             words.close()
+            self._words = self._starting = None
+        return self._why(reason, said)
 
     async def _stay(self, client: Client) -> None:
         """Wait until the session is over, hearing of changed tools meanwhile."""
@@ -222,9 +223,8 @@ class Connection:
         elif isinstance(message, Exception):
             self._garbage = self._garbage or reason_of(message)
 
-    def _why(self, reason: str, words: LastWords) -> str:
+    def _why(self, reason: str, said: str) -> str:
         """All that is known of why a session ended, without secrets."""
-        said = words.read()
         parts = [reason]
         if self._garbage:
             parts.append(f"it also wrote to stdout what is no MCP message: {self._garbage}")

@@ -26,6 +26,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+THREAD = "agent-brain-mcp"
+
 
 class Host:
     """The thread. Made by :meth:`open`, ended by :meth:`aclose`.
@@ -67,7 +69,7 @@ class Host:
                 await anyio.to_thread.run_sync(self._close, thread)
 
     def _open(self) -> None:
-        self._thread = start_blocking_portal("asyncio", name="agent-brain-mcp")
+        self._thread = start_blocking_portal("asyncio", name=THREAD)
         self._portal = self._thread.__enter__()
         self._main, _ = self._portal.start_task(self._run)
 

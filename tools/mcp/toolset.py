@@ -16,6 +16,7 @@ from agent_brain.tools.errors import ToolDefinitionError
 from agent_brain.tools.mcp.errors import McpConfigError, McpServerError
 from agent_brain.tools.mcp.host import Host
 from agent_brain.tools.mcp.names import Names, choose_names
+from agent_brain.tools.mcp.quiet import quieten
 from agent_brain.tools.mcp.sources import McpSource, read_sources
 from agent_brain.tools.mcp.spec import ServerSpec
 from agent_brain.tools.mcp.tool import McpTool, Send, forward
@@ -168,6 +169,7 @@ async def _make(specs: Iterable[ServerSpec], group: TaskGroup) -> list[Connectio
     """In the thread of the host, to whose loop they belong, and where the SDK may take its time."""
     from agent_brain.tools.mcp.connection import Connection
 
+    quieten()
     return [Connection(spec, group) for spec in specs]
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.guard import Pieces, RealCall, about_to_call, real_call
+from agent_brain.states.guard import Pieces, RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.llm import LLM
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
@@ -28,7 +28,16 @@ class CassetteLLM(LLM):
     def __init__(self, llm: LLM) -> None:
         self.llm = llm
         self.model = llm.model
-        self.supports_tools = llm.supports_tools
+
+    @property
+    def supports_tools(self) -> bool:  # type: ignore[override]  # a model may find out late
+        """As the model."""
+        return self.llm.supports_tools
+
+    async def open(self) -> None:
+        """Get the model ready, unless a cassette stands in for it."""
+        if not intercepted():
+            await self.llm.open()
 
     async def stream(
         self,

@@ -32,7 +32,8 @@ _TEXTS = tuple(
         r"(?i)(?<=\bbearer )[^\s\"',;]{4,}",
         r"(?i)(?<=\bbasic )[\w+/]{8,}={0,2}",
         rf"(?i)\bauthorization{_IS}(?P<secret>(?:(?:bearer|basic|token)\s+)?[^\s\"',;]+)",
-        rf"(?i)\b(?:[\w-]*[-_])?(?:api[-_]?key|secret|password){_IS}(?P<secret>{_WORD})",
+        rf"(?i)\b(?:[\w-]*[-_])?(?:api[-_]?key|password){_IS}(?P<secret>{_WORD})",
+        rf"(?i)\b\w+[-_]secret{_IS}(?P<secret>{_WORD})",
         rf"(?i)\b(?:access|auth|refresh)[-_]?token{_IS}(?P<secret>{_WORD})",
         r"(?<=://)[^\s/:@]+:(?P<secret>[^\s/@]+)(?=@)",
     )

@@ -23,6 +23,7 @@ class Story:
         net: What the net is called.
         turns: What the model said, call by call.
         native: It called tools natively.
+        metered: Its calls reported usage, so that what it said is told from what states say.
         replies: Results by tool, as (text, whether it is an error).
         calls: Arguments by tool, in order.
         path: The states entered, subnets left out.
@@ -35,6 +36,7 @@ class Story:
     net: str
     turns: list[list[Piece]]
     native: bool
+    metered: bool
     path: list[str]
     replies: dict[str, list[tuple[str, bool]]] = field(default_factory=dict)
     calls: dict[str, list[Data]] = field(default_factory=dict)
@@ -67,8 +69,10 @@ def read_story(events: Iterable[Event | Mapping[str, Any]]) -> Story:
             f"The run was ended by {end['stop_reason']}: when that comes is not in its events"
         )
     _refuse_branches(data)
-    turns, native = read_turns(data)
-    story = Story(started["goal"], str(started.get("net")), turns, native, _path(data))
+    metered = any(event["kind"] == "usage_reported" for event in data)
+    turns, native = read_turns(data, metered=metered)
+    net = str(started.get("net"))
+    story = Story(started["goal"], net, turns, native, metered, _path(data))
     for event in data:
         if event["kind"] == "action_finished":
             _add_result(story, event)

@@ -16,13 +16,12 @@ Piece = str | Action | Usage | Exception
 Data = dict[str, Any]
 
 
-def read_turns(data: Sequence[Data]) -> tuple[list[list[Piece]], bool]:
+def read_turns(data: Sequence[Data], *, metered: bool) -> tuple[list[list[Piece]], bool]:
     """The turns of the model, and whether it called tools natively.
 
-    A call of a model ends with its usage, which real models always report. Where a run has none at
-    all, whatever a state says is taken to be one call.
+    A call of a model ends with its usage, which real models always report. Where a run is not
+    metered, whatever a state says is taken to be one call.
     """
-    metered = any(event["kind"] == "usage_reported" for event in data)
     steps = list(_steps(data))
     native = not any(_is_text_mode(step) for step in steps)
     turns: list[list[Piece]] = []

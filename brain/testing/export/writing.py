@@ -123,7 +123,7 @@ class _Writer:
         elif story.finished is not None:
             yield "assert run.error is None"
             yield "assert run.result is not None"
-            yield f"assert run.result.stop_reason == {story.finished['stop_reason']!r}"
+            yield f"assert run.result.stop_reason == {str(story.finished['stop_reason'])!r}"
             yield from self._assert("run.result.answer", story.finished["answer"])
         for index, (tool, calls) in enumerate(story.calls.items()):
             wanted = [
@@ -134,7 +134,8 @@ class _Writer:
             yield f"tools[{index}].assert_calls(  # {tool}"
             yield from wanted
             yield ")"
-        yield "llm.assert_complete()"
+        if story.metered:
+            yield "llm.assert_complete()"
 
     def _assert(self, what: str, value: Any) -> Iterator[str]:
         written = self._value(value).splitlines()

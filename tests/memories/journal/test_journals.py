@@ -14,9 +14,7 @@ pytestmark = pytest.mark.anyio
 
 ON_DISK = [
     pytest.param(check, id=f"sqlite-{check}")
-    for check in journal_conformance(
-        lambda: SQLiteJournal(Path(tempfile.mkdtemp()) / "journal.db")
-    )
+    for check in journal_conformance(lambda: SQLiteJournal(Path(tempfile.mkdtemp()) / "journal.db"))
 ]
 IN_RAM = [pytest.param(check, id=f"ram-{check}") for check in journal_conformance(RamJournal)]
 NOWHERE = [

@@ -23,7 +23,7 @@ from agent_brain.tools.text import count_tokens
 from .traces import TRACES, Step, check_budget, check_whole, play
 
 # Explaining a failure would run the shrunk example hundreds of times more.
-few = settings(max_examples=60, phases=[p for p in Phase if p is not Phase.explain])
+few = settings(max_examples=200, phases=[p for p in Phase if p is not Phase.explain])
 
 LIMITS = st.tuples(st.none() | st.integers(1, 12), st.none() | st.integers(40, 3000))
 

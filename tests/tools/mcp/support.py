@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ def config(**entries: dict[str, Any]) -> dict[str, Any]:
     return {"mcpServers": entries}
 
 
-async def call(tools: McpTools | Iterable[BaseTool], name: str, **args: Any) -> Outcome:
+async def call(tools: McpTools | Iterable[BaseTool], name: str, /, **args: Any) -> Outcome:
     listed = tools.tools if isinstance(tools, McpTools) else tools
     return await call_tool(Action(name=name, args=args), {tool.name: tool for tool in listed})
 
@@ -70,27 +69,21 @@ def hosts() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "agent-brain-mcp"]
 
 
-@asynccontextmanager
-async def http_server(port: int = 0) -> AsyncIterator[tuple[str, subprocess.Popen[str]]]:
+@contextmanager
+def http_server(port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The plain server over HTTP: its address, and its process."""
     command = [sys.executable, str(SERVERS / "plain.py"), str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            bound = int(await anyio.to_thread.run_sync(process.stdout.readline))
-            await until(lambda: accepts(bound))
+            bound = int(process.stdout.readline())
             yield f"http://127.0.0.1:{bound}/mcp", process
         finally:
             process.kill()
 
 
-def accepts(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
-
-
 @contextmanager
-def nothing_left() -> Any:
+def nothing_left() -> Iterator[None]:
     """Nothing that was opened inside is open afterwards."""
     processes, files, threads = children(), open_files(), hosts()
     yield

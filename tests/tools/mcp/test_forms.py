@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
+import anyio
 import pytest
 
-from agent_brain import Brain, tool
+from agent_brain import Brain, MessagesMemory, tool
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from agent_brain.tools.mcp import McpServerError
-from tests.tools.mcp.support import SERVERS, call, config, http_server, script
+from tests.tools.mcp.support import SERVERS, call, config, script
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
 
@@ -21,122 +22,127 @@ def double(number: int) -> int:
     return 2 * number
 
 
-def a_brain_for(**action):
-    return ScriptedLLM([[Action(**action)], "Done."])
-
-
-async def test_all_forms_mixed(tmp_path):
-    file = tmp_path / "servers.json"
-    file.write_text(json.dumps(config(filed=script("results"))))
-    async with http_server() as (url, _):
-        sources = [double, len_of, SERVERS / "slow.py", url, config(given=script("many")), str(file)]
-        async with await Brain.create(tools=sources, llm=ScriptedLLM([])) as brain:
-            tools = brain.memory.available_tools
-            outcomes = [
-                await call(tools.values(), "double", number=4),
-                await call(tools.values(), "len_of", text="four"),
-                await call(tools.values(), "pid"),
-                await call(tools.values(), "add", a=1, b=2),
-                await call(tools.values(), "tool_499"),
-                await call(tools.values(), "both"),
-            ]
-
-    assert [o.is_error for o in outcomes] == [False] * 6
-    assert [o.content for o in outcomes if not o.content.isdecimal()] == ["called tool_499", "three"]
-
-
-def len_of(text: str) -> int:
+def length(text: str) -> int:
     """How long a text is."""
     return len(text)
 
 
-async def test_a_run_calls_the_server_and_the_model_reads_the_answer():
-    model = a_brain_for(name="add", args={"a": 17, "b": 25})
-    async with await Brain.create(tools=[SERVERS / "plain.py"], llm=model) as brain:
-        result = await brain.run("What is 17 + 25?")
-
-    assert result.answer == "Done."
-    assert [m.content for m in result.messages if m.role == "tool"] == ["42"]
+def hello() -> str:
+    """Say hello here."""
+    return "hello from here"
 
 
-async def test_several_runs_use_one_connection():
+NOBODY = config(gone={"command": "no-such-command-here"})
+
+
+async def test_all_forms_mixed(url, tmp_path):
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps(config(filed=script("odd", "plain"))))
+    sources = [double, length, SERVERS / "slow.py", url, config(given=script("results")), str(file)]
+    async with await Brain.create(tools=sources, llm=ScriptedLLM([])) as brain:
+        tools = brain.memory.available_tools.values()
+        outcomes = [
+            await call(tools, "double", number=4),
+            await call(tools, "length", text="four"),
+            await call(tools, "count", to=1),
+            await call(tools, "add", a=1, b=2),
+            await call(tools, "both"),
+            await call(tools, "hello"),
+        ]
+
+    assert [o.content for o in outcomes] == ["8", "4", "done", "3", "three", "hello"]
+
+
+async def test_a_run_calls_the_server_and_several_runs_use_one_connection():
     model = ScriptedLLM([turn for _ in range(2) for turn in ([Action(name="pid")], "Done.")])
-    async with await Brain.create(tools=[SERVERS / "slow.py"], llm=model) as brain:
+    async with await Brain.create(
+        tools=[config(s=script("odd", "plain"))], llm=model
+    ) as brain:
         results = [await brain.run("Who?") for _ in range(2)]
 
-    pids = [m.content for r in results for m in r.messages if m.role == "tool"]
+    assert [result.answer for result in results] == ["Done.", "Done."]
+    pids = [m.content for result in results for m in result.messages if m.role == "tool"]
+    assert len(pids) == 2
     assert len(set(pids)) == 1
 
 
-async def test_a_closed_brain_leaves_no_tools_in_a_memory_that_lives_on():
-    from agent_brain import MessagesMemory
+def test_a_brain_with_servers_runs_without_an_event_loop(anyio_backend):
+    model = ScriptedLLM([[Action(name="hello")], "Done."])
 
+    async def create():
+        return await Brain.create(tools=[config(s=script("odd", "plain"))], llm=model)
+
+    brain = anyio.run(create, backend=anyio_backend)
+    result = brain.run_sync("Say hello.")
+    anyio.run(brain.aclose, backend=anyio_backend)
+
+    assert [m.content for m in result.messages if m.role == "tool"] == ["hello"]
+
+
+async def test_a_brain_may_be_closed_in_another_task():
+    brain = await Brain.create(tools=[config(s=script("odd", "plain"))], llm=ScriptedLLM([]))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(brain.aclose)
+
+
+async def test_a_closed_brain_leaves_no_tools_in_a_memory_that_lives_on():
     memory = MessagesMemory([double])
-    async with await Brain.create(
-        memory=memory, tools=[SERVERS / "plain.py"], llm=ScriptedLLM([])
-    ) as brain:
-        [add] = [t for t in memory.available_tools.values() if t.name == "add"]
+    servers = config(s=script("odd", "plain"))
+    async with await Brain.create(memory=memory, tools=[servers], llm=ScriptedLLM([])) as brain:
+        theirs = memory.available_tools["hello"]
     assert list(memory.available_tools) == ["double"]
     await brain.aclose()  # twice is fine
 
-    outcome = await call([add], "add", a=1, b=2)
+    outcome = await call([theirs], "hello")
     assert outcome.is_error
-    assert outcome.content == "MCP server 'plain' has been closed"
+    assert outcome.content == "MCP server 's' has been closed"
 
 
 async def test_tools_of_one_name_are_called_after_their_server():
-    sources = [
-        search,
-        config(left=script("plain"), right=script("plain")),
-    ]
+    sources = [hello, config(left=script("odd", "plain"), right=script("odd", "plain"))]
     async with await Brain.create(tools=sources, llm=ScriptedLLM([])) as brain:
         tools = brain.memory.available_tools
-        outcomes = [await call(tools.values(), n, query="x") for n in ("search", "left_search")]
-        unknown = await call(tools.values(), "right_serch", query="x")
+        names = set(tools)
+        outcomes = [await call(tools.values(), name) for name in ("hello", "left_hello")]
+        unknown = await call(tools.values(), "right_helo")
 
-    assert {"search", "left_search", "right_search", "left_add", "right_add"} <= set(tools) | {
-        "left_search",
-        "right_search",
-        "left_add",
-        "right_add",
-    }
-    assert [o.content for o in outcomes] == ["mine: x", "plain: x"]
-    assert "Did you mean 'right_search'" in unknown.content
+    theirs = ("hello", "die", "pid", "environment", "folder", "silence")
+    assert names == {"hello", *(f"{s}_{name}" for s in ("left", "right") for name in theirs)}
+    assert [o.content for o in outcomes] == ["hello from here", "hello"]
+    assert "Did you mean 'right_hello'" in unknown.content
 
 
-def search(query: str) -> str:
-    """Search."""
-    return f"mine: {query}"
-
-
-async def test_a_server_that_is_not_there_is_named_and_the_others_are_closed():
-    sources = [SERVERS / "plain.py", config(gone={"command": "no-such-command-here"})]
+async def test_servers_that_cannot_be_reached_are_all_named_and_the_others_are_closed():
+    sources = [config(s=script("odd", "plain")), "http://127.0.0.1:1/mcp", NOBODY]
 
     with pytest.raises(McpServerError) as caught:
         await Brain.create(tools=sources, llm=ScriptedLLM([]))
 
-    assert caught.value.server == "gone"
-    assert "could not be started: there is no such command" in str(caught.value)
-
-
-async def test_every_server_that_could_not_be_reached_is_named():
-    sources = ["http://127.0.0.1:1/mcp", config(gone={"command": "no-such-command-here"})]
-
-    with pytest.raises(McpServerError) as caught:
-        await Brain.create(tools=sources, llm=ScriptedLLM([]))
-
-    assert "'127_0_0_1' could not be reached: nothing answers there" in str(caught.value)
-    assert "'gone' could not be started" in str(caught.value)
+    assert sorted(str(caught.value).splitlines()) == [
+        "MCP server '127_0_0_1' could not be reached: nothing answers there "
+        "(at http://127.0.0.1:1/mcp)",
+        "MCP server 'gone' could not be started: there is no such command or folder "
+        "(at no-such-command-here)",
+    ]
 
 
 async def test_environment_and_folder_of_a_server(tmp_path, monkeypatch):
     monkeypatch.setenv("A_SECRET", "s3cr3t-value")
-    monkeypatch.setenv("UNRELATED", "should not be passed on")
-    entry = script("plain", env={"TOKEN": "${A_SECRET}", "B": "${NONE:-b}"}, cwd=str(tmp_path))
+    monkeypatch.setenv("UNRELATED", "not passed on")
+    env = {"TOKEN": "${A_SECRET}", "B": "${NONE:-b}"}
+    entry = script("odd", "plain", env=env, cwd=str(tmp_path))
     async with await Brain.create(tools=[config(one=entry)], llm=ScriptedLLM([])) as brain:
         tools = brain.memory.available_tools.values()
-        seen = [(await call(tools, "environment", name=n)).content for n in ("TOKEN", "B", "UNRELATED")]
+        seen = json.loads((await call(tools, "environment")).content)
         folder = (await call(tools, "folder")).content
+        shown = repr(tools)
 
-    assert seen == ["s3cr3t-value", "b", "(not set)"]
+    assert (seen["TOKEN"], seen["B"]) == ("s3cr3t-value", "b")
+    assert "UNRELATED" not in seen
     assert folder == str(tmp_path)
+    assert "s3cr3t" not in shown
+
+
+async def test_a_server_in_the_place_of_a_tool_is_told_where_to_go():
+    with pytest.raises(ValueError, match="MCP servers are for 'await Brain.create"):
+        Brain(tools=["http://example.org/mcp"], llm=ScriptedLLM([]))  # type: ignore[list-item]

@@ -1,17 +1,28 @@
-"""Servers that do not behave, by the first argument."""
+"""A server without the SDK, of the older protocol: quick to start, and odd as the first argument says."""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import sys
 from pathlib import Path
+from typing import Any
+
+TOOLS = {
+    "hello": "Say hello.",
+    "die": "Die in the middle of the call.",
+    "pid": "The server's process.",
+    "environment": "All of its environment.",
+    "folder": "Where it runs.",
+    "silence": "Never answer.",
+}
 
 
 def main() -> None:
     match sys.argv[1]:
         case "dies":
-            print("cannot open the", os.environ.get("TOKEN", "database"), file=sys.stderr)
-            sys.exit(3)
+            sys.exit(f"cannot open the {os.environ.get('TOKEN', 'database')}")
         case "hangs":
             sys.stdin.read()
         case "garbage":  # and nothing else
@@ -20,40 +31,69 @@ def main() -> None:
         case "chatty":  # some garbage, then a server
             print("Welcome!", flush=True)
             serve()
-        case "slow":  # ready only when the file of the second argument is there
-            with Path(sys.argv[2]).open() as gate:
-                gate.read()
+        case "slow":  # ready only when something is written to the FIFO of the second argument
+            Path(sys.argv[2]).read_text()
             serve()
         case "stubborn":  # does not end when it should
-            import signal
-
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             serve()
             signal.pause()
         case "once":  # starts once, and never again
-            marker = Path(sys.argv[2])
-            if marker.exists():
+            if Path(sys.argv[2]).exists():
                 sys.exit("not again")
-            marker.touch()
+            Path(sys.argv[2]).touch()
+            serve()
+        case "plain":
             serve()
 
 
 def serve() -> None:
-    from mcp.server import MCPServer
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" in message:
+            answer = {"jsonrpc": "2.0", "id": message["id"]}
+            result = respond(message["method"], message.get("params", {}))
+            if result is None:
+                answer["error"] = {"code": -32601, "message": "Method not found"}
+            elif result is not Ellipsis:
+                answer["result"] = result
+            else:
+                continue
+            print(json.dumps(answer), flush=True)
 
-    server = MCPServer("Odd", log_level="ERROR")
 
-    @server.tool()
-    def hello() -> str:
-        """Say hello."""
-        return "hello"
+def respond(method: str, params: dict[str, Any]) -> Any:
+    match method:
+        case "initialize":
+            return {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "odd", "version": "1"},
+            }
+        case "tools/list":
+            schema = {"type": "object"}
+            tools = [{"name": n, "description": d, "inputSchema": schema} for n, d in TOOLS.items()]
+            return {"tools": tools}
+        case "tools/call":
+            text = call(params["name"])
+            return text if text is ... else {"content": [{"type": "text", "text": text}]}
+    return None
 
-    @server.tool()
-    def die() -> str:
-        """Die."""
-        os._exit(1)
 
-    server.run("stdio")
+def call(name: str) -> Any:
+    match name:
+        case "die":
+            os.write(2, b"the end\n")
+            os._exit(1)
+        case "pid":
+            return str(os.getpid())
+        case "environment":
+            return json.dumps(dict(os.environ))
+        case "folder":
+            return os.getcwd()
+        case "silence":
+            return ...
+    return "hello"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""A server with two tools, over stdio or, with a first argument, over HTTP at a port it prints."""
+"""A server with one tool, over stdio or, with a first argument, over HTTP at a port it prints."""
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 
@@ -18,29 +17,13 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-@server.tool()
-def search(query: str) -> str:
-    """Search here."""
-    return f"plain: {query}"
-
-
-@server.tool()
-def environment(name: str) -> str:
-    """What an environment variable holds."""
-    return os.environ.get(name, "(not set)")
-
-
-@server.tool()
-def folder() -> str:
-    """Where the server runs."""
-    return os.getcwd()
-
-
 async def over_http() -> None:
     import uvicorn
 
     listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", int(sys.argv[1])))
+    listener.listen()
     print(listener.getsockname()[1], flush=True)
     app = server.streamable_http_app(host="127.0.0.1")
     config = uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=1)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 
 server = MCPServer("Slow", log_level="ERROR")
-cancelled = anyio.Event()
+cancelled: list[anyio.Event] = []  # of calls that wait, the last one last
 
 
 @server.tool()
@@ -23,31 +21,20 @@ async def count(to: int, ctx: Context) -> str:  # type: ignore[type-arg]
 @server.tool()
 async def wait(ctx: Context) -> str:  # type: ignore[type-arg]
     """Say that it has begun, then wait for ever."""
+    ended = anyio.Event()
+    cancelled.append(ended)
     await ctx.report_progress(0, message="begun")
     try:
         await anyio.sleep_forever()
     finally:
-        cancelled.set()
+        ended.set()
 
 
 @server.tool()
 async def was_cancelled() -> bool:
-    """Wait until the waiting call was cancelled."""
-    await cancelled.wait()
+    """Wait until the last waiting call was cancelled."""
+    await cancelled[-1].wait()
     return True
-
-
-@server.tool()
-def pid() -> int:
-    """The server's process."""
-    return os.getpid()
-
-
-@server.tool()
-def die(word: str) -> str:
-    """Die in the middle of the call."""
-    os.write(2, f"dying of {word}\n".encode())
-    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from agent_brain.demo.expression import (
+from agent_brain.tools.builtin.expression import (
     CONSTANTS,
     FUNCTIONS,
     Earlier,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from agent_brain.demo.expression import Earlier, ExpressionError, Node, Number, Value
+from agent_brain.tools.builtin.expression import Earlier, ExpressionError, Node, Number, Value
 
 MAX_BITS = 8_192  # of a numerator or a denominator: about 2,400 digits
 

@@ -1,0 +1,90 @@
+"""A brain as a tool of another brain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from agent_brain.memories.message import Message
+from agent_brain.nets.delegate import Branch, Delegate
+from agent_brain.states.events import Event
+from agent_brain.states.nesting import NestedRun, NestedTool
+from agent_brain.tools.base import Approval
+from agent_brain.tools.errors import ToolError
+
+if TYPE_CHECKING:
+    from agent_brain.controller import Brain
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"task": {"type": "string", "description": "What to do, with all it needs."}},
+    "required": ["task"],
+    "additionalProperties": False,
+}
+
+
+class BrainTool(NestedTool):
+    """A brain that other agents call by name; made by :meth:`Brain.as_tool`.
+
+    Each call runs the brain's net on a fork of its memory, which is dropped afterwards: calls know
+    nothing of each other, and may run at once. Inside of a run the call is a branch of it: events
+    carry the tool's name in their ``path``, and text streams as thoughts; what is spent counts
+    into the limits of the run that calls, and cancelling that run ends it. The limits of the brain
+    itself hold where it is called outside of a run. Nobody can be asked anything from inside.
+
+    Args:
+        brain: The brain.
+        name: What the model calls it.
+        description: What it does and when to use it, for the model.
+        requires_approval: As for every tool.
+        idempotent: As for every tool.
+        max_result_tokens: As for every tool.
+    """
+
+    def __init__(
+        self,
+        brain: Brain,
+        name: str,
+        description: str,
+        *,
+        requires_approval: Approval = False,
+        idempotent: bool = False,
+        max_result_tokens: int | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            description,
+            _SCHEMA,
+            requires_approval=requires_approval,
+            idempotent=idempotent,
+            max_result_tokens=max_result_tokens,
+        )
+        self.brain = brain
+
+    async def execute(self, **kwargs: Any) -> str:
+        """Run the brain on a fork of its memory and return its answer.
+
+        Raises:
+            ToolError: It ended without reaching its goal.
+        """
+        async with await self.brain.memory.fork() as memory:
+            result = await self.brain.over(memory).run(kwargs["task"])
+        if result.stop_reason != "done":
+            raise ToolError(f"{self.name!r} stopped early, {result.stop_reason}: {result.answer}")
+        return result.answer
+
+    async def prepare(self, name: str, args: Mapping[str, Any]) -> Branch:
+        """A branch with the task as its goal."""
+        await self.brain.memory.open()
+        memory = await self.brain.memory.fork()
+        await memory.set_goal(Message.user(args["task"]))
+        return Branch(name, self.brain.net, memory)
+
+    @staticmethod
+    def order(runs: Sequence[NestedRun]) -> Event:
+        """All of them at once, off the record of what the state says."""
+        return Delegate(cast("Sequence[Branch]", runs), on_error="report", aside=True)
+
+    def renamed(self, name: str) -> Self:
+        """The same brain under another name."""
+        return self._copy_as(name)

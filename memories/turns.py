@@ -1,0 +1,37 @@
+"""A lock that outlives event loops."""
+
+from __future__ import annotations
+
+import anyio
+
+
+class Turns:
+    """``async with turns:`` – one after the other, in the order in which they came.
+
+    Unlike an :class:`anyio.Lock` it may be used in one event loop after another, as a memory is by
+    ``Brain.run_sync``: whenever nobody is in it, it begins anew.
+    """
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._lock: anyio.Lock | None = None
+
+    async def __aenter__(self) -> None:
+        if self._lock is None:
+            self._lock = anyio.Lock()
+        self._users += 1
+        try:
+            await self._lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._lock is not None
+        self._lock.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._users -= 1
+        if not self._users:
+            self._lock = None

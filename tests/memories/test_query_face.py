@@ -1,0 +1,167 @@
+"""Files, errors and edges of the query face, besides what the conformance suite checks."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+
+from agent_brain.memories import (
+    MemoryDefinitionError,
+    MemoryUseError,
+    Message,
+    MessagesMemory,
+    SnapshotError,
+    create_memory,
+    memory_names,
+    register_memory,
+    read_session_key,
+    session_key,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def filled() -> MessagesMemory:
+    memory = MessagesMemory()
+    await memory.set_goal("goal")
+    await memory.update([Message.user("汉字 \x00"), Message.assistant("b")])
+    return memory
+
+
+async def test_a_file_is_written_whole_and_read_back(tmp_path) -> None:
+    memory, path = await filled(), tmp_path / "export.json"
+    path.write_text("older", encoding="utf-8")
+    await memory.export(path)
+    assert "汉字" in path.read_text(encoding="utf-8")
+    other = MessagesMemory()
+    assert await other.load(path=path) == 3
+    assert await other.context() == await memory.context()
+    assert [file.name for file in tmp_path.iterdir()] == ["export.json"]
+
+
+async def test_an_export_that_fails_leaves_the_file(tmp_path, monkeypatch) -> None:
+    memory, path = await filled(), tmp_path / "export.json"
+    path.write_text("older", encoding="utf-8")
+
+    def fail(handle: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        await memory.export(path)
+    assert path.read_text(encoding="utf-8") == "older"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 99}', '{"messages": [{}]}'])
+async def test_a_file_that_is_no_export_changes_nothing(content, tmp_path) -> None:
+    memory, path = await filled(), tmp_path / "export.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(SnapshotError):
+        await memory.load(path=path)
+    assert await memory.count() == 3
+
+
+async def test_a_path_is_not_taken_for_a_text() -> None:
+    with pytest.raises(MemoryUseError, match="path="):
+        await MessagesMemory().load("export.json")
+
+
+async def test_a_list_of_messages_can_be_loaded() -> None:
+    memory = await filled()
+    memory.control.step = 4
+    await memory.load([Message.user("a"), {"role": "user", "content": "b"}])
+    assert [m.content for m in await memory.messages()] == ["a", "b"]
+    assert memory.control.step == 4
+    assert await memory.goal() == []
+
+
+async def test_restoring_a_snapshot_twice_is_the_same() -> None:
+    memory = await filled()
+    snapshot = await memory.snapshot()
+    await memory.restore(snapshot)
+    await memory.restore(snapshot)
+    assert await memory.snapshot() == snapshot
+
+
+async def test_forgetting_by_age_takes_an_aware_moment() -> None:
+    memory = await filled()
+    with pytest.raises(MemoryUseError, match="time zone"):
+        await memory.forget(older_than=datetime(2024, 1, 1))  # noqa: DTZ001
+    with pytest.raises(MemoryDefinitionError, match="older_than="):
+        await memory.forget(older_than=timedelta(0))
+
+
+async def test_forgetting_empties_the_registers_of_the_last_run_only() -> None:
+    memory = await filled()
+    memory.control.scratch["quote"] = "b"
+    memory.control.status = "running"
+    await memory.forget(text="汉字")
+    assert memory.control.scratch
+    memory.control.status = "ended"
+    await memory.forget(text="b")
+    assert not memory.control.scratch
+
+
+async def test_reading_by_cause_does_not_make_the_cause() -> None:
+    memory = await filled()
+    assert await memory.messages(cause_by="never") == []
+    assert await memory.messages(cause_by=["never"]) == []
+    assert await memory.messages(role="user", last=1) == [(await memory.messages())[1]]
+
+
+async def test_kept_values_are_copies_and_part_of_snapshots() -> None:
+    memory = await filled()
+    await memory.keep("list", [1])
+    (await memory.kept("list")).append(2)
+    fork = await memory.fork()
+    await fork.keep("list", None)
+    assert await memory.kept("list") == [1]
+    assert await fork.kept("list") is None
+
+
+def test_session_keys_never_collide() -> None:
+    pairs = [("a", None), ("a", "a"), ('["a"]', None), ('a","b', None), ("b", 'a"'), ("null", None)]
+    keys = {session_key(session, tenant) for session, tenant in pairs}
+    assert len(keys) == len(pairs)
+    assert [read_session_key(session_key(*pair)) for pair in pairs] == pairs
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"session": ""}, {"session": None}, {"tenant": ""}, {"tenant": 7}]
+)
+def test_names_that_are_none_are_refused(wrong) -> None:
+    with pytest.raises(MemoryDefinitionError, match="must be a text"):
+        MessagesMemory(**wrong)
+
+
+def test_what_is_no_journal_is_refused() -> None:
+    with pytest.raises(MemoryDefinitionError, match="no journal"):
+        MessagesMemory(journal=7)
+
+
+def test_every_name_is_registered_and_case_does_not_matter() -> None:
+    assert {"layered", "messages", "summary", "todo", "windowed"} <= {*memory_names()}
+    for name in ("messages", "Windowed", "SUMMARY", "todo"):
+        assert create_memory(name).available_tools is not None
+    with pytest.raises(MemoryDefinitionError, match="windowed"):
+        create_memory("no such memory")
+    with pytest.raises(MemoryDefinitionError, match="max_message"):
+        create_memory("windowed", max_message=3)
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(MemoryDefinitionError, match="already registered"):
+        register_memory("Windowed", MessagesMemory)
+    register_memory("messages", MessagesMemory)
+
+
+async def test_an_own_journal_is_closed_with_the_memory(tmp_path) -> None:
+    async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
+        await memory.update([Message.user("a")])
+        assert memory.journal is not None
+    assert [file.name for file in tmp_path.iterdir()] == ["journal.db"]
+    data = json.dumps((await filled()).control.model_dump(mode="json"))
+    assert "idle" in data

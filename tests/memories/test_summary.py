@@ -1,0 +1,222 @@
+"""The summary is always made of all that went, or nothing goes."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import pytest
+
+from agent_brain.memories import (
+    Message,
+    MemoryDefinitionError,
+    RamJournal,
+    SQLiteJournal,
+    SummaryMemory,
+)
+from agent_brain.states.summarizing import model_summarizer
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+
+pytestmark = pytest.mark.anyio
+
+
+class Summarizer:
+    """Writes down what it is given; can be told to fail or to wait."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[str]]] = []
+        self.error: Exception | None = None
+        self.meanwhile = None
+
+    async def __call__(self, previous: str, messages: list[Message]) -> str:
+        self.calls.append((previous, [message.content for message in messages]))
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        if self.error is not None:
+            raise self.error
+        return f"{previous}+{len(messages)}"
+
+
+async def filled(summarize, count: int = 12, **options) -> SummaryMemory:
+    memory = SummaryMemory(summarize=summarize, max_messages=6, keep=3, **options)
+    await memory.set_goal("goal")
+    await memory.update([Message.assistant(f"{number}") for number in range(count)])
+    return memory
+
+
+async def test_below_the_limit_nothing_is_summarised() -> None:
+    summarize = Summarizer()
+    memory = await filled(summarize, 5)
+    assert len(await memory.context()) == 6
+    assert not summarize.calls
+
+
+async def test_the_previous_summary_is_always_given() -> None:
+    summarize = Summarizer()
+    memory = await filled(summarize)
+    for number in range(5):
+        await memory.context()
+        await memory.update([Message.assistant(f"more {number}.{n}") for n in range(4)])
+    given = [previous for previous, _ in summarize.calls]
+    written = [f"{previous}+{len(messages)}" for previous, messages in summarize.calls]
+    assert given == ["", *written[:-1]]
+    assert len(summarize.calls) >= 5
+
+
+async def test_the_context_is_summary_goal_and_recent_messages() -> None:
+    memory = await filled(Summarizer())
+    context = await memory.context()
+    assert context[0].role == "system"
+    assert context[0].content.endswith("+6+4")  # a backlog in portions
+    assert [m.content for m in context[1:]] == ["goal", "10", "11"]
+
+
+async def test_a_failing_summariser_leaves_everything_and_shows_a_window(caplog) -> None:
+    summarize = Summarizer()
+    summarize.error = OSError("no model")
+    memory = await filled(summarize)
+    with caplog.at_level(logging.WARNING):
+        context = await memory.context()
+    assert "window" in caplog.text
+    assert [m.content for m in context] == ["goal", "7", "8", "9", "10", "11"]
+    assert await memory.count() == 13
+    await memory.context()
+    assert len(summarize.calls) == 1, "not asked again before there is more"
+    summarize.error = None
+    await memory.update([Message.assistant("12")])
+    assert (await memory.context())[0].content.endswith("+6+5")
+
+
+async def test_a_cancelled_summariser_leaves_everything() -> None:
+    summarize = Summarizer()
+    summarize.meanwhile = anyio.sleep_forever
+    memory = await filled(summarize)
+    before = await memory.messages()
+    with anyio.move_on_after(0.01) as scope:
+        await memory.context()
+    assert scope.cancelled_caught
+    assert await memory.messages() == before
+    assert memory.summary == ""
+    summarize.meanwhile = None
+    assert (await memory.context())[0].content.endswith("+6+4")
+
+
+async def test_messages_that_arrive_meanwhile_stay() -> None:
+    summarize = Summarizer()
+    memory = await filled(summarize)
+    late = Message.user("late")
+
+    async def arrive() -> None:
+        summarize.meanwhile = None
+        await memory.update([late])
+        assert len(await memory.context()) <= 6, "another call meanwhile gets a window"
+
+    summarize.meanwhile = arrive
+    assert (await memory.context())[-1] == late
+    assert len(summarize.calls) == 2
+
+
+async def test_what_is_forgotten_meanwhile_is_not_in_the_summary() -> None:
+    summarize = Summarizer()
+    memory = await filled(summarize)
+
+    async def forget() -> None:
+        summarize.meanwhile = None
+        await memory.forget(text="3")
+
+    summarize.meanwhile = forget
+    await memory.context()
+    assert memory.summary == ""
+
+
+async def test_a_long_summary_is_summarised_a_level_up() -> None:
+    calls = []
+
+    async def summarize(previous: str, messages: list[Message]) -> str:
+        calls.append((previous, messages))
+        return "short" if messages[0].role == "system" else "long " * 100
+
+    memory = await filled(summarize, max_summary_tokens=50)
+    await memory.context()
+    assert (memory.summary, memory.level) == ("short", 1)
+
+
+async def test_a_summary_that_stays_too_long_is_cut() -> None:
+    async def summarize(previous: str, messages: list[Message]) -> str:
+        return "long " * 1000
+
+    memory = await filled(summarize, max_summary_tokens=50)
+    await memory.context()
+    assert len(memory.summary) <= 200
+
+
+async def test_the_summary_lasts_with_the_session(tmp_path) -> None:
+    async with SQLiteJournal(tmp_path / "journal.db") as journal:
+        memory = await filled(Summarizer(), journal=journal)
+        context = await memory.context()
+        later = SummaryMemory(summarize=Summarizer(), max_messages=6, keep=3, journal=journal)
+        assert await later.context() == context
+        assert later.summary == memory.summary == "+6+4"
+
+
+async def test_a_summary_that_tells_of_something_forgotten_is_dropped_and_written_anew() -> None:
+    memory = await filled(Summarizer(), journal=RamJournal())
+    await memory.context()
+    await memory.forget(text="5")
+    assert memory.summary == ""
+    assert (await memory.context())[0].content.endswith("+6+3")
+
+
+async def test_without_a_journal_a_summary_is_dropped_if_it_may_tell_of_something_forgotten() -> (
+    None
+):
+    memory = await filled(Summarizer())
+    await memory.context()
+    held = (await memory.messages())[-1]
+    await memory.forget(held.id)
+    assert memory.summary == "+6+4", "what was held cannot be in the summary"
+    await memory.forget(text="5")
+    assert memory.summary == ""
+
+
+async def test_a_call_is_not_summarised_before_its_results_are_in() -> None:
+    summarize = Summarizer()
+    memory = await filled(summarize, 0)
+    call = Action(name="f", args={})
+    await memory.update([Message.assistant("asks", [call])])
+    await memory.update([Message.user(f"{n}") for n in range(9)])
+    await memory.context()
+    assert "asks" not in [text for _, texts in summarize.calls for text in texts]
+
+
+async def test_without_a_summariser_there_is_an_outline() -> None:
+    memory = await filled(None)
+    text = (await memory.context())[0].content
+    assert "assistant: 0\nassistant: 1\n" in text
+
+
+async def test_a_model_writes_the_summary() -> None:
+    llm = ScriptedLLM(["The user ", "counts."])
+    memory = await filled(model_summarizer(llm, max_words=99), 7)
+    llm.turns[:] = [["The user ", "counts."]]
+    assert (await memory.context())[0].content.endswith("The user counts.")
+    asked = llm.calls[0].messages
+    assert "99 words" in asked[0].content
+    assert "(none yet)" in asked[0].content
+    assert [m.content for m in asked[1:-1]] == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_messages": None},
+        {"max_messages": 0},
+        {"keep": 0},
+        {"keep": 99},
+        {"max_summary_tokens": 0},
+    ],
+)
+async def test_options_that_make_no_sense_are_refused(wrong) -> None:
+    with pytest.raises(MemoryDefinitionError):
+        SummaryMemory(**wrong)

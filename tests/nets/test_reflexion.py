@@ -1,0 +1,156 @@
+"""Reflexion: what failed is reflected on in words, and the next attempt heeds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agent_brain import Brain, Limits, Memory, MessagesMemory, StopReason
+from agent_brain.errors import LLMServerError
+from agent_brain.memories import Role
+from agent_brain.nets import reflexion
+from agent_brain.states import Evaluation, EvaluationState, StateDefinitionError, TextDelta
+from agent_brain.states.evaluation import Trials
+from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
+from agent_brain.tools import Action
+from pydantic import BaseModel
+from tests.brain.nets import Steps, add
+from tests.nets.models import text_of
+
+pytestmark = pytest.mark.anyio
+
+GOAL = "Which is the largest planet but one?"
+LESSON = "I named the largest. I must take the second in the order of size."
+
+
+def judge(memory: Memory, answer: str) -> str:
+    return "" if "Saturn" in answer else "That is not the second largest."
+
+
+async def test_it_corrects_itself_on_the_second_attempt() -> None:
+    llm = ScriptedLLM(["Jupiter", LESSON, "Saturn"])
+    result = await Brain(reflexion(llm, evaluate=judge)).run(GOAL)
+    llm.assert_complete()
+    assert (result.answer, result.stop_reason) == ("Saturn", StopReason.DONE)
+
+
+async def test_the_reflection_is_the_last_thing_that_the_second_attempt_sees() -> None:
+    llm = ScriptedLLM(["Jupiter", LESSON, "Saturn"])
+    await Brain(reflexion(llm, evaluate=judge)).run(GOAL)
+    assert LESSON not in text_of(llm.calls[0].messages)
+    last = llm.calls[2].messages[-1]
+    assert last.role is Role.USER
+    assert LESSON in last.content
+    assert "That is not the second largest." in last.content
+    assert "Jupiter" in text_of(llm.calls[2].messages)
+
+
+async def test_the_reader_sees_only_the_answer_and_all_else_as_thoughts() -> None:
+    llm = ScriptedLLM(["Jupiter", LESSON, "Saturn"])
+    said: dict[bool, str] = {True: "", False: ""}
+    async with Brain(reflexion(llm, evaluate=judge)).stream(GOAL) as run:
+        async for event in run:
+            if isinstance(event, TextDelta):
+                said[event.thought] += event.text
+    assert said[False] == "Saturn"
+    assert all(
+        text in said[True] for text in ("Jupiter", LESSON, "That is not the second largest.")
+    )
+
+
+async def test_a_model_judges_where_no_function_is_given() -> None:
+    no = Evaluation(passed=False, score=0.2, feedback="Wrong planet.").model_dump_json()
+    yes = Evaluation(passed=True, score=1).model_dump_json()
+    llm, judge_llm = ScriptedLLM(["Jupiter", LESSON, "Saturn"]), ScriptedLLM([no, yes])
+    result = await Brain(reflexion(llm, evaluate=judge_llm)).run(GOAL)
+    judge_llm.assert_complete()
+    assert result.answer == "Saturn"
+    assert "Jupiter" in judge_llm.calls[0].messages[-2].content
+    assert "Wrong planet." in text_of(llm.calls[1].messages)
+
+
+async def test_after_the_last_attempt_the_best_one_is_answered() -> None:
+    scores = iter([0.2, 0.7, 0.4])
+
+    async def score(memory: Memory, answer: str) -> float:
+        return next(scores)
+
+    llm = ScriptedLLM(["bad", "r", "best", "r", "middling"])
+    result = await Brain(reflexion(llm, evaluate=score, attempts=3)).run("go")
+    llm.assert_complete()
+    assert result.answer == "best"
+    assert result.messages[-1].content == "best"
+
+
+async def test_an_answer_that_is_recorded_already_is_not_recorded_twice() -> None:
+    result = await Brain(reflexion(ScriptedLLM(["Saturn"]), evaluate=judge)).run(GOAL)
+    assert [m.content for m in result.messages] == [GOAL, "Saturn"]
+
+
+@pytest.mark.parametrize(
+    ("judged", "passed", "score", "feedback"),
+    [
+        (True, True, 1.0, ""),
+        (False, False, 0.0, ""),
+        (1.0, True, 1.0, ""),
+        (0.6, False, 0.6, ""),
+        ("", True, 1.0, ""),
+        ("no", False, 0.0, "no"),
+        (Evaluation(passed=True, score=0.3, feedback="f"), True, 0.3, "f"),
+    ],
+)
+async def test_what_an_evaluating_function_may_return(
+    judged: Any, passed: bool, score: float, feedback: str
+) -> None:
+    state = EvaluationState(lambda memory, answer: judged, on_pass=Steps.ONE, on_fail=Steps.TWO)
+    done = await run_state(state, FakeMemory("go"))
+    assert done.next_state is (Steps.ONE if passed else Steps.TWO)
+    expected = Evaluation(passed=passed, score=score, feedback=feedback)
+    assert Trials.read(done.memory).trials[0].evaluation == expected
+
+
+async def test_a_score_may_pass_below_one() -> None:
+    net = reflexion(ScriptedLLM(["x"]), evaluate=lambda memory, answer: 0.6, threshold=0.5)
+    assert (await Brain(net).run("go")).answer == "x"
+
+
+async def test_attempts_with_tools_answer_in_the_shape_asked_for() -> None:
+    class Sum(BaseModel):
+        value: int
+
+    turns = [[Action(name="add", args={"a": 2, "b": 2})], "4", '{"value": 4}']
+    net = reflexion(ScriptedLLM(turns), evaluate=lambda m, a: "4" in a, output_type=Sum)
+    result = await Brain(net, tools=[add]).run("2 + 2?")
+    assert result.output == Sum(value=4)
+
+
+async def test_it_resumes_inside_the_attempt_where_it_failed() -> None:
+    call = Action(name="add", args={"a": 1, "b": 1})
+    llm = ScriptedLLM(["Jupiter", LESSON, [call], LLMServerError("down"), "Saturn"])
+    brain = Brain(reflexion(llm, evaluate=judge), tools=[add])
+    with pytest.raises(LLMServerError):
+        await brain.run(GOAL)
+    result = await brain.resume()
+    llm.assert_complete()
+    assert result.answer == "Saturn"
+    assert len(Trials.read(brain.memory).trials) == 2
+
+
+async def test_a_limit_ends_it_with_the_best_attempt_if_it_may() -> None:
+    llm = ScriptedLLM(["Jupiter", LESSON])
+    net = reflexion(llm, evaluate=judge, fallback=True)
+    result = await Brain(net, limits=Limits(max_steps=4)).run(GOAL)
+    assert (result.stop_reason, result.answer) == (StopReason.MAX_STEPS, "Jupiter")
+
+
+async def test_the_next_turn_begins_anew() -> None:
+    llm = ScriptedLLM(["Jupiter", LESSON, "Saturn", "Neptune", "r", "Saturn!"])
+    brain = Brain(reflexion(llm, evaluate=judge, attempts=2), MessagesMemory())
+    await brain.run(GOAL)
+    assert (await brain.run("Again?")).answer == "Saturn!"
+    llm.assert_complete()
+
+
+def test_no_attempts_are_refused() -> None:
+    with pytest.raises(StateDefinitionError, match="at least 1"):
+        reflexion(ScriptedLLM(), attempts=0)

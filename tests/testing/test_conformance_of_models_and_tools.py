@@ -1,0 +1,193 @@
+"""The conformance suites pass what keeps the contract, and name what does not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+from agent_brain import LLM, tool
+from agent_brain.states import LLMAuthenticationError, Usage
+from agent_brain.testing import Check, ScriptedLLM, ToolSpy, llm_conformance, tool_conformance
+from agent_brain.tools import Action, BaseTool
+
+
+def scripted() -> ScriptedLLM:
+    return ScriptedLLM([["Hel", "lo", Usage(1, 2)]] * 3)
+
+
+def failing() -> ScriptedLLM:
+    return ScriptedLLM([LLMAuthenticationError("no key")])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("check", llm_conformance(scripted, failing=failing), ids=str)
+async def test_a_scripted_model_conforms(check: Check) -> None:
+    await check()
+
+
+@tool
+async def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("check", tool_conformance(double, {"number": 2}), ids=str)
+async def test_a_function_tool_conforms(check: Check) -> None:
+    await check()
+
+
+class Wrong(LLM):
+    """A model with a fault to choose."""
+
+    model = "wrong"
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.closed = False
+        self.busy = False
+        if fault == "no name":
+            self.model = ""
+
+    async def stream(
+        self, messages: Any, *, tools: Any = (), output_type: Any = None
+    ) -> AsyncIterator[Any]:
+        if self.closed and self.fault == "closes for good":
+            return
+        if self.fault == "changes the messages":
+            messages.clear()
+        if self.fault == "fails strangely":
+            raise KeyError("key")
+        if output_type is not None and self.fault == "no shapes":
+            return
+        if len(messages) > 2 and self.fault == "no results":
+            raise ValueError("unknown role")
+        if self.busy and self.fault == "one at a time":
+            return
+        self.busy = True
+        if self.fault == "usage first":
+            yield Usage()
+        if self.fault == "strange pieces":
+            yield 42
+        if self.fault == "invents tools":
+            yield Action(name="rm", args={})
+        if self.fault == "same ids":
+            yield Action(name="look_up", id="1")
+            yield Action(name="look_up", id="1")
+        try:
+            yield "" if self.fault == "says nothing" else "hello"
+            await anyio.lowlevel.checkpoint()
+        except BaseException:
+            if self.fault == "breaks when left":
+                self.closed, self.fault = True, "closes for good"
+            if self.fault == "disguises cancellation":
+                raise ValueError("the call failed") from None
+            raise
+        self.busy = False
+        yield Usage()
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Coroutine(Wrong):
+    async def stream(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+        return "text"
+
+
+FAULTS = {
+    "no name": "it_is_a_model_with_a_name",
+    "says nothing": "text_is_answered_by_text",
+    "strange pieces": "text_is_answered_by_text",
+    "usage first": "usage_comes_once_and_last",
+    "invents tools": "nothing_is_called_that_was_not_offered",
+    "same ids": "calls_have_ids_of_their_own",
+    "no results": "a_conversation_with_results_is_taken",
+    "no shapes": "a_shape_may_be_asked_for",
+    "changes the messages": "what_it_is_given_stays_as_it_is",
+    "one at a time": "two_calls_at_once_do_not_mix",
+    "breaks when left": "an_answer_may_be_left_early",
+    "disguises cancellation": "cancellation_passes_through",
+    "closes for good": "it_may_be_used_after_closing",
+    "fails strangely": "a_failure_is_an_llm_error",
+}
+
+
+async def failures(checks: list[Check]) -> list[str]:
+    failed = []
+    for check in checks:
+        try:
+            await check()
+        except Exception:
+            failed.append(check.name)
+    return failed
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_model_with_a_fault_fails_the_check_of_it(fault: str) -> None:
+    checks = llm_conformance(lambda: Wrong(fault), failing=lambda: Wrong(fault))
+    assert FAULTS[fault] in await failures(checks)
+
+
+@pytest.mark.anyio
+async def test_the_model_with_faults_conforms_without_one() -> None:
+    assert await failures(llm_conformance(lambda: Wrong(""))) == []
+
+
+@pytest.mark.anyio
+async def test_a_stream_that_is_a_coroutine_is_explained() -> None:
+    [check] = [c for c in llm_conformance(lambda: Coroutine("")) if "generator" in c.name]
+    with pytest.raises(AssertionError, match="write it with yield"):
+        await check()
+
+
+class Odd(BaseTool):
+    """A tool with a fault to choose."""
+
+    def __init__(self, fault: str) -> None:
+        schema: dict[str, Any] = {"type": "object", "properties": {"x": {}}, "required": ["x"]}
+        if fault == "undescribed":
+            schema = {"type": "object", "required": ["x"]}
+        super().__init__("odd", "" if fault == "wordless" else "Odd.", schema)
+        self.fault = fault
+
+    def validate(self, args: Any) -> Any:
+        if self.fault == "changes arguments":
+            args["y"] = 1
+        return dict(args) if self.fault == "takes anything" else super().validate(args)
+
+    async def execute(self, **kwargs: Any) -> Any:
+        if self.fault == "raises":
+            raise OSError("broken")
+        if self.fault == "keeps state":
+            self.last = kwargs
+        return "ok"
+
+    def to_dict(self) -> Any:
+        return {"other": {}} if self.fault == "says it wrong" else super().to_dict()
+
+
+TOOL_FAULTS = {
+    "wordless": "it_tells_a_model_what_it_is_for",
+    "undescribed": "its_schema_knows_its_arguments",
+    "says it wrong": "its_description_is_plain_data",
+    "changes arguments": "good_arguments_stay_as_they_are",
+    "takes anything": "bad_arguments_are_refused_with_reasons",
+    "raises": "a_call_gives_what_a_model_can_read",
+    "keeps state": "one_object_serves_many_runs",
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fault", TOOL_FAULTS)
+async def test_a_tool_with_a_fault_fails_the_check_of_it(fault: str) -> None:
+    assert TOOL_FAULTS[fault] in await failures(tool_conformance(Odd(fault), {"x": 1}))
+
+
+@pytest.mark.anyio
+async def test_the_tool_with_faults_conforms_without_one() -> None:
+    assert await failures(tool_conformance(Odd(""), {"x": 1}, bad_args={})) == []
+    assert await failures(tool_conformance(ToolSpy("f", returns=1), {})) == []

@@ -1,0 +1,224 @@
+"""The pytest plugin, in test suites of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+CASSETTE = """
+    import pytest
+    from agent_brain import Message
+    from agent_brain.testing import CassetteLLM, ScriptedLLM
+
+    @pytest.mark.anyio
+    async def test_talk(cassette):
+        llm = CassetteLLM(ScriptedLLM(["real"]))
+        assert [p async for p in llm.stream([Message.user("Hi")])] == ["real"]
+"""
+REAL = """
+    import pytest
+    from agent_brain.states.guard import about_to_call
+
+    def test_unmarked():
+        about_to_call("openai/gpt")
+
+    @pytest.mark.real_models
+    def test_marked():
+        about_to_call("openai/gpt")
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A test suite with this plugin and anyio's, whatever is installed."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    options = "-p agent_brain.testing.plugin -p anyio.pytest_plugin -W error --strict-markers"
+    pytester.makeini(f"[pytest]\naddopts = {options}")
+    return pytester
+
+
+def test_fixtures_make_models_and_memories(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        """
+        import pytest
+        from agent_brain import react
+        from agent_brain.testing import run_net
+
+        @pytest.mark.anyio
+        async def test_a_net(scripted_llm, fake_memory):
+            memory = fake_memory("What is it?")
+            run = await run_net(react(scripted_llm(["It ", "is."])), memory)
+            assert run.text == "It is."
+            assert [type(m).__name__ for m in (memory,)] == ["FakeMemory"]
+        """
+    )
+    suite.runpytest().assert_outcomes(passed=2)
+
+
+def test_turns_left_over_fail_a_test_that_passed(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        """
+        def test_too_many(scripted_llm):
+            scripted_llm(["never asked"])
+
+        def test_meant(scripted_llm):
+            scripted_llm(["never asked"], complete=False)
+
+        def test_failed_already(scripted_llm):
+            scripted_llm(["never asked"])
+            assert False
+        """
+    )
+    result = suite.runpytest()
+    result.assert_outcomes(passed=2, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*ScriptError: The script has 1 turns*called only*0 times*"])
+
+
+# --- cassettes ---
+
+
+def test_a_missing_cassette_says_how_to_record_it(suite: pytest.Pytester) -> None:
+    suite.makepyfile(test_it=CASSETTE)
+    result = suite.runpytest()
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(
+        ["There is no cassette cassettes?test_it.test_talk.json: record it with 'pytest --cassette=record*"]
+    )
+
+
+def test_a_cassette_is_recorded_beside_the_test_and_then_replayed(suite: pytest.Pytester) -> None:
+    suite.makepyfile(**{"deep/test_it": CASSETTE})
+    suite.runpytest("--cassette=record", "-k", "asyncio").assert_outcomes(passed=1, deselected=1)
+    path = suite.path / "deep" / "cassettes" / "test_it.test_talk.json"
+    data = json.loads(path.read_text())
+    data["calls"][0]["answer"] = [{"text": "replayed"}]
+    path.write_text(json.dumps(data))
+    test = suite.path / "deep" / "test_it.py"
+    test.write_text(test.read_text().replace('== ["real"]', '== ["replayed"]'))
+    suite.runpytest().assert_outcomes(passed=2)
+    suite.runpytest("--cassette=auto").assert_outcomes(passed=2)
+    suite.runpytest("--cassette=record").assert_outcomes(failed=2)
+
+
+def test_each_test_has_a_file_of_its_own(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_it="""
+        import pytest
+
+        class TestThem:
+            @pytest.mark.parametrize("x", ["a/b", "c"])
+            def test_one(self, cassette, x):
+                assert cassette.mode == "record"
+
+        @pytest.mark.cassette(name="shared.json", match="request", scrub=["x"])
+        def test_two(cassette):
+            assert cassette.path.name == "shared.json"
+        """
+    )
+    suite.runpytest("--cassette=record").assert_outcomes(passed=3)
+    assert names(suite) == [
+        "shared.json",
+        "test_it.TestThem.test_one[a_b].json",
+        "test_it.TestThem.test_one[c].json",
+    ]
+
+
+def names(suite: pytest.Pytester) -> list[str]:
+    return sorted(path.name for path in Path(suite.path, "cassettes").iterdir())
+
+
+def test_a_test_that_fails_records_nothing(suite: pytest.Pytester) -> None:
+    suite.makepyfile("def test_it(cassette): assert False")
+    suite.runpytest("--cassette=record").assert_outcomes(failed=1)
+    assert not (suite.path / "cassettes").exists()
+
+
+def test_recorded_calls_that_are_not_made_again_fail_the_test(suite: pytest.Pytester) -> None:
+    suite.makepyfile(test_it=CASSETTE)
+    suite.runpytest("--cassette=record").assert_outcomes(passed=2)
+    suite.makepyfile(test_it="def test_talk(cassette): pass")
+    result = suite.runpytest()
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*1 of them were not made again:", "*user: Hi"])
+
+
+# --- real models ---
+
+
+def test_nothing_is_forbidden_unless_asked_for(suite: pytest.Pytester) -> None:
+    suite.makepyfile(REAL)
+    suite.runpytest().assert_outcomes(passed=2)
+    result = suite.runpytest("--setup-plan")
+    assert "agent_brain" not in result.stdout.str()
+
+
+def test_the_switch_forbids_real_models_but_in_marked_tests(suite: pytest.Pytester) -> None:
+    suite.makepyfile(REAL)
+    result = suite.runpytest("--real-models=forbid")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*RealModelError: A real model, 'openai/gpt'*"])
+
+
+def test_a_project_may_forbid_and_a_command_allow(suite: pytest.Pytester) -> None:
+    suite.makepyfile(REAL)
+    forbid = ("-o", "agent_brain_real_models=forbid")
+    suite.runpytest(*forbid).assert_outcomes(passed=1, failed=1)
+    suite.runpytest(*forbid, "--real-models=allow").assert_outcomes(passed=2)
+
+
+def test_a_wrong_setting_is_explained(suite: pytest.Pytester) -> None:
+    suite.makepyfile("def test_it(): pass")
+    result = suite.runpytest("-o", "agent_brain_real_models=never")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*agent_brain_real_models = 'never'*'forbid' or 'allow'*"])
+
+
+def test_fixtures_of_a_test_are_forbidden_real_models_too(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        """
+        import pytest
+        from agent_brain.states.guard import about_to_call
+
+        @pytest.fixture
+        def early():
+            about_to_call("openai/gpt")
+
+        def test_it(early): pass
+        """
+    )
+    suite.runpytest("--real-models=forbid").assert_outcomes(errors=1)
+
+
+def test_recording_lifts_the_ban_and_replaying_needs_it_not(suite: pytest.Pytester) -> None:
+    suite.makepyfile(test_it=CASSETTE)
+    suite.runpytest("--real-models=forbid", "--cassette=record").assert_outcomes(passed=2)
+    suite.runpytest("--real-models=forbid").assert_outcomes(passed=2)
+
+
+# --- in suites that have nothing to do with it ---
+
+
+def test_it_is_not_in_the_way(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        """
+        import sys
+
+        def test_nothing_was_imported():
+            loaded = [name for name in sys.modules if name.startswith("agent_brain.")]
+            assert loaded == ["agent_brain.testing", "agent_brain.testing.plugin"]
+            assert "pydantic" not in sys.modules
+        """
+    )
+    suite.makefile(".txt", test_doc=">>> 1 + 1\n2\n")
+    result = suite.runpytest_subprocess("--real-models=allow", "--doctest-glob=*.txt")
+    result.assert_outcomes(passed=2)
+
+
+def test_its_options_are_told(suite: pytest.Pytester) -> None:
+    result = suite.runpytest("--help")
+    result.stdout.fnmatch_lines(["Agent Brain:", "*--cassette=*", "*--real-models=*"])
+    suite.runpytest("--markers").stdout.fnmatch_lines(["*real_models: this test may call*"])

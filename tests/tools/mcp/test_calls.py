@@ -1,0 +1,137 @@
+"""Calls under way: progress, time, cancellation."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from agent_brain import Brain, Limits
+from agent_brain.states.events import ActionFinished, ToolProgress
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action, report_progress
+from agent_brain.tools.mcp import McpTools
+from agent_brain.tools.progress import progress_sink
+from tests.tools.mcp.support import call, config, script, until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
+
+
+def with_timeout(shared, seconds):
+    """The shared tools, as a brain that gives their calls so much time sees them."""
+    import copy
+
+    tools = [copy.copy(tool) for tool in shared.tools]
+    for tool in tools:
+        tool.timeout = seconds
+    return tools
+
+
+async def test_progress_becomes_events_before_the_call_is_finished(shared):
+    actions = [Action(name="count", args={"to": 3}), Action(name="add", args={"a": 1, "b": 2})]
+    model = ScriptedLLM([actions, "Done."])
+    async with Brain(tools=shared.tools, llm=model).stream("Count.") as run:
+        events = [event async for event in run]
+
+    told = [event for event in events if isinstance(event, ToolProgress | ActionFinished)]
+    assert [type(event).__name__ for event in told] == ["ToolProgress"] * 3 + ["ActionFinished"] * 2
+    assert [(e.done, e.total, e.message) for e in told if isinstance(e, ToolProgress)] == [
+        (1, 3, "at 1"),
+        (2, 3, "at 2"),
+        (3, 3, "at 3"),
+    ]
+    assert told[0].to_dict() | {"run_id": "", "action": {}} == {
+        "kind": "tool_progress",
+        "run_id": "",
+        "step": 1,
+        "state": "ACTION",
+        "path": [],
+        "action": {},
+        "done": 1.0,
+        "total": 3.0,
+        "message": "at 1",
+    }
+
+
+async def test_a_call_that_takes_too_long_is_cancelled_on_the_server(shared):
+    outcome = await call(with_timeout(shared, 0.3), "wait")
+
+    assert outcome.content == "Tool 'wait' took longer than 0.3 s and was stopped"
+    assert (await call(shared, "was_cancelled")).content == "true"
+
+
+async def test_a_server_that_never_answers_is_given_up_in_time():
+    async with await McpTools.open([config(s=script("odd", "plain", timeout=0.2))]) as mcp:
+        outcome = await call(mcp, "silence")
+
+    assert outcome.content == "Tool 'silence' took longer than 0.2 s and was stopped"
+
+
+async def test_cancelling_a_run_cancels_the_call_on_the_server(shared, monkeypatch):
+    begun = []
+    [wait] = [tool for tool in shared.tools if tool.name == "wait"]
+    send = wait._send
+
+    async def watched(tool, args, sink):
+        return await send(tool, args, begun.append)
+
+    monkeypatch.setattr(wait, "_send", watched)
+    brain = Brain(tools=shared.tools, llm=ScriptedLLM([[Action(name="wait")]]))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(brain.run, "Wait.")
+        await until(lambda: begun)
+        tasks.cancel_scope.cancel()
+
+    assert (await call(shared, "was_cancelled")).content == "true"
+    assert brain.memory.control.stop_reason == "cancelled"
+
+
+async def test_a_run_that_is_out_of_time_cancels_the_call_on_the_server(shared):
+    model = ScriptedLLM([[Action(name="wait")]])
+    brain = Brain(tools=shared.tools, llm=model, limits=Limits(timeout=0.5))
+
+    result = await brain.run("Wait.")
+
+    assert result.stop_reason == "timeout"
+    assert (await call(shared, "was_cancelled")).content == "true"
+
+
+async def test_100_calls_at_once_are_answered_in_order(shared):
+    actions = [Action(name="add", args={"a": n, "b": n}) for n in range(100)]
+    model = ScriptedLLM([actions, "Done."])
+    result = await Brain(tools=shared.tools, llm=model).run("Add.")
+
+    answers = [m for m in result.messages if m.role == "tool"]
+    assert [m.tool_call_id for m in answers] == [action.id for action in actions]
+    assert [m.content for m in answers] == [str(2 * n) for n in range(100)]
+
+
+async def test_a_slow_call_runs_out_of_time_alone(shared):
+    add = Action(name="add", args={"a": 1, "b": 2})
+    model = ScriptedLLM([[Action(name="wait"), add], "Done."])
+    result = await Brain(tools=with_timeout(shared, 1), llm=model).run("Wait.")
+
+    answers = [m for m in result.messages if m.role == "tool"]
+    assert [m.is_error for m in answers] == [True, False]
+
+
+async def test_a_local_tool_reports_its_progress_too():
+    def dig(depth: int) -> str:
+        """Dig."""
+        for metre in range(depth):
+            report_progress(metre + 1, depth)
+        return "dug"
+
+    model = ScriptedLLM([[Action(name="dig", args={"depth": 2})], "Done."])
+    async with Brain(tools=[dig], llm=model).stream("Dig.") as run:
+        events = [event async for event in run if isinstance(event, ToolProgress)]
+
+    assert [(event.done, event.total) for event in events] == [(1, 2), (2, 2)]
+    assert progress_sink.get() is None
+
+
+async def test_only_the_last_progress_of_many_is_kept(shared):
+    model = ScriptedLLM([[Action(name="count", args={"to": 120})], "Done."])
+    async with Brain(tools=shared.tools, llm=model).stream("Count.") as run:
+        events = [event async for event in run if isinstance(event, ToolProgress)]
+
+    assert [event.done for event in events] == [float(n) for n in range(21, 121)]

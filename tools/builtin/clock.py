@@ -1,0 +1,50 @@
+"""The current time, anywhere."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.builtin.zones import find_zone, zones
+from agent_brain.tools.errors import ToolError
+from agent_brain.tools.function import tool
+
+WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+
+
+def clock_tool(clock: Callable[[tzinfo], datetime] = datetime.now) -> BaseTool:
+    """A tool that tells the time by ``clock``: the current time in a zone."""
+
+    @tool(idempotent=True)
+    async def current_time(zone: str = "UTC") -> dict[str, str]:
+        """Tell the current date, weekday and time (now, today) in a time zone.
+
+        Args:
+            zone: An IANA time zone such as "Asia/Tokyo", or a city.
+        """
+        now = clock(_zone(zone))
+        return {
+            "date": now.date().isoformat(),
+            "weekday": WEEKDAYS[now.weekday()],
+            "time": f"{now:%H:%M}",
+            "zone": zone,
+        }
+
+    return current_time
+
+
+current_time = clock_tool()
+
+
+def _zone(name: str) -> tzinfo:
+    if name.upper() == "UTC":
+        return UTC
+    found = find_zone(name)
+    if found is None:
+        near = difflib.get_close_matches(name.lower(), zones(), n=1, cutoff=0.75)
+        hint = f" Did you mean {zones()[near[0]]!r}?" if near else ""
+        raise ToolError(f"There is no time zone {name!r}.{hint}")
+    return ZoneInfo(found)

@@ -1,0 +1,73 @@
+"""The agent looks into its own memory."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.context import ToolContext
+from agent_brain.tools.errors import ToolError
+from agent_brain.tools.function import tool
+
+SHOWN = 1_000  # characters of a message
+
+
+def memory_search_tool(memory: Any = None, *, name: str = "search_memory") -> BaseTool:
+    """``search_memory``: find what was said or done before, also long ago.
+
+    Memories with ``recall`` (:class:`VectorMemory`) rank by meaning, others by the words in common.
+
+    Args:
+        memory: Which memory to search; None: the one of the run that calls.
+        name: What the model calls the tool.
+
+    Raises:
+        ToolDefinitionError: A name that no model API would take.
+    """
+
+    @tool(name=name, idempotent=True, max_result_tokens=2_000)
+    async def search_memory(context: ToolContext, query: str, limit: int = 5) -> str:
+        """Search your own memory for what was said or done before, also long ago.
+
+        Args:
+            context: The call.
+            query: What to look for, in words.
+            limit: How many memories to return, at most 20.
+        """
+        searched = context.memory if memory is None else memory
+        if searched is None:
+            raise ToolError("There is no memory to search here")
+        limit = max(1, min(limit, 20))
+        if hasattr(searched, "recall"):
+            found = [item.message for item in await searched.recall(query, k=limit)]
+        else:
+            found = _by_words(query, await _everything(searched), limit)
+        return "\n\n".join(map(_shown, found)) or "Nothing like that is remembered."
+
+    return search_memory
+
+
+async def _everything(memory: Any) -> list[Any]:
+    """All messages but those of the call that asks."""
+    asked = {action.id for action in memory.control.next_actions}
+    return [
+        message
+        for message in await memory.dump()
+        if not any(call.id in asked for call in message.tool_calls)
+    ]
+
+
+def _by_words(query: str, messages: list[Any], limit: int) -> list[Any]:
+    """The messages with the most words of the query in them; of equals, the latest first."""
+    wanted = set(re.findall(r"\w+", query.casefold()))
+    scored = [
+        (len(wanted & set(re.findall(r"\w+", message.content.casefold()))), index)
+        for index, message in enumerate(messages)
+    ]
+    best = sorted((pair for pair in scored if pair[0]), reverse=True)[:limit]
+    return [messages[index] for _, index in best]
+
+
+def _shown(message: Any) -> str:
+    return f"{message.created_at:%Y-%m-%d %H:%M} {message.role}: {message.content[:SHOWN]}"
