@@ -119,18 +119,27 @@ class Brain:
         try:
             await brain.memory.open()
             if elsewhere:
-                await brain._connect(elsewhere)
+                await brain.connect(*elsewhere)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await brain.aclose()
             raise
         return brain
 
-    async def _connect(self, sources: Iterable[McpSource]) -> None:
+    async def connect(self, *servers: McpSource) -> None:
+        """Let the agent use the tools of MCP servers, too, until the brain is closed.
+
+        Args:
+            *servers: What names them, as for :meth:`create`.
+
+        Raises:
+            McpConfigError: Servers cannot be used as described: everything that is wrong at once.
+            McpServerError: Servers could not be started or reached; none of these is used.
+        """
         from agent_brain.tools.mcp import McpTools
 
-        mcp = await McpTools.open(sources, taken=self.memory.available_tools)
-        self._sources = (mcp,)
+        mcp = await McpTools.open(servers, taken=self.memory.available_tools)
+        self._sources += (mcp,)
         self.memory.add_tools(mcp.tools)
 
     async def __aenter__(self) -> Self:

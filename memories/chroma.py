@@ -1,28 +1,25 @@
 """Vectors kept in Chroma: a copy of what could be embedded again, so that it need not be.
 
-One collection holds the vectors of every session that was embedded by one model, each row marked
-with its session; nothing else is kept there, and above all no text: what is forgotten leaves no
-words behind. The truth is the journal; whatever is missing here is embedded anew.
-
-Writing to an embedded Chroma holds Python's global lock for some 20 ms a call and a quarter of a
-millisecond a row (Chroma 1.5), so rows are written in small batches, with the event loop served in
-between. A Chroma server (``url=``) does not have this cost.
+A row has a message's vector, its session and a fingerprint of the text that was embedded. There is
+nothing else, and above all no text: what is forgotten leaves no words behind. The truth is the
+record of messages; whatever is missing here is embedded anew.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import anyio
 import anyio.to_thread
 
-from agent_brain.memories.errors import EmbedderMismatchError, VectorStoreError
+from agent_brain.memories.errors import (
+    EmbedderMismatchError,
+    MemoryDefinitionError,
+    VectorStoreError,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,37 +27,38 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PREFIX = "agent-brain-"
-WRITE_ROWS = 20  # a batch that an embedded Chroma writes in about 25 ms
 READ_ROWS = 2000
+COLLECTIONS = 100  # listed at a time
+OURS = (EmbedderMismatchError, MemoryDefinitionError, VectorStoreError)
 
 
-class ChromaVectors:
-    """The vectors of one session in Chroma.
+class Kept(NamedTuple):
+    """A vector, and the fingerprint of the text that it was made of."""
+
+    mark: str
+    vector: NDArray[np.float32]
+
+
+class ChromaVectors(ABC):
+    """The vectors of one session in Chroma, by message id.
+
+    There is a collection for each embedder and dimension. Chroma is called in worker threads; who
+    uses this sees to it that calls do not overlap.
 
     Args:
-        path: A folder for an embedded Chroma; or
-        url: the address of a Chroma server; or
-        client: a client of Chroma.
         scope: Session and tenant, as one text; rows of other scopes are neither read nor touched.
     """
 
-    def __init__(
-        self,
-        *,
-        path: Path | None = None,
-        url: str | None = None,
-        client: Any = None,
-        scope: str,
-    ) -> None:
-        self._path = path
-        self._url = url
-        self._client = client
-        self._scope = hashlib.sha256(scope.encode()).hexdigest()[:24]
-        self._collection: Any = None
-        self._limiter: anyio.CapacityLimiter | None = None
+    write_rows = 200  # in one call
 
-    async def load(self, embedder: str, dimension: int | None) -> Mapping[str, NDArray[np.float32]]:
-        """Open the collection of ``embedder``; the vectors of this session by message id.
+    def __init__(self, scope: str) -> None:
+        self._scope = digest(scope, 24)
+        self._client: Any = None
+        self._collections: dict[int, Any] = {}  # by dimension, of the embedder that was loaded
+        self._embedder = ""
+
+    async def load(self, embedder: str, dimension: int | None) -> dict[str, Kept]:
+        """All vectors of the session, which ``embedder`` must have made.
 
         Raises:
             EmbedderMismatchError: The session was embedded by another model.
@@ -68,22 +66,13 @@ class ChromaVectors:
         """
         return await self._run(lambda: self._load(embedder, dimension))
 
-    async def add(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Keep vectors, one a row.
+    async def add(self, rows: Mapping[str, Kept]) -> None:
+        """Keep vectors, all of one dimension and at most ``write_rows`` of them.
 
         Raises:
-            VectorStoreError: Chroma cannot be reached; rows before the failing batch are kept.
+            VectorStoreError: Chroma cannot be reached.
         """
-        for start in range(0, len(ids), WRITE_ROWS):
-            part = slice(start, start + WRITE_ROWS)
-            names = [self._row(message_id) for message_id in ids[part]]
-            rows = vectors[part]
-            marks = [{"scope": self._scope}] * len(names)
-
-            def write(names: list[str] = names, rows: Any = rows, marks: Any = marks) -> None:
-                self._collection.upsert(ids=names, embeddings=rows, metadatas=marks)
-
-            await self._run(write)
+        await self._run(lambda: self._write(rows))
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Drop vectors; unknown ids are passed over.
@@ -91,9 +80,7 @@ class ChromaVectors:
         Raises:
             VectorStoreError: Chroma cannot be reached.
         """
-        for start in range(0, len(ids), READ_ROWS):
-            names = [self._row(message_id) for message_id in ids[start : start + READ_ROWS]]
-            await self._run(lambda names=names: self._collection.delete(ids=names))  # type: ignore[misc]
+        await self._run(lambda: self._delete(ids))
 
     async def clear(self) -> None:
         """Drop every vector of this session, whatever model made them.
@@ -104,107 +91,130 @@ class ChromaVectors:
         await self._run(self._clear)
 
     async def aclose(self) -> None:
-        """Let go of the collection. A client that was handed in is not closed."""
-        self._collection = None
-        if self._path is not None and self._client is not None:
-            client, self._client = self._client, None
-            await anyio.to_thread.run_sync(client.close)
+        """Let go of Chroma."""
+        if self._client is not None:
+            await self._run(self._close)
 
-    def _row(self, message_id: str) -> str:
-        return f"{self._scope}:{message_id}"
+    @abstractmethod
+    def _connect(self) -> Any:
+        """A client of Chroma."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Let go of the client; afterwards it can be connected anew."""
+
+    @abstractmethod
+    def _place(self) -> str:
+        """Where Chroma is, for error messages."""
+
+    def _recover(self) -> None:
+        """Make ready for the next attempt, after Chroma has failed."""
+        self._collections.clear()
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """Do ``work`` in a thread, one piece at a time, with Chroma's errors as ours."""
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(1)
+        """Do ``work`` in a thread, with Chroma's errors as ours."""
 
         def guarded() -> T:
             try:
                 return work()
-            except (EmbedderMismatchError, VectorStoreError):
+            except OURS:
                 raise
-            except Exception as error:
-                self._collection = None
-                raise VectorStoreError(f"Chroma {self._where()} cannot be used: {error}") from error
+            except BaseException as error:
+                if not isinstance(error, Exception) and not is_panic(error):
+                    raise
+                self._recover()
+                raise VectorStoreError(f"Chroma {self._place()} cannot be used: {error}") from error
 
-        return await anyio.to_thread.run_sync(guarded, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(guarded)
 
-    def _where(self) -> str:
-        return f"at {self._url}" if self._url else f"in {str(self._path)!r}" if self._path else ""
+    def _opened(self) -> Any:
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
 
-    def _load(self, embedder: str, dimension: int | None) -> dict[str, NDArray[np.float32]]:
-        try:
-            return self._read(embedder, dimension)
-        except EmbedderMismatchError:
-            raise
-        except BaseException as error:  # Chroma's core panics on broken files
-            if self._path is None or isinstance(error, KeyboardInterrupt | MemoryError):
-                raise
-            self._start_anew(self._path)
-            return self._read(embedder, dimension)
+    def _load(self, embedder: str, dimension: int | None) -> dict[str, Kept]:
+        self._embedder = embedder
+        self._collections.clear()
+        found: dict[str, Kept] = {}
+        for collection in self._own_collections():
+            if not collection.get(where={"scope": self._scope}, limit=1, include=[])["ids"]:
+                continue
+            known, size = collection.metadata["embedder"], collection.metadata["dimension"]
+            if known != embedder:
+                raise EmbedderMismatchError(known, embedder)
+            if dimension not in (None, size):
+                raise EmbedderMismatchError(
+                    f"{known}, {size} numbers", f"{embedder}, {dimension} numbers"
+                )
+            found |= self._read(collection)
+        return found
 
-    def _read(self, embedder: str, dimension: int | None) -> dict[str, NDArray[np.float32]]:
+    def _read(self, collection: Any) -> dict[str, Kept]:
         import numpy as np
 
-        client = self._open_client()
-        mark = {"embedder": embedder, "dimension": dimension or 0}
-        name = PREFIX + hashlib.sha256(json.dumps(mark).encode()).hexdigest()[:24]
-        self._refuse_other_models(client, name, embedder)
-        self._collection = client.get_or_create_collection(
-            name, metadata=mark, embedding_function=None
-        )
-        found: dict[str, NDArray[np.float32]] = {}
+        found: dict[str, Kept] = {}
+        offset = 0
         while True:
-            page = self._collection.get(
+            page = collection.get(
                 where={"scope": self._scope},
-                include=["embeddings"],
+                include=["embeddings", "metadatas"],
                 limit=READ_ROWS,
-                offset=len(found),
+                offset=offset,
             )
-            rows = page["embeddings"]
-            for row, vector in zip(page["ids"], rows, strict=True):
-                found[row.partition(":")[2]] = np.asarray(vector, np.float32)
+            rows = zip(page["ids"], page["embeddings"], page["metadatas"], strict=True)
+            for name, vector, data in rows:
+                kept = Kept(str(data["text"]), np.asarray(vector, np.float32))
+                found[name.partition(":")[2]] = kept
+            offset += len(page["ids"])
             if len(page["ids"]) < READ_ROWS:
                 return found
 
-    def _refuse_other_models(self, client: Any, name: str, embedder: str) -> None:
-        for other in client.list_collections():
-            if other.name == name or not other.name.startswith(PREFIX):
-                continue
-            if other.get(where={"scope": self._scope}, limit=1, include=[])["ids"]:
-                known = (other.metadata or {}).get("embedder", "another model")
-                raise EmbedderMismatchError(known, embedder)
+    def _own_collections(self) -> list[Any]:
+        client, own, offset = self._opened(), [], 0
+        while True:
+            page = client.list_collections(limit=COLLECTIONS, offset=offset)
+            own += [collection for collection in page if collection.name.startswith(PREFIX)]
+            offset += len(page)
+            if len(page) < COLLECTIONS:
+                return own
+
+    def _write(self, rows: Mapping[str, Kept]) -> None:
+        self._collection(len(next(iter(rows.values())).vector)).upsert(
+            ids=[self._row(message_id) for message_id in rows],
+            embeddings=[kept.vector for kept in rows.values()],
+            metadatas=[{"scope": self._scope, "text": kept.mark} for kept in rows.values()],
+        )
+
+    def _collection(self, dimension: int) -> Any:
+        if dimension not in self._collections:
+            metadata = {"embedder": self._embedder, "dimension": dimension}
+            self._collections[dimension] = self._opened().get_or_create_collection(
+                PREFIX + digest(json.dumps(metadata), 24),
+                metadata=metadata,
+                embedding_function=None,
+                configuration={"hnsw": {"space": "cosine"}},
+            )
+        return self._collections[dimension]
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        for collection in self._own_collections():
+            for start in range(0, len(ids), READ_ROWS):
+                names = [self._row(message_id) for message_id in ids[start : start + READ_ROWS]]
+                collection.delete(ids=names)
 
     def _clear(self) -> None:
-        client = self._open_client()
-        for collection in client.list_collections():
-            if collection.name.startswith(PREFIX):
-                collection.delete(where={"scope": self._scope})
+        for collection in self._own_collections():
+            collection.delete(where={"scope": self._scope})
 
-    def _open_client(self) -> Any:
-        if self._client is None:
-            import chromadb
-            from chromadb.config import Settings
+    def _row(self, message_id: str) -> str:
+        return f"{self._scope}:{message_id}"
 
-            settings = Settings(anonymized_telemetry=False)
-            if self._path is not None:
-                self._path.mkdir(parents=True, exist_ok=True)
-                self._client = chromadb.PersistentClient(str(self._path), settings)
-            else:
-                at = urlsplit(self._url or "")
-                secure = at.scheme == "https"
-                self._client = chromadb.HttpClient(
-                    at.hostname or "localhost",
-                    at.port or (443 if secure else 8000),
-                    ssl=secure,
-                    settings=settings,
-                )
-        return self._client
 
-    def _start_anew(self, path: Path) -> None:
-        """Drop a broken folder: what was in it is embedded again."""
-        from chromadb.api.shared_system_client import SharedSystemClient
+def digest(text: str, length: int) -> str:
+    """A fingerprint of ``text``: so many hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
-        self._client = self._collection = None
-        SharedSystemClient._identifier_to_system.pop(str(path), None)
-        shutil.rmtree(path, ignore_errors=True)
+
+def is_panic(error: BaseException) -> bool:
+    """Whether Chroma's core, which is written in Rust, has given up on broken files."""
+    return type(error).__name__ == "PanicException"

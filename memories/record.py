@@ -23,6 +23,7 @@ class Record:
         self._messages: dict[str, Message] = {}  # insertion order is the order of the record
         self._places: dict[str, int] = {}
         self._index: _Index | None = None
+        self._gaps = 0
         self.last = 0
 
     def __len__(self) -> int:
@@ -93,7 +94,16 @@ class Record:
                 if self._index is not None:
                     self._index.discard(message)
                 removed.append(message)
+        self._gaps += len(removed)
+        if self._gaps > 64 + 2 * len(self._messages):
+            self._close_gaps()
         return removed
+
+    def _close_gaps(self) -> None:
+        """A dict is walked through with the gaps that removals have left in it: make new ones."""
+        self._messages = dict(self._messages.items())
+        self._places = dict(self._places.items())
+        self._gaps = 0
 
     def put_back(self, messages: Iterable[tuple[int, Message]]) -> None:
         """Take removed messages in again, each at its place; costs O(n)."""

@@ -13,7 +13,7 @@ from agent_brain.memories.changes import Change, Kept
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.expiry import LONG_AGO, utc_now
 from agent_brain.memories.groups import group, is_whole
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, Role
 from agent_brain.memories.outline import outline
 from agent_brain.memories.record_core import JournalLike
 from agent_brain.memories.record_memory import RecordMemory
@@ -149,7 +149,11 @@ class SummaryMemory(RecordMemory):
             return False
         finally:
             self._compacting = False
-        state: dict[str, JsonValue] = {"text": text, "level": level, "at": self._clock().isoformat()}
+        state: dict[str, JsonValue] = {
+            "text": text,
+            "level": level,
+            "at": self._clock().isoformat(),
+        }
         await self._change(lambda: self._replacement(chosen, before, state))
         return self._state() == state
 
@@ -193,11 +197,12 @@ class SummaryMemory(RecordMemory):
         left, tokens = len(self._record), self._tokens
         most_tokens = None if self._max_tokens is None else self._max_tokens // 2
         chosen: set[str] = set()
+        speaker = next((m.id for m in reversed(self._record) if m.role is Role.ASSISTANT), None)
         for members in group(self._record)[:-1]:
             if left <= self._target() and (most_tokens is None or tokens <= most_tokens):
                 break
-            stays = not is_whole(members) or any(m.pinned or m.id == self._goal_id for m in members)
-            if not stays:
+            waits = members[0].id == speaker and not is_whole(members)
+            if not waits and not any(m.pinned or m.id == self._goal_id for m in members):
                 left -= len(members)
                 tokens -= sum(self._sizes.get(m.id, 0) for m in members)
                 chosen.update(m.id for m in members)
@@ -221,9 +226,7 @@ class SummaryMemory(RecordMemory):
         return most is not None and sum(self._sizes.get(m.id, 0) for m in messages) > most
 
     def _show(self, summary_tokens: int) -> list[Message]:
-        """All messages, or a window of them if they are too many."""
-        if self._max_tokens is None and len(self._record) <= (self._max_messages or 0):
-            return list(self._record)
+        """All messages in whole groups, or a window of them if they are too many."""
         room = None if self._max_tokens is None else max(self._max_tokens - summary_tokens, 1)
         window = Window(self._max_messages, room, self._counter)
         window.set_goal(self._goal_id)

@@ -118,6 +118,9 @@ class Window:
         """``result`` joins the group that asked for it."""
         group.messages.append(result)
         group.tokens += tokens
+        if self._groups and self._groups[-1] is not group and group in self._groups:
+            self._groups.remove(group)  # something came between: what is new is the result
+            self._groups.append(group)
         missing = group.missing
         if missing:
             missing.discard(result.tool_call_id or "")

@@ -39,7 +39,7 @@ class Branch:
 
     @property
     def ended(self) -> bool:
-        """It came to an end of its own: no error, no limit and no question to a person stopped it."""
+        """It came to an end of its own: no error, limit or question to a person stopped it."""
         return self.stop_reason in ("done", "stuck")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ async def call_tool(
     except Exception as error:
         text = f"Tool {action.name!r} raised {type(error).__name__}: {_words_of(error)}"
         return fit_result(text, tool.max_result_tokens, error)
+    except asyncio.CancelledError:
+        if _is_being_cancelled():
+            raise
+        text = f"Tool {action.name!r} gave up: something that it waited for was cancelled"
+        return Outcome(text, is_error=True, exception=ToolError(text))
     except SystemExit as error:  # a command's main() must not end the program that runs the agent
         text = f"Tool {action.name!r} tried to exit the program with {error.code!r}"
         return Outcome(text, is_error=True, exception=ToolError(text))
@@ -105,6 +111,18 @@ def _rehearse(action: Action, tool: BaseTool) -> Outcome:
     except ToolArgumentsError as error:
         return Outcome(str(error), is_error=True, exception=error)
     return Outcome(f"Dry run: the call of {action.name!r} is valid and was not executed.")
+
+
+def _is_being_cancelled() -> bool:
+    """Whether asyncio's CancelledError is meant for this task, and not left over in the tool's own.
+
+    A tool that awaits a cancelled task of its own raises it too, and nobody has cancelled the run.
+    """
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # trio, which cancels with an exception of its own
+        return False
+    return task is None or task.cancelling() > 0
 
 
 def _words_of(error: Exception) -> str:

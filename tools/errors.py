@@ -14,7 +14,7 @@ class ToolError(AgentBrainError):
     """Raise it inside a tool: its text goes back to the model as the tool's result."""
 
 
-class InputNeeded(AgentBrainError):
+class InputNeeded(AgentBrainError):  # noqa: N818 - nothing went wrong
     """Raise it inside a tool: the run waits, and what a person answers is the tool's result.
 
     The tool is not run again. Where nobody can be asked, the model is told so.

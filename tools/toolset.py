@@ -14,7 +14,7 @@ Choice: TypeAlias = str | Callable[[BaseTool], object] | Iterable[str]
 
 
 class Toolset:
-    """Tools by name, none of them twice; goes wherever tools go. Never changes: methods make new ones.
+    """Tools by name, none of them twice; goes wherever tools go. Its methods make new ones.
 
     ::
 
@@ -73,7 +73,7 @@ class Toolset:
             unknown = sorted(names.keys() - self._tools.keys())
             if unknown:
                 raise ToolDefinitionError(
-                    f"There is no tool {unknown[0]!r} to rename. Tools here: {', '.join(self._tools)}"
+                    f"There is no tool {unknown[0]!r} to rename. Here are: {', '.join(self._tools)}"
                 )
             table = dict(names)
         else:

@@ -146,7 +146,9 @@ async def test_a_predicate_decides_by_the_arguments_and_asks_when_it_fails():
         ({"input": {"q": "yes"}}, "No question 'q'"),
     ],
 )
-async def test_decisions_that_do_not_fit_are_refused_and_the_run_goes_on_waiting(decisions, message):
+async def test_decisions_that_do_not_fit_are_refused_and_the_run_goes_on_waiting(
+    decisions, message
+):
     shop = Shop()
     brain, _ = brain_for(shop, [pay(5, "a")], ["done"])
     await brain.run("go")

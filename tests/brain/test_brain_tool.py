@@ -38,7 +38,9 @@ async def test_its_answer_is_the_result_and_its_events_carry_its_path():
         events = [event async for event in run]
     assert await results(brain.memory) == ["three", "3"]
     assert run.result.answer == "It is three."
-    assert [e.text for e in events if isinstance(e, TextDelta) and not e.thought] == ["It is three."]
+    assert [e.text for e in events if isinstance(e, TextDelta) and not e.thought] == [
+        "It is three."
+    ]
     inside = [e for e in events if e.path]
     assert {e.path for e in inside} == {("ACTION", "expert")}
     assert any(isinstance(e, ActionFinished) for e in inside)

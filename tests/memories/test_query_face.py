@@ -15,8 +15,8 @@ from agent_brain.memories import (
     SnapshotError,
     create_memory,
     memory_names,
-    register_memory,
     read_session_key,
+    register_memory,
     session_key,
 )
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from agent_brain.memories import (
-    Message,
     MemoryDefinitionError,
+    Message,
     RamJournal,
     SQLiteJournal,
     SummaryMemory,

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import anyio
+from pydantic import BaseModel
+
 from agent_brain.memories import Message, Role
 from agent_brain.states import LLM, Usage
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action, BaseTool
-from pydantic import BaseModel
 
 Reply = Callable[[ModelCall], Any]
 

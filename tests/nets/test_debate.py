@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+
 from agent_brain import Brain, Limits, StopReason, react, tool
 from agent_brain.errors import LLMServerError
 from agent_brain.memories import Role
@@ -13,7 +15,6 @@ from agent_brain.nets.debate import Debated
 from agent_brain.states import StateDefinitionError, TextDelta
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action
-from pydantic import BaseModel
 from tests.nets.models import FunctionLLM, last_user, text_of
 
 pytestmark = pytest.mark.anyio
@@ -112,10 +113,19 @@ async def test_it_resumes_at_the_round_that_failed() -> None:
 
 async def test_a_limit_keeps_what_was_said_and_may_still_be_moderated() -> None:
     brain = Brain(debate(FunctionLLM(speak), fallback=True), tools=[archive])
-    brain.limits = Limits(max_steps=5)
+    brain.limits = Limits(max_steps=8)
     result = await brain.run(GOAL)
     assert (result.stop_reason, result.answer) == (StopReason.MAX_STEPS, "Build it higher.")
     assert len(Debated.read(brain.memory).rounds) == 1
+
+
+async def test_after_a_limit_the_round_it_cut_is_begun_anew() -> None:
+    brain = Brain(debate(FunctionLLM(speak)), tools=[archive], limits=Limits(max_steps=8))
+    assert (await brain.run(GOAL)).stop_reason is StopReason.MAX_STEPS
+    brain.limits = Limits()
+    assert (await brain.resume()).answer == "Build it higher."
+    rounds = Debated.read(brain.memory).rounds
+    assert [said["Sceptic"] for said in rounds] == ["Sceptic in Round 1", "Sceptic in Round 2"]
 
 
 async def test_a_second_goal_is_debated_anew() -> None:

@@ -6,10 +6,13 @@ import heapq
 import json
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import anyio
 import pytest
+from pydantic import BaseModel
+
 from agent_brain import Brain, Limits, Memory, StopReason
 from agent_brain.errors import LLMServerError
 from agent_brain.nets import (
@@ -26,7 +29,6 @@ from agent_brain.nets.operating import Graph, OneThought, Rating
 from agent_brain.nets.thinking import Thoughts
 from agent_brain.states import TextDelta
 from agent_brain.testing import ModelCall, ScriptedLLM
-from pydantic import BaseModel
 from tests.nets.models import FunctionLLM, last_user, text_of
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +42,7 @@ def goal_list(memory: Memory, text: str) -> list[str]:
 
 def mistakes(memory: Memory, text: str) -> float:
     numbers = json.loads(text)
-    return -float(sum(a > b for a, b in zip(numbers, numbers[1:], strict=False)))
+    return -float(sum(a > b for a, b in pairwise(numbers)))
 
 
 async def merge(memory: Memory, texts: Sequence[str]) -> str:

@@ -100,7 +100,7 @@ def test_a_state_in_a_net_refuses_to_be_changed_and_names_the_attribute():
     with pytest.raises(StateMutationError, match=r"To\.declared"):
         state.declared = ()
     with pytest.raises(StateMutationError, match=r"To\.free"):
-        del state.free
+        del state.free  # type: ignore[attr-defined]
     assert new.value.attribute == "counter"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from agent_brain import Brain, Limits, Memory, StopReason, ToolError, tool
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.memories import Role

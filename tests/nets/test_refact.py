@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from agent_brain import Brain, Limits, StopReason
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.memories import Role
@@ -60,8 +61,8 @@ async def test_what_cannot_be_read_is_asked_for_once_more() -> None:
     state = ReflectionState(ScriptedLLM(["hm", OFF]), on_done=Steps.TWO)
     done = await run_state(state, FakeMemory("go"))
     assert done.memory.updates[0][0].content == "You were asked for 2 + 2."  # type: ignore[attr-defined]
+    state = ReflectionState(ScriptedLLM(["hm", "hm"]), on_done=Steps.TWO)
     with pytest.raises(MalformedOutputError, match="does not fit Reflection"):
-        state = ReflectionState(ScriptedLLM(["hm", "hm"]), on_done=Steps.TWO)
         await run_state(state, FakeMemory("go"))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+
 from agent_brain import Brain, Limits, Memory, MessagesMemory, StopReason
 from agent_brain.errors import LLMServerError
 from agent_brain.memories import Role
@@ -13,7 +15,6 @@ from agent_brain.states import Evaluation, EvaluationState, StateDefinitionError
 from agent_brain.states.evaluation import Trials
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action
-from pydantic import BaseModel
 from tests.brain.nets import Steps, add
 from tests.nets.models import text_of
 

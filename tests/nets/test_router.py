@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from agent_brain import Brain, Limits, Memory, StopReason, react
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.nets import Route, Router, router
@@ -64,7 +65,7 @@ async def test_a_name_that_is_no_route_goes_back_once() -> None:
 
 async def test_a_function_that_picks_no_route_is_told_which_there_are() -> None:
     net = router(ScriptedLLM(), routes={"a": single(Say("x"))}, choose=lambda memory: "b")
-    with pytest.raises(StateDefinitionError, match="choose= returned 'b'.*'a'"):
+    with pytest.raises(StateDefinitionError, match=r"choose= returned 'b'.*'a'"):
         await Brain(net).run("go")
 
 

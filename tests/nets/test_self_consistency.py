@@ -8,6 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import BaseModel
+
 from agent_brain import Brain, Limits, Memory, StopReason
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.nets import final_answer, majority, self_consistency
@@ -15,7 +17,6 @@ from agent_brain.nets.voting import Candidates, Choice, VoteState
 from agent_brain.states import StateDefinitionError, TextDelta
 from agent_brain.testing import FakeMemory, ModelCall, ScriptedLLM, run_state
 from agent_brain.tools import Action
-from pydantic import BaseModel
 from tests.brain.nets import add
 from tests.nets.models import FunctionLLM
 
@@ -148,10 +149,13 @@ async def test_paths_use_tools_and_answer_in_the_shape_asked_for() -> None:
 
 
 async def test_a_limit_reached_on_the_paths_ends_the_run_with_their_answers_kept() -> None:
-    brain = Brain(self_consistency(each_once(PATHS), paths=3), limits=Limits(max_tokens=6))
+    brain = Brain(self_consistency(each_once(PATHS * 2), paths=3), limits=Limits(max_tokens=6))
     result = await brain.run(GOAL)
     assert result.stop_reason is StopReason.MAX_TOKENS
     assert len(Candidates.read(brain.memory).answers) == 3
+    assert [m.content for m in result.messages] == [GOAL]
+    brain.limits = Limits()
+    assert final_answer((await brain.resume()).answer) == "5"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, StopReason
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.nets import Value, tree_of_thoughts

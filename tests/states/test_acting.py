@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from agent_brain.memories import Call, Message, Role
-from agent_brain.states import ActionFinished, ActionState, StateDefinitionError
+from agent_brain.states import ActionFinished, ActionState, ApprovalRequested, StateDefinitionError
 from agent_brain.testing import FakeMemory, run_state
 from agent_brain.tools import Action, BaseTool, ToolError, tool
 from tests.states.helpers import DurableMemory, N, acting, add
@@ -153,7 +153,7 @@ async def test_a_tool_that_needs_approval_waits_for_it():
     memory = FakeMemory("What?", tools=[launch], next_actions=[Action(name="launch")])
     done = await run_state(acting(), memory)
 
-    [event] = done.events
+    [event] = done.of(ApprovalRequested)
     assert event.actions == tuple(memory.next_actions)
     assert (memory.updates, ran) == ([], [])
 
@@ -227,6 +227,7 @@ async def test_a_step_that_is_cancelled_records_what_had_finished_and_answers_th
         try:
             hanging.set()
             await anyio.sleep_forever()
+            return "never"
         finally:
             stopped.append(who)
 

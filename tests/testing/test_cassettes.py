@@ -9,6 +9,8 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import BaseModel
+
 from agent_brain import LLM, Brain, LiteLLM, Message, react, tool
 from agent_brain.states import (
     LLMConnectionError,
@@ -33,11 +35,12 @@ from agent_brain.testing import (
     replay,
 )
 from agent_brain.tools import Action
-from pydantic import BaseModel
 from tests.support.openai_server import Failure, OpenAIServer, Reasoning, Reply, tool_calls
 
 HELLO = [Message.user("Hello")]
-WEATHER = tool_calls(("call_7", "weather", '{"city": "Rome"}'), ("call_8", "weather", '{"city": "Oslo"}'))
+WEATHER = tool_calls(
+    ("call_7", "weather", '{"city": "Rome"}'), ("call_8", "weather", '{"city": "Oslo"}')
+)
 litellm_only = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning:litellm")
 
 
@@ -86,11 +89,16 @@ def texts(events: list[Any]) -> list[bytes]:
 @pytest.mark.asyncio
 async def test_a_recorded_run_replays_the_same_events_with_the_server_gone(tmp_path: Path) -> None:
     path = tmp_path / "weather.json"
-    script = [Reply(Reasoning("Two cities."), "Let me ", "look.", *WEATHER), Reply("Rain ", "in both.")]
+    script = [
+        Reply(Reasoning("Two cities."), "Let me ", "look.", *WEATHER),
+        Reply("Rain ", "in both."),
+    ]
     with OpenAIServer(script) as server:
         with record(path):
             recorded = await events_of(
-                LiteLLM("openai/scripted", api_base=server.url, api_key="a-secret-key-123", retries=0)
+                LiteLLM(
+                    "openai/scripted", api_base=server.url, api_key="a-secret-key-123", retries=0
+                )
             )
         gone = server.url
     unreachable = LiteLLM("openai/scripted", api_base=gone, api_key="none", retries=0)
@@ -189,7 +197,11 @@ async def test_every_piece_comes_back_as_it_was(tmp_path: Path) -> None:
 async def test_the_file_is_plain_versioned_json(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     call = Action(name="weather", args={"city": "Rome"})
-    talk = [Message.user("Hi", name="Ann"), Message.assistant("", [call]), Message.tool("Rain", call)]
+    talk = [
+        Message.user("Hi", name="Ann"),
+        Message.assistant("", [call]),
+        Message.tool("Rain", call),
+    ]
     with record(path):
         await ask(wrapped("{}"), talk, tools=[weather], output_type=Answer)
     data = json.loads(path.read_text())
@@ -214,9 +226,12 @@ async def test_the_file_is_plain_versioned_json(tmp_path: Path) -> None:
 async def test_a_block_that_raises_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     path.write_text("the old one")
-    with pytest.raises(ZeroDivisionError), record(path):
-        await ask(wrapped("x"))
+
+    def breaks(messages: list[Message]) -> str:
         raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), record(path):
+        await ask(wrapped(breaks))
     assert path.read_text() == "the old one"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -284,7 +299,11 @@ def refusal_of(error: pytest.ExceptionInfo[CassetteMismatchError]) -> str:
 @pytest.mark.parametrize(
     "made, options, said",
     [
-        ([Message.user("Hello!")], {}, "messages[0].content (user) changed:\n    - Hello\n    + Hello!"),
+        (
+            [Message.user("Hello!")],
+            {},
+            "messages[0].content (user) changed:\n    - Hello\n    + Hello!",
+        ),
         ([Message.system("Be brief."), *HELLO], {}, "messages[0] is new:\n    + system: Be brief."),
         ([], {}, "messages[0] is missing now:\n    - user: Hello"),
         ([Message.system("Hello")], {}, "messages[0].role changed:\n    - user\n    + system"),
@@ -308,7 +327,10 @@ async def test_a_request_that_differs_is_refused_and_explained(
 async def test_another_model_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     await recorded(path, HELLO)
-    with replay(path), pytest.raises(CassetteMismatchError, match="model changed:\n +- scripted\n +. other"):
+    with (
+        replay(path),
+        pytest.raises(CassetteMismatchError, match=r"model changed:\n +- scripted\n +. other"),
+    ):
         await ask(wrapped(model="other"))
 
 
@@ -365,12 +387,16 @@ async def test_equal_requests_get_their_answers_in_order_and_no_more(tmp_path: P
     await recorded(path, ONE, ONE, TWO)
     with replay(path, match="request"):
         assert [await ask(wrapped(), ONE) for _ in range(2)] == [["answer 0"], ["answer 1"]]
-        with pytest.raises(CassetteMismatchError, match="recorded 2 times, and is now made once more"):
+        with pytest.raises(
+            CassetteMismatchError, match="recorded 2 times, and is now made once more"
+        ):
             await ask(wrapped(), ONE)
 
 
 @pytest.mark.anyio
-async def test_the_most_similar_request_is_what_a_refused_one_is_compared_with(tmp_path: Path) -> None:
+async def test_the_most_similar_request_is_what_a_refused_one_is_compared_with(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "tape.json"
     await recorded(path, [Message.user("what is the capital of France")], ONE)
     with replay(path, match="request"), pytest.raises(CassetteMismatchError) as caught:
@@ -384,7 +410,7 @@ async def test_one_call_too_many_is_refused(tmp_path: Path) -> None:
     await recorded(path, ONE)
     with replay(path):
         await ask(wrapped(), ONE)
-        with pytest.raises(CassetteMismatchError, match="One call more than the 1 .*: user: two"):
+        with pytest.raises(CassetteMismatchError, match=r"One call more than the 1 .*: user: two"):
             await ask(wrapped(), TWO)
 
 
@@ -394,7 +420,9 @@ async def test_an_unused_rest_is_reported(tmp_path: Path) -> None:
     await recorded(path, ONE, TWO)
     with replay(path) as tape:
         await ask(wrapped(), ONE)
-    with pytest.raises(CassetteMismatchError, match="1 of them were not made again:\n  2. user: two"):
+    with pytest.raises(
+        CassetteMismatchError, match=r"1 of them were not made again:\n  2\. user: two"
+    ):
         tape.assert_complete()
 
 
@@ -406,7 +434,7 @@ async def test_a_refusal_that_was_swallowed_is_reported(tmp_path: Path) -> None:
         with pytest.raises(CassetteMismatchError):
             await ask(wrapped(), TWO)
         await ask(wrapped(), ONE)
-    with pytest.raises(CassetteMismatchError, match="- one\n +. two"):
+    with pytest.raises(CassetteMismatchError, match=r"- one\n +. two"):
         tape.assert_complete()
 
 
@@ -548,7 +576,9 @@ class Nested(LLM):
     def __init__(self, inner: LLM) -> None:
         self.inner = inner
 
-    async def stream(self, messages: Any, *, tools: Any = (), output_type: Any = None) -> AsyncIterator[Any]:
+    async def stream(
+        self, messages: Any, *, tools: Any = (), output_type: Any = None
+    ) -> AsyncIterator[Any]:
         async for piece in self.inner.stream(messages):
             yield piece
 
@@ -566,7 +596,7 @@ async def test_calls_that_a_call_makes_are_part_of_it(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_an_agent_on_a_real_model_replays_on_any_event_loop(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
-    turns = [[Action(name="weather", args={"city": "Rome"})], "Rain."]
+    turns: list[Any] = [[Action(name="weather", args={"city": "Rome"})], "Rain."]
     with record(path):
         await events_of(wrapped(*turns, model="openai/gpt-4o-mini"))
     with replay(path) as tape:

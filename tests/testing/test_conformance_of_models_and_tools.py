@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from agent_brain import LLM, tool
 from agent_brain.states import LLMAuthenticationError, Usage
 from agent_brain.testing import Check, ScriptedLLM, ToolSpy, llm_conformance, tool_conformance
@@ -51,7 +52,7 @@ class Wrong(LLM):
         if fault == "no name":
             self.model = ""
 
-    async def stream(
+    async def stream(  # noqa: C901 - a fault each
         self, messages: Any, *, tools: Any = (), output_type: Any = None
     ) -> AsyncIterator[Any]:
         if self.closed and self.fault == "closes for good":

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+
 from agent_brain import Brain, Message, Net, ToolError, react, tool
 from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.states import LLMServerError, Thought, Usage
 from agent_brain.testing import ExportError, NetRun, ScriptedLLM, export_test, run_net
 from agent_brain.tools import Action
-from pydantic import BaseModel
 from tests.brain.nets import Fail, Say, single
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +47,9 @@ def ask(city: str, **fields: Any) -> Action:
     return Action(name="weather", args={"city": city}, **fields)
 
 
-async def run(*turns: Any, net: Callable[..., Net] = react, native: bool = True, **limits: Any) -> NetRun:
+async def run(
+    *turns: Any, net: Callable[..., Net] = react, native: bool = True, **limits: Any
+) -> NetRun:
     llm = ScriptedLLM(turns, native=native)
     return await run_net(net(llm), "The weather?", tools=[weather], check=False, **limits)
 
@@ -84,7 +87,10 @@ RUNS: dict[str, tuple[dict[str, Any], str | None]] = {
         None,
     ),
     "text mode, no tools": ({"turns": ["I know.", "Rain."], "native": False}, None),
-    "a model that fails": ({"turns": [[ask("Rome")], ["So ", LLMServerError("busy", model="m")]]}, None),
+    "a model that fails": (
+        {"turns": [[ask("Rome")], ["So ", LLMServerError("busy", model="m")]]},
+        None,
+    ),
     "a metered model that fails": (
         {"turns": [[ask("Rome"), METERED], LLMServerError("busy", provider="p")]},
         None,
@@ -115,7 +121,9 @@ async def test_a_run_becomes_a_test_that_passes(name: str, tmp_path: Path) -> No
 
 
 async def test_what_is_written_reads_like_a_test(tmp_path: Path) -> None:
-    done = await run([Thought("hm"), "So. ", ask("Rome", id="call_1"), METERED], ["Rain", ".", METERED])
+    done = await run(
+        [Thought("hm"), "So. ", ask("Rome", id="call_1"), METERED], ["Rain", ".", METERED]
+    )
     text = export_test(done.events, tmp_path / "test_weather.py").read_text()
     assert "def test_weather() -> None:" in text
     assert "Action(name='weather', id='call_1', args={'city': 'Rome'})," in text
@@ -204,6 +212,6 @@ async def test_a_resumed_or_interrupted_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="took up an earlier one"):
         export_test(events, tmp_path / "test_it.py")
     late = [*(await run("x")).events]
-    cut = [*late[:-1], {**late[-1].to_dict(), "stop_reason": "timeout"}]
+    cut: list[Any] = [*late[:-1], {**late[-1].to_dict(), "stop_reason": "timeout"}]
     with pytest.raises(ExportError, match="ended by timeout"):
         export_test(cut, tmp_path / "test_it.py")

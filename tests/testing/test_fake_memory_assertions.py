@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from agent_brain import Message
 from agent_brain.testing import FakeMemory
 from agent_brain.tools import Action
@@ -25,7 +26,9 @@ async def test_what_is_equal_passes_whatever_the_ids() -> None:
     memory.assert_goal("What is 1 + 2?")
     memory.assert_goal(Message.user("What is 1 + 2?"))
     memory.assert_next_actions([again])
-    memory.assert_messages([Message.user("Hi", name="Ann"), Message.assistant("Let me see.", [again])])
+    memory.assert_messages(
+        [Message.user("Hi", name="Ann"), Message.assistant("Let me see.", [again])]
+    )
     memory.assert_not_updated()
     await memory.update([Message.tool("3", ADD)])
     await memory.update([Message.assistant("It is 3.")])
@@ -36,19 +39,25 @@ async def test_what_is_equal_passes_whatever_the_ids() -> None:
 
 DIFFERENCES: dict[str, tuple[Any, str]] = {
     "a text": (
-        lambda m: m.assert_messages([Message.user("Ho", name="Ann"), Message.assistant("Let me see.", [ADD])]),
-        "The memory holds other messages (- expected, + found):\n"
-        "  - user Ann: Ho\n  + user Ann: Hi\n    assistant: Let me see.\n        -> add(a=1, b=2)",
+        lambda m: m.assert_messages(
+            [Message.user("Ho", name="Ann"), Message.assistant("Let me see.", [ADD])]
+        ),
+        "The memory holds other messages (- expected, + found):\n  - user Ann: Ho\n  + user Ann: Hi\n    assistant: Let me see.\n        -> add(a=1, b=2)",
     ),
     "arguments": (
         lambda m: m.assert_messages(
-            [Message.user("Hi", name="Ann"), Message.assistant("Let me see.", [Action(name="add", args={"a": 1})])]
+            [
+                Message.user("Hi", name="Ann"),
+                Message.assistant("Let me see.", [Action(name="add", args={"a": 1})]),
+            ]
         ),
         "  -     -> add(a=1)\n  +     -> add(a=1, b=2)",
     ),
     "a missing message": (lambda m: m.assert_messages([]), "  + user Ann: Hi\n"),
     "another order": (
-        lambda m: m.assert_messages([Message.assistant("Let me see.", [ADD]), Message.user("Hi", name="Ann")]),
+        lambda m: m.assert_messages(
+            [Message.assistant("Let me see.", [ADD]), Message.user("Hi", name="Ann")]
+        ),
         "- expected, + found",
     ),
     "nothing added": (
@@ -76,13 +85,17 @@ async def test_a_difference_is_explained(name: str) -> None:
 async def test_what_was_added_against_expectation_is_shown() -> None:
     memory = preloaded()
     await memory.update([Message.tool("oh no", ADD, is_error=True)])
-    with pytest.raises(AssertionError, match=r"Messages were added .*\n  \+ tool add \(error\): oh no"):
+    with pytest.raises(
+        AssertionError, match=r"Messages were added .*\n  \+ tool add \(error\): oh no"
+    ):
         memory.assert_not_updated()
 
 
 async def test_an_empty_message_and_a_message_of_lines_are_shown_too() -> None:
     memory = FakeMemory("x", [Message.assistant(""), Message.user("a\nb")])
-    with pytest.raises(AssertionError, match=r"\+ assistant: \(nothing\)\n  \+ user: a\n  \+     b"):
+    with pytest.raises(
+        AssertionError, match=r"\+ assistant: \(nothing\)\n  \+ user: a\n  \+     b"
+    ):
         memory.assert_messages([])
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any
 
 import pytest
+
 from agent_brain import Limits, Memory, Message, Net, StopReason, react
 from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.states import FunctionState, GuardedState, StateEntered
@@ -37,7 +37,9 @@ async def test_a_preloaded_memory_is_taken_up_as_it_stands() -> None:
     memory = FakeMemory("What is 1 + 2?", [asked], tools=[add], next_actions=[ADD])
     llm = ScriptedLLM(["It is 3."])
     net = react(llm)
-    run = await run_net(net.replace(initial=next(k for k in net.states if k.name == "ACTION")), memory)
+    run = await run_net(
+        net.replace(initial=next(k for k in net.states if k.name == "ACTION")), memory
+    )
     assert run.path == ["ACTION", "REASONING", "ANSWER"]
     memory.assert_messages(
         [asked, Message.tool("3", ADD, name="add"), Message.assistant("It is 3.")]
@@ -141,8 +143,6 @@ async def test_an_endless_subnet_ends_at_the_default_limit() -> None:
 async def test_a_guard_around_a_delegating_state_changes_nothing() -> None:
     state = GuardedState(SubnetState(single(Say("hi"))), timeout=5)
     assert (await run_state(state, FakeMemory("go"))).text == "hi"
-
-
 
 
 async def test_the_kit_offers_no_module_in_place_of_what_it_exports() -> None:

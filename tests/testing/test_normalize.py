@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from agent_brain import Message, react
-from agent_brain.states import ActionFinished, ActionRequested, ApprovalRequested, Position, TextDelta
+from agent_brain.states import (
+    ActionFinished,
+    ActionRequested,
+    ApprovalRequested,
+    Position,
+    TextDelta,
+)
 from agent_brain.testing import ScriptedLLM, normalize_events, run_net
 from agent_brain.tools import Action
 from tests.brain.nets import add
@@ -42,7 +49,11 @@ def test_ids_are_numbered_and_keep_telling_what_belongs_together() -> None:
     assert requested["action"]["id"] == "action-2"
     assert finished["action"]["args"] == {"id": "kept"}
     result = finished["result"]
-    assert (result["tool_call_id"], result["id"], result["created_at"]) == ("action-1", "message-1", "time")
+    assert (result["tool_call_id"], result["id"], result["created_at"]) == (
+        "action-1",
+        "message-1",
+        "time",
+    )
     assert (text["text"], text["step"]) == ("run_17", 3)
 
 

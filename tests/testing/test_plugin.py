@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import anyio.pytest_plugin
 import pytest
+
+import agent_brain.testing.plugin
+
+# pytester forgets every module that a suite has loaded: what the suites share is loaded before.
+for name in agent_brain.testing.__all__:
+    getattr(agent_brain.testing, name)
 
 pytest_plugins = ["pytester"]
 
@@ -34,11 +41,16 @@ REAL = """
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A test suite with this plugin and anyio's, whatever is installed."""
+    """An empty test suite, in which no plugin is loaded because it is installed."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    options = "-p agent_brain.testing.plugin -p anyio.pytest_plugin -W error --strict-markers"
-    pytester.makeini(f"[pytest]\naddopts = {options}")
+    pytester.makeini("[pytest]\naddopts = -W error --strict-markers")
     return pytester
+
+
+def run(suite: pytest.Pytester, *options: str) -> pytest.RunResult:
+    """Run the suite with this plugin and anyio's."""
+    plugins = [agent_brain.testing.plugin, anyio.pytest_plugin]
+    return suite.runpytest_inprocess(*options, plugins=plugins)
 
 
 def test_fixtures_make_models_and_memories(suite: pytest.Pytester) -> None:
@@ -51,12 +63,12 @@ def test_fixtures_make_models_and_memories(suite: pytest.Pytester) -> None:
         @pytest.mark.anyio
         async def test_a_net(scripted_llm, fake_memory):
             memory = fake_memory("What is it?")
-            run = await run_net(react(scripted_llm(["It ", "is."])), memory)
+            run = await run_net(react(scripted_llm([["It ", "is."]])), memory)
             assert run.text == "It is."
             assert [type(m).__name__ for m in (memory,)] == ["FakeMemory"]
         """
     )
-    suite.runpytest().assert_outcomes(passed=2)
+    run(suite).assert_outcomes(passed=2)
 
 
 def test_turns_left_over_fail_a_test_that_passed(suite: pytest.Pytester) -> None:
@@ -73,7 +85,7 @@ def test_turns_left_over_fail_a_test_that_passed(suite: pytest.Pytester) -> None
             assert False
         """
     )
-    result = suite.runpytest()
+    result = run(suite)
     result.assert_outcomes(passed=2, failed=1, errors=1)
     result.stdout.fnmatch_lines(["*ScriptError: The script has 1 turns*called only*0 times*"])
 
@@ -83,25 +95,27 @@ def test_turns_left_over_fail_a_test_that_passed(suite: pytest.Pytester) -> None
 
 def test_a_missing_cassette_says_how_to_record_it(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_it=CASSETTE)
-    result = suite.runpytest()
+    result = run(suite)
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(
-        ["There is no cassette cassettes?test_it.test_talk.json: record it with 'pytest --cassette=record*"]
+        [
+            "There is no cassette cassettes?test_it.test_talk.json: record it with 'pytest --cassette=record*"
+        ]
     )
 
 
 def test_a_cassette_is_recorded_beside_the_test_and_then_replayed(suite: pytest.Pytester) -> None:
     suite.makepyfile(**{"deep/test_it": CASSETTE})
-    suite.runpytest("--cassette=record", "-k", "asyncio").assert_outcomes(passed=1, deselected=1)
+    run(suite, "--cassette=record", "-k", "asyncio").assert_outcomes(passed=1, deselected=1)
     path = suite.path / "deep" / "cassettes" / "test_it.test_talk.json"
     data = json.loads(path.read_text())
     data["calls"][0]["answer"] = [{"text": "replayed"}]
     path.write_text(json.dumps(data))
     test = suite.path / "deep" / "test_it.py"
     test.write_text(test.read_text().replace('== ["real"]', '== ["replayed"]'))
-    suite.runpytest().assert_outcomes(passed=2)
-    suite.runpytest("--cassette=auto").assert_outcomes(passed=2)
-    suite.runpytest("--cassette=record").assert_outcomes(failed=2)
+    run(suite).assert_outcomes(passed=2)
+    run(suite, "--cassette=auto").assert_outcomes(passed=2)
+    run(suite, "--cassette=record").assert_outcomes(failed=2)
 
 
 def test_each_test_has_a_file_of_its_own(suite: pytest.Pytester) -> None:
@@ -119,7 +133,7 @@ def test_each_test_has_a_file_of_its_own(suite: pytest.Pytester) -> None:
             assert cassette.path.name == "shared.json"
         """
     )
-    suite.runpytest("--cassette=record").assert_outcomes(passed=3)
+    run(suite, "--cassette=record").assert_outcomes(passed=3)
     assert names(suite) == [
         "shared.json",
         "test_it.TestThem.test_one[a_b].json",
@@ -133,15 +147,15 @@ def names(suite: pytest.Pytester) -> list[str]:
 
 def test_a_test_that_fails_records_nothing(suite: pytest.Pytester) -> None:
     suite.makepyfile("def test_it(cassette): assert False")
-    suite.runpytest("--cassette=record").assert_outcomes(failed=1)
+    run(suite, "--cassette=record").assert_outcomes(failed=1)
     assert not (suite.path / "cassettes").exists()
 
 
 def test_recorded_calls_that_are_not_made_again_fail_the_test(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_it=CASSETTE)
-    suite.runpytest("--cassette=record").assert_outcomes(passed=2)
+    run(suite, "--cassette=record").assert_outcomes(passed=2)
     suite.makepyfile(test_it="def test_talk(cassette): pass")
-    result = suite.runpytest()
+    result = run(suite)
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*1 of them were not made again:", "*user: Hi"])
 
@@ -151,14 +165,14 @@ def test_recorded_calls_that_are_not_made_again_fail_the_test(suite: pytest.Pyte
 
 def test_nothing_is_forbidden_unless_asked_for(suite: pytest.Pytester) -> None:
     suite.makepyfile(REAL)
-    suite.runpytest().assert_outcomes(passed=2)
-    result = suite.runpytest("--setup-plan")
+    run(suite).assert_outcomes(passed=2)
+    result = run(suite, "--setup-plan")
     assert "agent_brain" not in result.stdout.str()
 
 
 def test_the_switch_forbids_real_models_but_in_marked_tests(suite: pytest.Pytester) -> None:
     suite.makepyfile(REAL)
-    result = suite.runpytest("--real-models=forbid")
+    result = run(suite, "--real-models=forbid")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*RealModelError: A real model, 'openai/gpt'*"])
 
@@ -166,13 +180,13 @@ def test_the_switch_forbids_real_models_but_in_marked_tests(suite: pytest.Pytest
 def test_a_project_may_forbid_and_a_command_allow(suite: pytest.Pytester) -> None:
     suite.makepyfile(REAL)
     forbid = ("-o", "agent_brain_real_models=forbid")
-    suite.runpytest(*forbid).assert_outcomes(passed=1, failed=1)
-    suite.runpytest(*forbid, "--real-models=allow").assert_outcomes(passed=2)
+    run(suite, *forbid).assert_outcomes(passed=1, failed=1)
+    run(suite, *forbid, "--real-models=allow").assert_outcomes(passed=2)
 
 
 def test_a_wrong_setting_is_explained(suite: pytest.Pytester) -> None:
     suite.makepyfile("def test_it(): pass")
-    result = suite.runpytest("-o", "agent_brain_real_models=never")
+    result = run(suite, "-o", "agent_brain_real_models=never")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*agent_brain_real_models = 'never'*'forbid' or 'allow'*"])
 
@@ -190,13 +204,13 @@ def test_fixtures_of_a_test_are_forbidden_real_models_too(suite: pytest.Pytester
         def test_it(early): pass
         """
     )
-    suite.runpytest("--real-models=forbid").assert_outcomes(errors=1)
+    run(suite, "--real-models=forbid").assert_outcomes(errors=1)
 
 
 def test_recording_lifts_the_ban_and_replaying_needs_it_not(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_it=CASSETTE)
-    suite.runpytest("--real-models=forbid", "--cassette=record").assert_outcomes(passed=2)
-    suite.runpytest("--real-models=forbid").assert_outcomes(passed=2)
+    run(suite, "--real-models=forbid", "--cassette=record").assert_outcomes(passed=2)
+    run(suite, "--real-models=forbid").assert_outcomes(passed=2)
 
 
 # --- in suites that have nothing to do with it ---
@@ -214,11 +228,12 @@ def test_it_is_not_in_the_way(suite: pytest.Pytester) -> None:
         """
     )
     suite.makefile(".txt", test_doc=">>> 1 + 1\n2\n")
+    suite.plugins = ["agent_brain.testing.plugin"]
     result = suite.runpytest_subprocess("--real-models=allow", "--doctest-glob=*.txt")
     result.assert_outcomes(passed=2)
 
 
 def test_its_options_are_told(suite: pytest.Pytester) -> None:
-    result = suite.runpytest("--help")
+    result = run(suite, "--help")
     result.stdout.fnmatch_lines(["Agent Brain:", "*--cassette=*", "*--real-models=*"])
-    suite.runpytest("--markers").stdout.fnmatch_lines(["*real_models: this test may call*"])
+    run(suite, "--markers").stdout.fnmatch_lines(["*real_models: this test may call*"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+
 from agent_brain import ToolError, tool
 from agent_brain.testing import ToolSpy
 from agent_brain.tools import Action, ToolArgumentsError, ToolDefinitionError, call_tool
@@ -101,8 +102,14 @@ async def test_a_cancelled_call_is_recorded() -> None:
 @pytest.mark.parametrize(
     "check, said",
     [
-        (lambda s: s.assert_not_called(), 'called 2 times, not as expected (- expected, + found):\n  + f(x=1)\n  + f(x="b")'),
-        (lambda s: s.assert_called_with(x=3), 'No call of tool \'f\' was as expected (- expected, + found):\n  - f(x=3)\n  + f(x=1)'),
+        (
+            lambda s: s.assert_not_called(),
+            'called 2 times, not as expected (- expected, + found):\n  + f(x=1)\n  + f(x="b")',
+        ),
+        (
+            lambda s: s.assert_called_with(x=3),
+            "No call of tool 'f' was as expected (- expected, + found):\n  - f(x=3)\n  + f(x=1)",
+        ),
         (lambda s: s.assert_called_once_with(x=1), '    f(x=1)\n  + f(x="b")'),
         (lambda s: s.assert_calls({"x": "b"}, {"x": 1}), "f(x=1)"),
         (lambda s: ToolSpy("g").assert_called(), "Tool 'g' was not called"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import functools
 import threading
@@ -291,6 +292,33 @@ async def test_cancellation_passes_through():
         group.cancel_scope.cancel()
 
     assert outcomes == []
+
+
+async def test_a_tool_that_awaits_something_cancelled_does_not_cancel_the_run():
+    async def f() -> None:
+        raise asyncio.CancelledError
+
+    outcome = await call(f)
+
+    assert outcome.is_error
+    assert outcome.content == "Tool 'f' gave up: something that it waited for was cancelled"
+    assert isinstance(outcome.exception, ToolError)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_task_that_is_cancelled_without_anyio_is_cancelled():
+    started = asyncio.Event()
+
+    async def f() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(call(f))
+    await started.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -16,6 +16,7 @@ MAX_ENTRIES = 500  # listed at a time
 MAX_FOUND = 100  # matching lines told at a time
 MAX_SEEN = 20_000  # files and folders looked at in one search
 MAX_DEPTH = 20  # folders in folders
+MORE = "… and perhaps more: look in a folder of it, or for something rarer"
 SHOWN = 300  # characters of a matching line
 SEARCH_SECONDS = 5.0
 
@@ -68,7 +69,7 @@ def file_tools(
                 size = "/" if entry.is_folder else f" ({entry.size})"
                 lines.append(f"{entry.path}{size}")
             if len(lines) == MAX_ENTRIES or seen == MAX_SEEN:
-                lines.append("… and perhaps more: list a folder of it, or use a narrower pattern")
+                lines.append(MORE)
                 break
         return "\n".join(lines) or "There is nothing like that here."
 
@@ -111,9 +112,8 @@ def _search(
 ) -> str:
     found: list[str] = []
     for count, entry in enumerate(root.walk(path, depth=MAX_DEPTH)):
-        if count == MAX_SEEN or len(found) >= MAX_FOUND:
-            found.append("… and perhaps more: search in a folder of it, or for something rarer")
-            break
+        if count == MAX_SEEN:
+            return "\n".join([*found, MORE])
         deadline.check()
         if entry.is_folder or entry.size > root.max_bytes or not _fits(entry, pattern):
             continue
@@ -125,8 +125,8 @@ def _search(
             deadline.check()
             if matches(line):
                 found.append(f"{entry.path}:{number}: {line[:SHOWN]}")
-                if len(found) >= MAX_FOUND:
-                    break
+                if len(found) == MAX_FOUND:
+                    return "\n".join([*found, MORE])
     return "\n".join(found) or "Nothing found."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 _HOST = re.compile(r"(?!-)[a-z0-9._-]{1,253}|\[[0-9a-f:.]+\]")
 _PATTERN = re.compile(r"(\*|(?:\*\.)?[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?")
+_CHARSETS = re.compile(  # Python knows others that are no character sets, some of them slow
+    r"(?:utf|iso-?8859|windows-?125|cp125|latin|us-ascii|ascii|koi8|shift_jis|euc|gb|big5)[\w-]*",
+    re.I,
+)
 _PORTS = {"http": 80, "https": 443}
 _REDIRECTS = {301, 302, 303, 307, 308}
 _TEXTUAL = re.compile(
@@ -137,8 +142,8 @@ def http_get_tool(
     credentials of the environment are not used.
 
     Args:
-        allow: Hosts on the public internet: ``"example.com"``, ``"*.example.com"``, ``"*"`` for any;
-            with a port if it is not the scheme's own.
+        allow: Hosts on the public internet: ``"example.com"``, ``"*.example.com"``, ``"*"`` for
+            any; with a port if it is not the scheme's own.
         private: Hosts that may be on private addresses, such as ``"localhost:8000"``.
         max_bytes: Longer bodies are refused.
         timeout: Seconds for the whole call, redirects included.
@@ -186,11 +191,18 @@ async def _follow(client: httpx.AsyncClient, url: str, policy: Policy, resolver:
         found = await _fetch(client, target, address, policy.max_bytes)
         if isinstance(found, str):
             return found
-        next_target = read_url(urljoin(target.url, found.location))
+        next_target = read_url(_joined(target.url, found.location))
         if (target.scheme, next_target.scheme) == ("https", "http"):
             raise ToolError(f"{target.url} redirects from https to http, which is not followed")
         target = next_target
     raise ToolError(f"{url!r} redirects more than {policy.max_redirects} times")
+
+
+def _joined(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location)
+    except ValueError as error:
+        raise ToolError(f"{url} redirects to {location!r}, which is no URL: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +242,13 @@ def _timeouts(client: httpx.AsyncClient) -> dict[str, Any]:
     return {"timeout": client.timeout.as_dict()}
 
 
+def _decode(body: bytes, charset: str) -> str:
+    try:
+        return body.decode(charset if _CHARSETS.fullmatch(charset) else "utf-8", errors="replace")
+    except LookupError:
+        return body.decode(errors="replace")
+
+
 async def _text(response: httpx.Response, target: Target, max_bytes: int) -> str:
     kind = response.headers.get("content-type", "text/plain").lower()
     if response.headers.get("content-encoding", "identity") != "identity":
@@ -237,11 +256,16 @@ async def _text(response: httpx.Response, target: Target, max_bytes: int) -> str
     if not _TEXTUAL.match(kind):
         raise ToolError(f"{target.url} is no text but {kind.split(';')[0]!r}")
     body = b""
-    async for chunk in response.aiter_raw():
+    chunks = response.aiter_bytes()
+    async for chunk in chunks:
         body += chunk
         if len(body) > max_bytes:
+            await response.aclose()
+            with suppress(Exception):  # httpx's inner generators end only when they are used up
+                async for _ in chunks:
+                    pass
             raise ToolError(f"{target.url} has more than {max_bytes:,} bytes, and is not read")
-    text = body.decode(response.charset_encoding or "utf-8", errors="replace")
+    text = _decode(body, response.charset_encoding or "utf-8")
     if response.status_code >= 400:
         raise ToolError(
             f"{target.url} answered {response.status_code} {response.reason_phrase}: {text[:500]}"

@@ -30,6 +30,12 @@ class Check:
     __str__ = __repr__
 
     async def __call__(self) -> None:
+        """Check the behaviour.
+
+        Raises:
+            AssertionError: It is not as it should be.
+        """
+
         async def make(*arguments: Any) -> Any:
             made = self._make(*arguments)
             return await made if inspect.isawaitable(made) else made

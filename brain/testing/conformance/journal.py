@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+from pydantic import JsonValue
 
 from agent_brain.memories.errors import JournalConflictError, JournalError
 from agent_brain.memories.journal import Entry, Journal
@@ -28,7 +29,16 @@ def journal_conformance(factory: Callable[[], Journal | Awaitable[Journal]]) -> 
 
 async def entries_are_read_as_written(make: Make) -> None:
     async with await make() as journal:
-        data = [None, True, 1, 2.5, "a\x00b 汉字", [1, [2]], {"a": {"b": None}}, ""]
+        data: list[JsonValue] = [
+            None,
+            True,
+            1,
+            2.5,
+            "a\x00b 汉字",
+            [1, [2]],
+            {"a": {"b": None}},
+            "",
+        ]
         last = await journal.append("s", [Entry("kind", value) for value in data])
         read = await journal.read("s")
         expect([entry.data for entry in read], data, "data")
@@ -40,9 +50,9 @@ async def entries_are_read_as_written(make: Make) -> None:
 
 async def what_was_written_does_not_change(make: Make) -> None:
     async with await make() as journal:
-        data = {"list": [1]}
-        await journal.append("s", [Entry("kind", data)])
-        data["list"].append(2)
+        values: list[JsonValue] = [1]
+        await journal.append("s", [Entry("kind", {"list": values})])
+        values.append(2)
         (await journal.read("s"))[0].data["list"].append(3)
         expect((await journal.read("s"))[0].data, {"list": [1]}, "data")
 
@@ -88,18 +98,19 @@ async def numbers_are_never_used_again(make: Make) -> None:
         await journal.delete("s")
         again = await journal.append("s", [Entry("a", 1)], expect=0)
         if again <= after:
-            raise AssertionError(f"The number {again} was given again after the session was deleted")
+            raise AssertionError(f"The number {again} was given again after its session went")
 
 
 async def sessions_have_nothing_to_do_with_each_other(make: Make) -> None:
     async with await make() as journal:
-        names = ["a", "a/b", "a%", "a_", "A", "", "'", '"', "a\x00", "汉字", "[null, \"a\"]"]
+        names = ["a", "a/b", "a%", "a_", "A", "", "'", '"', "a\x00", "汉字", '[null, "a"]']
         for name in names:
             await journal.append(name, [Entry("name", name)], expect=0)
         for name in names:
             expect([e.data for e in await journal.read(name)], [name], f"session {name!r}")
         expect(await journal.sessions(), sorted(names), "sessions()")
-        expect(await journal.sessions("a"), sorted(n for n in names if n[:1] == "a"), "sessions('a')")
+        with_a = sorted(name for name in names if name.startswith("a"))
+        expect(await journal.sessions("a"), with_a, "sessions('a')")
         expect(await journal.sessions("a_"), ["a_"], "sessions('a_')")
         seqs = [(await journal.read(name))[0].seq for name in names]
         expect(await journal.delete("a", seqs), 1, "delete() of numbers of other sessions")

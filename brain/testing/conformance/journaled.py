@@ -87,6 +87,7 @@ async def an_interrupted_step_is_rolled_back(make: Make) -> None:
     await memory.checkpoint()
     await memory.update([Message.assistant("half a step")])
     memory.control.step = 99
+    later = memory
     for _ in range(2):
         later = await make("s", None)
         await later.open()
@@ -137,7 +138,7 @@ async def deleting_and_clearing_last(make: Make) -> None:
     expect(await later.messages(), [], "messages() after clear()")
     expect(later.control.step, 5, "control after clear()")
     await memory.update([Message.user("new")])
-    expect(len(await (await make("s", None)).messages()), 1, "messages() after clear() and update()")
+    expect(len(await (await make("s", None)).messages()), 1, "messages() after clear(), update()")
 
 
 async def restoring_lasts(make: Make) -> None:

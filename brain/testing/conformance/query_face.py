@@ -99,7 +99,7 @@ async def messages_are_found_and_deleted_by_id(make: Make) -> None:
     expect(await memory.messages(), said[1:], "messages()")
     expect(ids(await memory.messages(role="user")), ids(said[1:]), "messages(role=)")
     await memory.update([said[0]])
-    expect(ids(await memory.messages()), ids([*said[1:], said[0]]), "what was deleted and came again")
+    expect(ids(await memory.messages()), ids([*said[1:], said[0]]), "what was deleted came back")
 
 
 async def a_call_and_its_results_go_together(make: Make) -> None:
@@ -147,10 +147,15 @@ async def what_cannot_be_loaded_changes_nothing(make: Make) -> None:
     memory = await make()
     await memory.update([Message.user("one")])
     before = await memory.messages()
-    for wrong in ({"data": {"version": 99}}, {"data": [{"role": "robot"}]}, {"text": "{"}):
-        await expect_error(memory.load(**wrong), SnapshotError, f"load({wrong})")
-    for wrong in ({}, {"data": [], "text": "{}"}):
-        await expect_error(memory.load(**wrong), MemoryUseError, f"load({wrong})")
+    cases: list[tuple[type[Exception], dict[str, Any]]] = [
+        (SnapshotError, {"data": {"version": 99}}),
+        (SnapshotError, {"data": [{"role": "robot"}]}),
+        (SnapshotError, {"text": "{"}),
+        (MemoryUseError, {}),
+        (MemoryUseError, {"data": [], "text": "{}"}),
+    ]
+    for error, wrong in cases:
+        await expect_error(memory.load(**wrong), error, f"load({wrong})")
     expect(await memory.messages(), before, "messages() after loads that failed")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import anyio
 import pytest
 from hypothesis import Phase, example, given, settings
@@ -19,8 +21,7 @@ from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.tokens import message_tokens
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
-
-from .traces import TRACES, Step, check_budget, check_whole, play
+from tests.memories.windows.traces import TRACES, Step, check_budget, check_whole, play
 
 # Explaining a failure would run the shrunk example hundreds of times more.
 few = settings(max_examples=200, phases=[p for p in Phase if p is not Phase.explain])
@@ -195,9 +196,9 @@ async def test_a_call_waits_for_its_results_however_much_comes_between() -> None
     await memory.update([Message.assistant("", [call])])
     for number in range(10):
         await memory.update([Message.user(f"{number}")])
+    assert len(await memory.context()) == 11, "nothing can leave before the call"
     await memory.update([Message.tool("done", call)])
-    shown = await memory.context()
-    assert [m.content for m in shown][-1] == "done" or call.id not in str(shown)
+    assert [m.content for m in await memory.context()] == ["", "done"]
 
 
 @pytest.mark.anyio
@@ -247,3 +248,45 @@ async def test_evictions_are_awaited_and_wait_for_their_taker() -> None:
 def test_limits_below_one_are_refused(wrong) -> None:
     with pytest.raises(MemoryDefinitionError, match="at least 1"):
         WindowedMemory(**wrong)
+
+
+@pytest.mark.anyio
+async def test_reading_a_window_costs_the_same_after_a_large_update() -> None:
+    """A dict that has shrunk is walked through gap by gap unless it is made anew."""
+    memory = WindowedMemory(max_messages=10)
+    await memory.update([Message.user("x") for _ in range(5000)])
+    assert memory._record._gaps < 100
+    assert sys.getsizeof(memory._record._messages) < 2000
+
+
+@pytest.mark.anyio
+async def test_what_the_model_said_is_shortened_only_after_the_results() -> None:
+    memory = WindowedMemory(max_tokens=400)
+    call = Action(name="read", args={})
+    asking = Message.assistant("thinking " * 30, [call])
+    await memory.update([asking, Message.tool("word " * 4000, call)])
+    shown = await memory.context()
+    assert shown[0] == asking
+    assert len(shown[1].content) < 1000
+
+
+@pytest.mark.anyio
+async def test_shortened_texts_leave_with_their_messages() -> None:
+    memory = WindowedMemory(max_messages=4, max_tokens=400)
+    for _ in range(20):
+        call = Action(name="read", args={})
+        await memory.update([Message.assistant("", [call]), Message.tool("word " * 4000, call)])
+    assert len(memory._window._short) <= 2
+
+
+@pytest.mark.anyio
+async def test_a_call_that_nobody_answered_is_not_shown() -> None:
+    memory = WindowedMemory()
+    call = Action(name="f", args={})
+    orphan = Message.tool("whose?", Action(name="g", args={}))
+    await memory.update([Message.assistant("asks", [call]), orphan])
+    assert [m.content for m in await memory.context()] == ["asks"]
+    await memory.update([Message.assistant("goes on")])
+    assert [m.content for m in await memory.context()] == ["goes on"]
+    await memory.update([Message.tool("late", call)])
+    assert [m.content for m in await memory.context()] == ["asks", "goes on", "late"]

@@ -26,6 +26,7 @@ class Step:
     order: int = 0
     one_by_one: bool = False
     between: bool = False
+    abandoned: bool = False
 
 
 STEPS = st.builds(
@@ -37,6 +38,7 @@ STEPS = st.builds(
     order=st.integers(0, 23),
     one_by_one=st.booleans(),
     between=st.sampled_from([False] * 5 + [True]),
+    abandoned=st.sampled_from([False] * 9 + [True]),
 )
 TRACES = st.lists(STEPS, max_size=25)
 
@@ -51,6 +53,8 @@ def updates(step: Step) -> list[list[Message]]:
     asking = Message.assistant(step.text[:50] or "hm", calls, pinned=step.pinned)
     results = [Message.tool(step.text, call, is_error=n == 1) for n, call in enumerate(calls)]
     results = results[step.order % 4 :] + results[: step.order % 4]
+    if step.abandoned:
+        return [[asking]]
     between = [[Message.user("by the way")]] if step.between and calls else []
     if step.one_by_one:
         return [[asking], *between, *[[result] for result in results]]
@@ -77,6 +81,7 @@ def check_whole(shown: list[Message], told: list[Message]) -> None:
     order = [places[message.id] for message in shown]
     assert order == sorted(order), "not in the order in which it happened"
     groups = {members[0].id: members for members in group(told)}
+    assert all(message.role is not Role.TOOL for message in shown[:1]), "a result without its call"
     seen = {message.id for message in shown}
     last_speaker = max(
         (m.id for m in told if m.role is Role.ASSISTANT), key=places.__getitem__, default=None

@@ -50,7 +50,9 @@ async def test_reading_listing_and_searching(tools: Toolset):
     assert await call(tools, "search_files", "BUY") == (
         "notes/today.md:1: buy milk\nnotes/today.md:2: Buy bread"
     )
-    assert await call(tools, "search_files", "Buy", ignore_case=False) == "notes/today.md:2: Buy bread"
+    assert (
+        await call(tools, "search_files", "Buy", ignore_case=False) == "notes/today.md:2: Buy bread"
+    )
     assert await call(tools, "search_pattern", r"^b.y\s+m") == "notes/today.md:1: buy milk"
     assert await call(tools, "search_pattern", r"milk", pattern="first*") == "Nothing found."
 
@@ -95,7 +97,9 @@ async def test_what_is_not_a_plain_text_file_below_the_root_is_refused(root, pat
     (root / "growing").write_text("x" * 1001)
     with pytest.raises(ToolError) as caught:
         await call(tools, "read_file", path)
-    assert "secret" not in str(caught.value).replace(path.replace("\\", "/"), "").replace(repr(path), "")
+    assert "secret" not in str(caught.value).replace(path.replace("\\", "/"), "").replace(
+        repr(path), ""
+    )
 
 
 async def test_the_reason_names_what_is_wrong(root, tools):
@@ -182,8 +186,12 @@ async def test_patterns_that_explode_end_at_once(tmp_path, pattern):
     except ToolError as error:
         text = str(error)
     assert "took longer" not in text
-    assert text == "Nothing found." or "RE2" in text or "allowed" in text or "empty" in text or (
-        text.startswith("a.txt:")
+    assert (
+        text == "Nothing found."
+        or "RE2" in text
+        or "allowed" in text
+        or "empty" in text
+        or (text.startswith("a.txt:"))
     )
 
 

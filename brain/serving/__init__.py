@@ -1,0 +1,31 @@
+"""A brain for other programs: as an MCP server, whose one tool is to ask it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_brain.serving.conversations import Conversations, MakeBrain
+
+if TYPE_CHECKING:
+    from agent_brain.serving.mcp_server import make_server as make_server
+    from agent_brain.serving.mcp_server import serve as serve
+
+__all__ = ["Conversations", "MakeBrain", "make_server", "serve"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in ("make_server", "serve"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from agent_brain.errors import BrainDefinitionError
+
+    try:
+        from agent_brain.serving import mcp_server
+    except ModuleNotFoundError as error:
+        raise BrainDefinitionError(
+            "the package mcp is not installed: pip install 'agent-brain[mcp]'"
+        ) from error
+    return getattr(mcp_server, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,187 @@
+"""Where Chroma can be: in a folder, on a server, or behind a client that someone else made."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from agent_brain.memories.chroma import ChromaVectors, Kept, is_panic
+from agent_brain.memories.errors import EmbedderMismatchError, MemoryDefinitionError
+
+PASSING = ("locked", "busy", "full", "permission", "too many open files")  # nothing is broken
+
+
+class ChromaFolder(ChromaVectors):
+    """An embedded Chroma in a folder, which has a subfolder for each session.
+
+    So sessions never wait for each other, several processes may use one folder, and a broken
+    session is made anew without the others. Writing holds Python's global lock for some 20 ms a
+    call and half a millisecond a row (Chroma 1.5), so rows are written in small batches, with the
+    event loop served in between. A Chroma server does not have this cost. While a session is open
+    it takes about a dozen file handles: where hundreds are open at once, use a server.
+
+    Args:
+        path: The folder.
+        scope: As for :class:`ChromaVectors`.
+    """
+
+    write_rows = 20
+
+    def __init__(self, path: Path, scope: str) -> None:
+        super().__init__(scope)
+        self._path = path.absolute() / self._scope
+
+    def _place(self) -> str:
+        return f"in {str(self._path)!r}"
+
+    def _connect(self) -> Any:
+        import chromadb
+
+        self._path.mkdir(parents=True, exist_ok=True)
+        return chromadb.PersistentClient(str(self._path), _settings())
+
+    def _close(self) -> None:
+        client, self._client = self._client, None
+        self._collections.clear()
+        if client is not None:
+            client.close()
+
+    def _recover(self) -> None:
+        with suppress(BaseException):  # it is broken, and may panic
+            self._close()
+
+    def _load(self, embedder: str, dimension: int | None) -> dict[str, Kept]:
+        """Read; what cannot be read is dropped, to be embedded again."""
+        try:
+            return super()._load(embedder, dimension)
+        except EmbedderMismatchError:
+            raise
+        except BaseException as error:
+            if not (isinstance(error, Exception) or is_panic(error)) or _is_passing(error):
+                raise
+            self._recover()
+            self._clear()
+            return super()._load(embedder, dimension)
+
+    def _clear(self) -> None:
+        self._close()
+        if self._path.exists():
+            shutil.rmtree(self._path)
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        """Drop vectors, and leave no copy of their numbers.
+
+        Chroma marks rows as deleted and keeps what was in them: in its log until it next writes
+        its index to the disk, and in the index for good. So zeros are put in the place of each
+        vector, Chroma is told to write its index at once, and the database is packed.
+        """
+        zeroed = False
+        for collection in self._own_collections():
+            names = [self._row(message_id) for message_id in ids]
+            there = []
+            for start in range(0, len(names), 500):
+                there += collection.get(ids=names[start : start + 500], include=[])["ids"]
+            if there:
+                zeroed = True
+                self._overwrite(collection, there)
+        if not zeroed:
+            return
+        self._close()  # how soon the index is written is read when it is opened
+        for collection in self._own_collections():
+            self._flush(collection)
+        self._close()
+        with closing(sqlite3.connect(self._path / "chroma.sqlite3", timeout=30)) as database:
+            database.execute("VACUUM")
+
+    def _overwrite(self, collection: Any, names: Sequence[str]) -> None:
+        zeros = [0.0] * collection.metadata["dimension"]
+        for start in range(0, len(names), self.write_rows):
+            some = list(names[start : start + self.write_rows])
+            collection.upsert(ids=some, embeddings=[zeros] * len(some))
+            collection.delete(ids=some)
+        collection.modify(configuration={"hnsw": {"batch_size": 2, "sync_threshold": 2}})
+
+    def _flush(self, collection: Any) -> None:
+        names = [self._row(f"{number}") + ":flush" for number in range(3)]
+        zeros = [0.0] * collection.metadata["dimension"]
+        for name in names:
+            collection.upsert(ids=[name], embeddings=[zeros])
+        collection.delete(ids=names)
+        collection.modify(configuration={"hnsw": {"batch_size": 100, "sync_threshold": 1000}})
+
+
+class ChromaServer(ChromaVectors):
+    """A Chroma server.
+
+    Args:
+        url: Its address, such as ``"http://localhost:8000"``.
+        scope: As for :class:`ChromaVectors`.
+
+    Raises:
+        MemoryDefinitionError: ``url`` is no address of a server.
+    """
+
+    def __init__(self, url: str, scope: str) -> None:
+        at = urlsplit(url)
+        if at.scheme not in ("http", "https") or not at.hostname:
+            raise MemoryDefinitionError(
+                f"url={url!r} is no address of a Chroma server: 'http://localhost:8000' is one"
+            )
+        super().__init__(scope)
+        self._url = url.rstrip("/")
+
+    def _place(self) -> str:
+        return f"at {self._url}"
+
+    def _connect(self) -> Any:
+        import chromadb
+
+        secure = self._url.startswith("https:")
+        return chromadb.HttpClient(self._url, ssl=secure, settings=_settings())
+
+    def _close(self) -> None:
+        client, self._client = self._client, None
+        self._collections.clear()
+        client.close()
+
+
+class ChromaClient(ChromaVectors):
+    """A client of Chroma that someone else made, and closes.
+
+    Args:
+        client: Such as ``chromadb.EphemeralClient()`` or ``chromadb.HttpClient(…)``.
+        scope: As for :class:`ChromaVectors`.
+    """
+
+    write_rows = 20  # it may be an embedded one
+
+    def __init__(self, client: Any, scope: str) -> None:
+        super().__init__(scope)
+        self._given = client
+
+    def _place(self) -> str:
+        return f"behind {type(self._given).__name__}"
+
+    def _connect(self) -> Any:
+        return self._given
+
+    def _close(self) -> None:
+        self._client = None
+        self._collections.clear()
+
+
+def _settings() -> Any:
+    from chromadb.config import Settings
+
+    return Settings(anonymized_telemetry=False)
+
+
+def _is_passing(error: BaseException) -> bool:
+    """Whether it may be gone the next time, and says nothing about the files."""
+    text = str(error).casefold()
+    return isinstance(error, OSError) or any(word in text for word in PASSING)

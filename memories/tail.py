@@ -1,0 +1,71 @@
+"""The recent end of a record, which is always shown, and the rest, which may be recalled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent_brain.memories.message import Message
+from agent_brain.memories.record import Record
+from agent_brain.memories.tokens import Counter
+from agent_brain.memories.window import Window
+
+
+class Tail:
+    """Which messages of a record are its recent end; costs the same however long the record is.
+
+    Args:
+        max_messages: At most so many messages.
+        max_tokens: At most so many tokens; None for no such limit.
+        counter: Counts the tokens of a text.
+
+    Attributes:
+        older: Ids of the messages before the end, in order.
+
+    Raises:
+        MemoryDefinitionError: A limit below 1.
+    """
+
+    def __init__(self, max_messages: int, max_tokens: int | None, counter: Counter) -> None:
+        self._window = Window(max_messages, max_tokens, counter)
+        self._goal_id: str | None = None
+        self._shown: dict[str, None] = {}
+        self.older: dict[str, None] = {}
+
+    def emptied(self) -> Tail:
+        """A tail of the same size, with nothing in it."""
+        window = self._window
+        return Tail(window.max_messages or 1, window.max_tokens, window.counter)
+
+    def set_goal(self, message_id: str | None) -> None:
+        """Keep this message at the recent end, however old it is."""
+        self._goal_id = message_id
+        self._window.set_goal(message_id)
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Take new messages in."""
+        self._shown.update((message.id, None) for message in messages)
+        self._window.add(messages)
+        for message_id in self._window.overflow():
+            del self._shown[message_id]
+            self.older[message_id] = None
+
+    def remove(self, ids: Iterable[str], record: Record) -> None:
+        """Let messages go that ``record`` does not have any more."""
+        gone = [message_id for message_id in ids if self.older.pop(message_id, self) is self]
+        if not gone:
+            return
+        for message_id in gone:
+            self._shown.pop(message_id, None)
+        self._window = self.emptied()._window
+        self._window.set_goal(self._goal_id)
+        for message in self._messages(record):
+            self._window.add([message])
+            self._window.shorten_newest()
+
+    def show(self, record: Record) -> list[Message]:
+        """What is shown of ``record``."""
+        return self._window.show(self._messages(record))
+
+    def _messages(self, record: Record) -> list[Message]:
+        found = map(record.get, self._shown)
+        return [message for message in found if message is not None]
