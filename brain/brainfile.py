@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from agent_brain.nets.errors import NetFileError
 from agent_brain.nets.net import Net
 from agent_brain.nets.netfile import NetSpec, build_net, net_schema, read_file
 from agent_brain.states.llm import LLM
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.toolset import ToolLike
 
 
 class LimitsSpec(BaseModel):
@@ -70,7 +70,7 @@ def net_from_file(path: str | Path, llm: LLM | str | None = None) -> Net:
 
 def brain_from_file(
     path: str | Path,
-    tools: Iterable[BaseTool | Callable[..., Any]] = (),
+    tools: Iterable[ToolLike] = (),
     *,
     llm: LLM | str | None = None,
     **options: Any,

@@ -218,7 +218,7 @@ class Brain:
         approve: Approve | None = None,
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: str | Mapping[str, str] | None = None,
+        input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
     ) -> Run:
         """As :meth:`resume`, to iterate over."""
         return Run(self._plan(), None, Decisions(approve, deny, edit, input))
@@ -229,7 +229,7 @@ class Brain:
         approve: Approve | None = None,
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
-        input: str | Mapping[str, str] | None = None,
+        input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
     ) -> Result:
         """Go on with the run that the memory stands in: after a crash, an error, a limit or a wait.
 

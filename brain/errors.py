@@ -28,9 +28,11 @@
     ├── MemoryBusyError            a run is already going on over this memory
     ├── SnapshotError              not a snapshot, or of an unknown version
     ├── ToolDefinitionError        a tool, or a set of tools, cannot be built as described
+    │   └── McpConfigError         MCP servers cannot be used so: .problems has everything at once
     ├── InputNeeded                raise it inside a tool: a person is asked
     └── ToolError                  raise it inside a tool: the model is told
-        └── ToolArgumentsError     the arguments do not fit the tool's schema
+        ├── ToolArgumentsError     the arguments do not fit the tool's schema
+        └── McpServerError         an MCP server could not be reached, stopped, or refused
 
 Data is on attributes; each class says which.
 """
@@ -67,6 +69,8 @@ from agent_brain.tools.errors import (
     AgentBrainError,
     EventLoopError,
     InputNeeded,
+    McpConfigError,
+    McpServerError,
     ToolArgumentsError,
     ToolDefinitionError,
     ToolError,
@@ -100,6 +104,8 @@ __all__ = [
     "LLMServerError",
     "LLMTimeoutError",
     "MalformedOutputError",
+    "McpConfigError",
+    "McpServerError",
     "MemoryBusyError",
     "MemoryDefinitionError",
     "MemoryUseError",

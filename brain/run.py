@@ -28,7 +28,6 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
-from agent_brain.states.nesting import NestedTool
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.source import ToolSource
@@ -96,7 +95,7 @@ class Run:
 
     async def __aenter__(self) -> Self:
         tools = self._plan.memory.available_tools.values()
-        if self._plan.net.parallel or any(isinstance(tool, NestedTool) for tool in tools):
+        if self._plan.net.parallel or any(tool.nested for tool in tools):
             # Branches that stream while their consumer works need a home that outlives one event.
             self._group = anyio.create_task_group()
             await self._group.__aenter__()

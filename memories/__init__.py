@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from agent_brain.memories.messages import MessagesMemory
     from agent_brain.memories.query import Query
     from agent_brain.memories.queue import MessageQueue
+    from agent_brain.memories.recalled import Recalled
     from agent_brain.memories.record_memory import RecordMemory
     from agent_brain.memories.session import read_session_key, session_key
     from agent_brain.memories.summary import SummaryMemory
     from agent_brain.memories.todo import Todo, TodoMemory
-    from agent_brain.memories.vector import Recalled, VectorMemory
+    from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory
     from agent_brain.memories.wrapping import WrappingMemory
 
@@ -47,7 +48,7 @@ _HOMES = {
     "MessagesMemory": "messages",
     "Query": "query",
     "RamJournal": "journal",
-    "Recalled": "vector",
+    "Recalled": "recalled",
     "RecordMemory": "record_memory",
     "SQLiteJournal": "journal",
     "SummaryMemory": "summary",

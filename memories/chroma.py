@@ -215,6 +215,11 @@ def digest(text: str, length: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
+def mark_of(text: str) -> str:
+    """The fingerprint of a text that is kept beside its vector."""
+    return digest(text, 16)
+
+
 def is_panic(error: BaseException) -> bool:
     """Whether Chroma's core, which is written in Rust, has given up on broken files."""
     return type(error).__name__ == "PanicException"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
@@ -12,12 +12,14 @@ from agent_brain.memories.groups import whole_groups
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.query import Names
+from agent_brain.memories.recalled import recalled_block
 from agent_brain.memories.record_core import checked
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.windowed import WindowedMemory
 from agent_brain.memories.wrapping import WrappingMemory
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.text import count_tokens
+from agent_brain.tools.toolset import ToolLike
 
 LONG = "long"  # under this name a snapshot has the long-term memory's
 
@@ -25,20 +27,28 @@ LONG = "long"  # under this name a snapshot has the long-term memory's
 class LayeredMemory(WrappingMemory):
     """A window of recent messages over a memory that keeps what has left it.
 
-    The context is what the long-term memory says to the goal (what it recalls, if it can; else its
-    own context), in the order of time and in whole groups, and after it the recent messages; none
-    of them twice. Messages, lookups, deletions and :meth:`forget` concern both.
+    The context is what the long-term memory says to the goal (what it recalls, quoted in a message
+    that says so; if it cannot recall, its own context), and after it the recent messages; none of
+    them twice. Messages, lookups, deletions and :meth:`forget` concern both.
 
     Args:
         short: Holds the current turn, the goal and where the run stands; its evictions are taken.
         long: Gets what leaves ``short``: any memory with the query face, such as VectorMemory.
         k: How many messages to recall, at most.
+        recall_tokens: How many tokens they may take.
 
     Raises:
         MemoryDefinitionError: The two do not go together.
     """
 
-    def __init__(self, short: WindowedMemory, long: RecordMemory, *, k: int = 10) -> None:
+    def __init__(
+        self,
+        short: WindowedMemory,
+        long: RecordMemory,
+        *,
+        k: int = 10,
+        recall_tokens: int = 1500,
+    ) -> None:
         if not isinstance(short, WindowedMemory) or not isinstance(long, RecordMemory):
             raise MemoryDefinitionError(
                 f"LayeredMemory takes a WindowedMemory and a built-in memory, not {short!r} and "
@@ -50,6 +60,7 @@ class LayeredMemory(WrappingMemory):
         self.short = short
         self.long = long
         self.k = k
+        self.recall_tokens = recall_tokens
         short.on_evict = long.update
 
     async def open(self) -> None:
@@ -80,21 +91,22 @@ class LayeredMemory(WrappingMemory):
         await self.open()
         recent = await self.short.context()
         held = {message.id for message in await self.short.messages()}
-        recalled = [m for m in await self._recall() if m.id not in held]
+        earlier = await self._recall(held)
         lead = 0
         while lead < len(recent) and recent[lead].role is Role.SYSTEM:
             lead += 1
-        return [*recent[:lead], *whole_groups(recalled), *recent[lead:]]
+        return [*recent[:lead], *earlier, *recent[lead:]]
 
-    async def _recall(self) -> list[Message]:
+    async def _recall(self, held: set[str]) -> list[Message]:
         recall = getattr(self.long, "recall", None)
         if recall is None:
-            return await self.long.context()
+            return whole_groups([m for m in await self.long.context() if m.id not in held])
         goal = await self.short.goal()
-        if not goal:
+        if not goal or not goal[-1].content.strip():
             return []
         found = [recalled.message for recalled in await recall(goal[-1].content, self.k)]
-        return sorted(found, key=lambda message: message.created_at)
+        fresh = [message for message in found if message.id not in held]
+        return recalled_block(fresh, self.recall_tokens, count_tokens)
 
     async def dump(self) -> list[Message]:
         """Everything in both memories but the goal, oldest first."""
@@ -163,7 +175,8 @@ class LayeredMemory(WrappingMemory):
             short = await self.short.fork()
         finally:
             self.short.on_evict = self.long.update
-        return type(self)(short, await self.long.fork(), k=self.k)
+        long = await self.long.fork()
+        return type(self)(short, long, k=self.k, recall_tokens=self.recall_tokens)
 
     async def checkpoint(self) -> None:
         """Make what happened so far durable, in both."""
@@ -179,7 +192,7 @@ class LayeredMemory(WrappingMemory):
 
 
 def make_layered(
-    tools: Iterable[BaseTool | Callable[..., Any]] = (),
+    tools: Iterable[ToolLike] = (),
     *,
     short: WindowedMemory | None = None,
     long: RecordMemory | str = "vector",

@@ -267,6 +267,7 @@ class QueryFace(RecordCore):
             self.control.scratch = {}
             self.control.next_actions = []
             self.control.pending = {}
+            self.control.asked = None
 
     def _tells_of(self, ids: set[str], *, unseen: bool) -> Iterable[str]:
         """The names under which something is kept that may tell of forgotten messages."""

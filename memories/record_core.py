@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from pydantic import JsonValue, ValidationError
 
@@ -30,7 +30,7 @@ from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
 from agent_brain.memories.record import Record
 from agent_brain.memories.session import Session
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.toolset import ToolLike
 
 JournalLike: TypeAlias = Journal | str | PathLike[str]
 
@@ -46,7 +46,7 @@ class RecordCore(Memory):
 
     def __init__(
         self,
-        tools: Iterable[BaseTool | Callable[..., Any]] = (),
+        tools: Iterable[ToolLike] = (),
         *,
         journal: JournalLike | None = None,
         session: str = "default",
@@ -106,6 +106,9 @@ class RecordCore(Memory):
 
     def _kept_changed(self, name: str) -> None:
         """Another value is kept under ``name``."""
+
+    def _forked(self) -> None:
+        """This is a copy that still shares everything, and is filled next: share no view."""
 
     async def _hand_over(self) -> None:
         """Do what is to be done with what has left the view; ``_leaving`` is not empty."""

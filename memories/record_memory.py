@@ -220,6 +220,7 @@ class RecordMemory(QueryFace):
         copied = copy.copy(self)
         copied.available_tools = dict(self.available_tools)
         copied.busy = False
+        copied._forked()
         copied._attach(journal, session, tenant)
         copied._empty()
         await copied.restore(snapshot)

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.toolset import ToolLike
 
 MemoryFactory = Callable[..., Memory]
 
@@ -41,9 +41,7 @@ def register_memory(name: str, factory: MemoryFactory) -> None:
     _factories[name.casefold()] = factory
 
 
-def create_memory(
-    name: str, tools: Iterable[BaseTool | Callable[..., Any]] = (), **options: Any
-) -> Memory:
+def create_memory(name: str, tools: Iterable[ToolLike] = (), **options: Any) -> Memory:
     """A new memory of the registered ``name``.
 
     Raises:

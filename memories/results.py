@@ -25,7 +25,10 @@ def keep_aside(message: Message, full: str) -> Message:
 
 @tool(name=READ_RESULT, idempotent=True)
 async def read_result(
-    context: ToolContext, id: str, offset: int = 0, length: int = PART_CHARACTERS
+    context: ToolContext,
+    id: str,  # noqa: A002 - what models call it
+    offset: int = 0,
+    length: int = PART_CHARACTERS,
 ) -> str:
     """Read a part of an earlier tool result that was shortened.
 

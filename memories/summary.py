@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -19,8 +19,8 @@ from agent_brain.memories.record_core import JournalLike
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.tokens import MESSAGE_TOKENS, Counter, cut, message_tokens
 from agent_brain.memories.window import Window
-from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens
+from agent_brain.tools.toolset import ToolLike
 
 Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str]]
 
@@ -61,7 +61,7 @@ class SummaryMemory(RecordMemory):
 
     def __init__(
         self,
-        tools: Iterable[BaseTool | Callable[..., Any]] = (),
+        tools: Iterable[ToolLike] = (),
         *,
         summarize: Summarize | None = None,
         max_messages: int | None = 50,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
@@ -15,9 +15,9 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.turns import Turns
 from agent_brain.memories.wrapping import WrappingMemory
-from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
+from agent_brain.tools.toolset import ToolLike
 
 TODO = "todo"  # the name under which it is kept
 INTRODUCTION = "To-do list; keep it up to date with add_todo, complete_todo and revise_todo:"
@@ -149,7 +149,7 @@ def render(todos: Iterable[Todo]) -> str:
 
 
 def make_todo(
-    tools: Iterable[BaseTool | Callable[..., Any]] = (),
+    tools: Iterable[ToolLike] = (),
     *,
     inner: Memory | str = "messages",
     **options: Any,

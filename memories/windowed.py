@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from agent_brain.memories.changes import live, told
 from agent_brain.memories.expiry import utc_now
@@ -16,8 +16,8 @@ from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.session import Session
 from agent_brain.memories.tokens import Counter
 from agent_brain.memories.window import Window
-from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens
+from agent_brain.tools.toolset import ToolLike
 
 OnEvict: TypeAlias = Callable[[list[Message]], Awaitable[object] | object]
 
@@ -48,7 +48,7 @@ class WindowedMemory(RecordMemory):
 
     def __init__(
         self,
-        tools: Iterable[BaseTool | Callable[..., Any]] = (),
+        tools: Iterable[ToolLike] = (),
         *,
         max_messages: int | None = 100,
         max_tokens: int | None = None,

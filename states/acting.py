@@ -53,7 +53,8 @@ class ActionState(State):
             yield ApprovalRequested(tuple(undecided))
             return
         try:
-            await calls.begin()
+            if memory.durable or memory.control.pending:
+                await calls.begin()
             await calls.run_all(self.max_concurrency)
             if calls.nested:
                 async with AsyncExitStack() as stack:

@@ -45,7 +45,7 @@ async def brief(
             words is refused by some models, and gone on with by others.
     """
     await llm.open()
-    tools = tuple(memory.available_tools.values())
+    tools = tuple(memory.offered_tools().values())
     messages = await prompts.assemble(memory, prompt, tools, plain=not llm.supports_tools)
     return messages if request is None else [*messages, Message.user(request)]
 

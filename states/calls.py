@@ -51,24 +51,20 @@ class Calls:
         self._outcomes: dict[int, Outcome] = {}
         self._messages: dict[int, Message] = {}  # one message a result, however often it is written
         self._progress: dict[int, deque[Progress]] = {}
-        place = f"{control.branch}/{control.step}" if control.branch else control.step
-        self._scope = f"{control.run_id}/{place}"
 
     def undecided(self) -> list[Action]:
         """The calls that wait for a person's decision."""
         control = self.control
-        if control.dry_run or control.branch:
-            return []
-        return [
-            action
-            for action in self.actions
-            if (tool := self.tools.get(action.name)) is not None
-            and tool.requires_approval is not False
-            and action.unparsed is None
-            and action.id not in control.pending
-            and self._decision(action) is None
-            and tool.needs_approval(action.args)
-        ]
+        found: list[Action] = []
+        for action in self.actions:
+            tool = self.tools.get(action.name)
+            if tool is None or tool.requires_approval is False or action.unparsed is not None:
+                continue
+            if control.dry_run or control.branch or action.id in control.pending:
+                continue
+            if self._decision(action) is None and tool.needs_approval(action.args):
+                found.append(action)
+        return found
 
     def _decision(self, action: Action) -> Decision | None:
         asked = self.control.asked
@@ -81,8 +77,6 @@ class Calls:
     async def begin(self) -> None:
         """Take over what a wait or a crash has left, and note the calls before they run."""
         durable, pending = self.memory.durable, self.control.pending
-        if not durable and not pending:
-            return
         for index, action in enumerate(self.actions):
             call = pending.get(action.id)
             if call is None:
@@ -109,11 +103,12 @@ class Calls:
     async def run_all(self, max_concurrency: int | None) -> None:
         """Begin the calls in their order, so many at once; one at a time is one after the other."""
         todo = [i for i in range(len(self.actions)) if i not in self._outcomes and self._plain(i)]
+        if len(todo) <= 1 or max_concurrency == 1:
+            for index in todo:
+                await self._run_one(index)
+            return
         workers = min(len(todo), max_concurrency or len(todo))
         queue = iter(todo)
-        if workers <= 1:
-            await self._work(queue)
-            return
         try:
             async with anyio.create_task_group() as group:
                 for _ in range(workers):
@@ -127,26 +122,28 @@ class Calls:
 
     async def _run_one(self, index: int) -> None:
         action = self.actions[index]
-        context = ToolContext(action, self.memory, self._scope)
+        control = self.control
+        place = (control.run_id, control.branch, control.step)
+        context = ToolContext(action, self.memory, place)
         listener = progress_sink.set(partial(self._note_progress, index))
         try:
-            outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
+            outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
         finally:
             progress_sink.reset(listener)
-        if isinstance(outcome.exception, InputNeeded) and not self.control.branch:
+        if isinstance(outcome.exception, InputNeeded) and not control.branch:
             self.questions[index] = outcome.exception.prompt
         else:
-            await self._settle(index, outcome)
+            self._outcomes[index] = outcome
+            if self.memory.durable:
+                await self._note_result(index)
 
     def _note_progress(self, index: int, progress: Progress) -> None:
         """Keep it for the event; may be called from any thread."""
         self._progress.setdefault(index, deque(maxlen=PROGRESS_KEPT)).append(progress)
 
-    async def _settle(self, index: int, outcome: Outcome) -> None:
-        self._outcomes[index] = outcome
-        if self.memory.durable:
-            self.control.pending[self.actions[index].id].result = self._message(index)
-            await self.memory.checkpoint()
+    async def _note_result(self, index: int) -> None:
+        self.control.pending[self.actions[index].id].result = self._message(index)
+        await self.memory.checkpoint()
 
     def _plain(self, index: int) -> bool:
         """Whether a call is run here: it is not refused, and not left to the Brain."""
@@ -159,12 +156,12 @@ class Calls:
             return False
         if self.control.asked is not None and not self._as_decided(index, tool):
             return False
-        if self.control.branch and tool.needs_approval(action.args) and not self.control.dry_run:
+        if self.control.branch and not self.control.dry_run and tool.needs_approval(action.args):
             self._outcomes[index] = _refusal(
                 f"{action.name!r} needs a person's approval, which cannot be asked for here"
             )
             return False
-        if isinstance(tool, NestedTool) and self._fits(index, tool):
+        if tool.nested and self._fits(index, tool):
             self.nested.append(index)
             return False
         return True
@@ -221,7 +218,9 @@ class Calls:
             elif run.stop_reason != "done":
                 text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
             limit = self.tools[action.name].max_result_tokens
-            await self._settle(index, fit_result(text, limit, error))
+            self._outcomes[index] = fit_result(text, limit, error)
+            if self.memory.durable:
+                await self._note_result(index)
 
     def _message(self, index: int) -> Message:
         message = self._messages.get(index)
@@ -272,16 +271,15 @@ class Calls:
         results = [self._message(index) for index in range(len(self.actions))]
         if results:
             await self.memory.update(results)
-        control = self.control
-        control.next_actions = []
-        control.pending = {}
-        control.asked = None
+        registers = self.control.__dict__  # one write instead of three validated ones
+        registers.update(next_actions=[], pending={}, asked=None)
 
     def events(self) -> Iterator[ToolProgress | ActionFinished]:
         """What is streamed of it, in the order of the calls."""
         for index, action in enumerate(self.actions):
-            for note in list(self._progress.get(index, ())):
-                yield ToolProgress(action, note.done, note.total, note.message)
+            if self._progress:
+                for note in list(self._progress.get(index, ())):
+                    yield ToolProgress(action, note.done, note.total, note.message)
             yield ActionFinished(action, self._messages[index], self._outcomes[index].exception)
 
 

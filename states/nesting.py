@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.events import Event
@@ -25,6 +25,8 @@ class NestedTool(BaseTool):
 
     Outside of a run it is a tool like others, through ``execute``.
     """
+
+    nested: ClassVar[bool] = True
 
     @abstractmethod
     async def prepare(self, name: str, args: Mapping[str, Any]) -> NestedRun:

@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
 from agent_brain.tools.limiter import Limiter, read_rate
@@ -42,6 +42,8 @@ class BaseTool(ABC):
     Raises:
         ToolDefinitionError: A name or schema that no model API would take, or a limit below zero.
     """
+
+    nested: ClassVar[bool] = False  # the Brain runs it, as a branch of the run that calls it
 
     def __init__(
         self,

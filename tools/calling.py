@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import anyio
 
@@ -17,8 +17,7 @@ from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.text import shorten, to_text
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of a call.
 
     Attributes:
@@ -67,11 +66,10 @@ async def call_tool(
         return _rehearse(action, tool)
     token = enter_call(context or ToolContext(action))
     try:
-        if tool.limiter is None:
-            result = await _invoke(tool, action)
+        if tool.limiter is None and tool.timeout is None:
+            result = await tool.invoke(action.args)
         else:
-            async with tool.limiter:
-                result = await _invoke(tool, action)
+            result = await _invoke_limited(tool, action)
         return fit_result(result, tool.max_result_tokens)
     except ToolError as error:
         text = str(error) or f"Tool {action.name!r} failed and gave no reason"
@@ -94,8 +92,15 @@ async def call_tool(
         leave_call(token)
 
 
-async def _invoke(tool: BaseTool, action: Action) -> object:
-    """Run the tool in its time; waiting for its turn does not count."""
+async def _invoke_limited(tool: BaseTool, action: Action) -> object:
+    """Run the tool at its turn and in its time; waiting for the turn does not count."""
+    if tool.limiter is None:
+        return await _invoke_in_time(tool, action)
+    async with tool.limiter:
+        return await _invoke_in_time(tool, action)
+
+
+async def _invoke_in_time(tool: BaseTool, action: Action) -> object:
     if tool.timeout is None:
         return await tool.invoke(action.args)
     with anyio.move_on_after(tool.timeout) as scope:
@@ -144,7 +149,9 @@ def fit_result(result: object, max_tokens: int | None, error: Exception | None =
     if isinstance(result, ToolResult):
         media, result = result.media, result.content
     text = to_text(result)
-    shown = text if max_tokens is None else shorten(text, max_tokens)
+    if max_tokens is None:
+        return Outcome(text, error is not None, error, None, media)
+    shown = shorten(text, max_tokens)
     full = None if shown is text else text
     return Outcome(shown, is_error=error is not None, exception=error, full=full, media=media)
 

@@ -21,12 +21,12 @@ class ToolContext:
         action: The call: its name, arguments and id.
         memory: The memory of the run that asked for it (an ``agent_brain.memories.Memory``); None
             outside of a run.
-        scope: The run and the step of it that asked; the same again when the step is repeated.
+        place: The run, its branch and the step that asked; the same when the step is repeated.
     """
 
     action: Action = field(default_factory=lambda: Action(name="direct"))
     memory: Any = None
-    scope: str = ""
+    place: tuple[object, ...] = ()
 
     @property
     def key(self) -> str:
@@ -34,7 +34,7 @@ class ToolContext:
 
         Hand it to a service that takes idempotency keys, so that what was done is not done twice.
         """
-        return f"{self.scope}/{self.action.id}"
+        return "/".join(str(part) for part in (*self.place, self.action.id) if part != "")
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Tell how far the call is.

@@ -14,10 +14,7 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
         return "", {}
     import docstring_parser
 
-    try:
-        parsed = docstring_parser.parse(text)
-    except docstring_parser.ParseError:
-        return text, {}
+    parsed = docstring_parser.parse(text)  # of several styles: one of them takes any text
     parts = (parsed.short_description, parsed.long_description)
     description = "\n\n".join(part for part in parts if part)
     texts = {

@@ -5,6 +5,8 @@ The whole tree is drawn in :mod:`agent_brain.errors`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class AgentBrainError(Exception):
     """Base of every error that this library raises on purpose."""
@@ -44,6 +46,34 @@ class ToolArgumentsError(ToolError):
 
 class ToolDefinitionError(AgentBrainError, ValueError):
     """A tool, or a set of tools, cannot be built as it was described."""
+
+
+class McpConfigError(ToolDefinitionError):
+    """MCP servers cannot be used as they were described. No value of a variable is repeated.
+
+    Attributes:
+        problems: One line for each thing that is wrong.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        several = len(self.problems) > 1
+        listed = "".join(
+            f"\n- {problem}" if several else f" {problem}" for problem in self.problems
+        )
+        super().__init__(f"MCP servers cannot be used as described:{listed}")
+
+
+class McpServerError(ToolError):
+    """An MCP server could not be started or reached, stopped, or answered with an error.
+
+    Attributes:
+        server: Name of the server.
+    """
+
+    def __init__(self, server: str, message: str) -> None:
+        self.server = server
+        super().__init__(message)
 
 
 class EventLoopError(AgentBrainError, RuntimeError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -57,7 +57,7 @@ def mcp(
         from agent_brain.controller import Brain
         from agent_brain.serving import serve
 
-        in_file = os.path.splitext(net)[1].lower() in (".toml", ".yaml", ".yml")
+        in_file = Path(net).suffix.lower() in (".toml", ".yaml", ".yml")
         agent = AgentOptions(
             model=model,
             net="react" if in_file else net,

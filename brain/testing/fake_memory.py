@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.testing.differences import explain_actions, explain_messages
 from agent_brain.tools.action import Action
-from agent_brain.tools.base import BaseTool
+from agent_brain.tools.toolset import ToolLike
 
 
 class FakeMemory(Memory):
@@ -32,7 +32,7 @@ class FakeMemory(Memory):
         goal: str | Message | None = None,
         messages: Iterable[Message] = (),
         *,
-        tools: Iterable[BaseTool | Callable[..., Any]] = (),
+        tools: Iterable[ToolLike] = (),
         next_actions: Iterable[Action] = (),
     ) -> None:
         super().__init__(tools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -17,8 +17,8 @@ from agent_brain.states.base import State
 from agent_brain.states.events import Event, StateEntered, TextDelta
 from agent_brain.stuck import StuckPolicy
 from agent_brain.testing.fake_memory import FakeMemory
-from agent_brain.tools.base import BaseTool
 from agent_brain.tools.ids import new_id
+from agent_brain.tools.toolset import ToolLike
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ async def run_net(
     memory: Memory | str | Message,
     *,
     goal: str | Message | None = None,
-    tools: Iterable[BaseTool | Callable[..., Any]] = (),
+    tools: Iterable[ToolLike] = (),
     stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
     check: bool = True,
     **limits: Any,

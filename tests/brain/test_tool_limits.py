@@ -17,7 +17,7 @@ from agent_brain.nets import SubnetState
 from agent_brain.states.prompts import UNTRUSTED, UNTRUSTED_TEXT
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, ToolContext, current_call
-from tests.brain.nets import Steps, add, single
+from tests.brain.nets import add, single
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +60,7 @@ async def test_of_a_hundred_calls_at_once_a_slow_one_times_out_alone_and_results
 
 
 async def test_a_round_that_would_exceed_the_budget_is_not_begun():
-    turns = [[call("add", a=1, b=1)], [call("add", a=1, b=2), call("add", a=1, b=3)], ["no"]]
+    turns: list[Any] = [[call("add", a=1, b=1)], [call("add", a=1, b=2), call("add", a=1, b=3)], ["no"]]
     brain = Brain(react(ScriptedLLM(turns)), tools=[add], limits=Limits(max_tool_calls=2))
     result = await brain.run("go")
     assert result.stop_reason is StopReason.MAX_TOOL_CALLS
@@ -72,7 +72,7 @@ async def test_a_round_that_would_exceed_the_budget_is_not_begun():
 
 
 async def test_a_budget_that_is_used_up_leaves_room_for_an_answer():
-    turns = [[call("add", a=1, b=1)], ["two"]]
+    turns: list[Any] = [[call("add", a=1, b=1)], ["two"]]
     brain = Brain(react(ScriptedLLM(turns)), tools=[add], limits=Limits(max_tool_calls=1))
     assert (await brain.run("go")).answer == "two"
     with pytest.raises(BrainDefinitionError, match="max_tool_calls=0"):
@@ -243,8 +243,7 @@ async def test_keys_differ_although_a_server_numbers_its_calls_badly():
         keys.append(context.key)
         return str(len(keys))
 
-    turns = [[call("pay", "call_0")], [call("pay", "call_0")], ["done"]]
+    turns: list[Any] = [[call("pay", "call_0")], [call("pay", "call_0")], ["done"]]
     brain = Brain(react(ScriptedLLM(turns)), tools=[pay])
     await brain.run("go")
     assert len(set(keys)) == 2
-    assert Steps.ONE

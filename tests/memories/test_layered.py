@@ -41,9 +41,29 @@ async def test_what_leaves_the_window_is_recalled_for_the_goal() -> None:
     await memory.update([Message.user(text) for text in ("cat 1", "dog", "cat 2", "x", "y")])
     await memory.set_goal("cat")
     await memory.update([Message.assistant("z")])
-    shown = [message.content for message in await memory.context()]
-    assert shown == ["rules", "cat 1", "cat 2", "cat", "z"]
+    rules, recalled, *recent = [message.content for message in await memory.context()]
+    assert (rules, recent) == ("rules", ["cat", "z"])
+    assert [line[-5:] for line in recalled.splitlines()[1:]] == ["cat 1", "cat 2"]
     assert Recalling.asked[-1] == ("cat", 2)
+
+
+async def test_what_is_in_the_window_is_not_recalled_besides() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=3), Recalling())
+    await memory.set_goal("cat")
+    message = Message.user("cat 1")
+    await memory.update([message])
+    await memory.long.update([message])
+    assert [m.content for m in await memory.context()] == ["cat", "cat 1"]
+
+
+async def test_layers_over_the_memory_that_recalls() -> None:
+    memory = create_memory("layered", max_messages=3)
+    await memory.update([Message.user(t) for t in ("my cat is Tom", "rain", "sun", "wind", "ice")])
+    await memory.set_goal("what is the name of my cat?")
+    assert "Tom" in (await memory.context())[0].content
+    assert await memory.forget(text="Tom") == 1
+    assert "Tom" not in str(await memory.context())
+    await memory.aclose()
 
 
 async def test_forgetting_reaches_both() -> None:

@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from agent_brain.memories import (
+    Entry,
     MemoryDefinitionError,
     MemoryUseError,
     Message,
     MessagesMemory,
+    RamJournal,
     SnapshotError,
     create_memory,
     memory_names,
@@ -165,3 +167,19 @@ async def test_an_own_journal_is_closed_with_the_memory(tmp_path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["journal.db"]
     data = json.dumps((await filled()).control.model_dump(mode="json"))
     assert "idle" in data
+
+
+async def test_a_rollback_counts_before_its_entries_are_removed() -> None:
+    """As after a crash between the two."""
+    journal = RamJournal()
+    memory = MessagesMemory(journal=journal)
+    await memory.update([Message.user("kept")])
+    await memory.checkpoint()
+    (key,) = await journal.sessions()
+    at = await journal.last(key)
+    await memory.update([Message.user("half a step")])
+    await journal.append(key, [Entry("rollback", at)])
+    later = MessagesMemory(journal=journal)
+    await later.update([Message.user("more")])
+    assert [m.content for m in await later.messages()] == ["kept", "more"]
+    assert [m.content for m in await MessagesMemory(journal=journal).messages()] == ["kept", "more"]

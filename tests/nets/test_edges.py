@@ -119,6 +119,28 @@ def test_an_enum_local_to_a_function_is_found_in_the_closure():
     assert declared_targets(Step(), list(Local)) == [Local.B]
 
 
+def test_another_name_for_an_enum_is_found_in_the_closure_also_under_a_decorator():
+    class Local(Enum):
+        A = 1
+        B = 2
+
+    Short = Local
+
+    def decorated(method: Any) -> Any:
+        @functools.wraps(method)
+        async def wrapper(self: State, memory: Memory) -> Any:
+            return await method(self, memory)
+
+        return wrapper
+
+    class Step(Go):
+        @decorated
+        async def next_state(self, memory: Memory) -> Literal[Short.B]:  # type: ignore[name-defined]
+            return Short.B
+
+    assert declared_targets(Step(), list(Local)) == [Local.B]
+
+
 def test_an_enum_local_to_a_function_is_found_among_the_keys_of_the_net():
     class Local(Enum):
         A = 1

@@ -139,7 +139,7 @@ async def test_only_the_answer_is_for_the_reader() -> None:
 
 
 async def test_plain_data_declares_a_graph_too() -> None:
-    data = [
+    data: list[Any] = [
         {"kind": "refine", "name": "better", "inputs": ["draft"], "prompt": "Shorten this."},
         {"kind": "generate", "name": "draft"},
     ]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from agent_brain import Brain, Limits, Memory, StopReason, ToolError, tool
+from agent_brain import Brain, Limits, Memory, Net, StopReason, ToolError, tool
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.memories import Role
-from agent_brain.nets import plan_execute, tools_succeeded
+from agent_brain.nets import SubnetState, plan_execute, tools_succeeded
 from agent_brain.states import Evaluation, Plan, StateDefinitionError, TextDelta
 from agent_brain.states.planning import Planned
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from tests.brain.nets import Steps
 from tests.nets.models import text_of
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +51,7 @@ def call(name: str, **args: str) -> list[Action]:
     return [Action(name=name, args=dict(args))]
 
 
-def failing_bank(*tail: object) -> list[object]:
+def failing_bank(*tail: Any) -> list[Any]:
     return [
         plan("find the cost", "ask the bank for the rate", "multiply"),
         call("cost", office="Oslo"),
@@ -59,7 +62,7 @@ def failing_bank(*tail: object) -> list[object]:
     ]
 
 
-NEW_PLAN = [
+NEW_PLAN: list[Any] = [
     plan("take the rate from the paper", "multiply"),
     call("rate_from_paper", currency="USD"),
     "1.1",
@@ -69,7 +72,7 @@ NEW_PLAN = [
 
 
 async def test_it_replans_after_a_failing_tool() -> None:
-    llm = ScriptedLLM(failing_bank(*NEW_PLAN))  # type: ignore[arg-type]
+    llm = ScriptedLLM(failing_bank(*NEW_PLAN))
     result = await Brain(plan_execute(llm, evaluate=tools_succeeded), tools=TOOLS).run(GOAL)
     llm.assert_complete()
     assert (result.answer, result.stop_reason) == ("It costs 1100 dollars.", StopReason.DONE)
@@ -119,6 +122,15 @@ async def test_no_more_plans_than_allowed() -> None:
     llm.assert_complete()
 
 
+async def test_a_net_that_gave_up_plans_anew_when_it_runs_again_in_one_run() -> None:
+    llm = ScriptedLLM([plan("a"), "x", "no", plan("b"), "y", "no again"])
+    net = plan_execute(llm, evaluate=lambda m, a: "useless", max_plans=1)
+    outer = Net({Steps.ONE: SubnetState(net, on_done=Steps.TWO), Steps.TWO: SubnetState(net)})
+    await Brain(outer).run(GOAL)
+    llm.assert_complete()
+    assert llm.calls[3].messages[-2].content.startswith("Plan how to reach my goal")
+
+
 async def test_a_plan_that_is_too_long_goes_back_once() -> None:
     llm = ScriptedLLM([plan("a", "b", "c"), plan("a"), "x", "done"])
     net = plan_execute(llm, evaluate=lambda m, a: True, max_steps=2)
@@ -129,7 +141,7 @@ async def test_a_plan_that_is_too_long_goes_back_once() -> None:
 
 
 async def test_it_resumes_inside_the_step_where_it_failed() -> None:
-    llm = ScriptedLLM(failing_bank(LLMServerError("down"), *NEW_PLAN))  # type: ignore[arg-type]
+    llm = ScriptedLLM(failing_bank(LLMServerError("down"), *NEW_PLAN))
     llm.turns.insert(2, LLMServerError("down"))
     brain = Brain(plan_execute(llm, evaluate=tools_succeeded), tools=TOOLS)
     with pytest.raises(LLMServerError):
@@ -153,7 +165,7 @@ async def test_a_limit_keeps_what_was_found() -> None:
 
 
 async def test_a_failed_tool_that_was_made_up_for_is_no_failed_step() -> None:
-    turns = [
+    turns: list[Any] = [
         plan("get the rate"),
         call("rate_from_bank", currency="USD"),
         call("rate_from_paper", currency="USD"),

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agent_brain import Brain, Limits, Memory, MessagesMemory, StopReason
+from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, StopReason
 from agent_brain.errors import LLMServerError
 from agent_brain.memories import Role
-from agent_brain.nets import reflexion
+from agent_brain.nets import SubnetState, reflexion
 from agent_brain.states import Evaluation, EvaluationState, StateDefinitionError, TextDelta
 from agent_brain.states.evaluation import Trials
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
@@ -83,6 +83,20 @@ async def test_after_the_last_attempt_the_best_one_is_answered() -> None:
     assert result.messages[-1].content == "best"
 
 
+async def test_of_equally_bad_attempts_the_last_is_answered() -> None:
+    llm = ScriptedLLM(["first", "r", "second"])
+    result = await Brain(reflexion(llm, evaluate=lambda m, a: False, attempts=2)).run("go")
+    assert result.answer == "second"
+
+
+async def test_attempts_are_counted_anew_where_the_net_runs_twice_in_one_run() -> None:
+    llm = ScriptedLLM(["a", "r", "b", "c", "r", "d"])
+    net = reflexion(llm, evaluate=lambda m, a: False, attempts=2)
+    outer = Net({Steps.ONE: SubnetState(net, on_done=Steps.TWO), Steps.TWO: SubnetState(net)})
+    assert (await Brain(outer).run("go")).answer == "d"
+    llm.assert_complete()
+
+
 async def test_an_answer_that_is_recorded_already_is_not_recorded_twice() -> None:
     result = await Brain(reflexion(ScriptedLLM(["Saturn"]), evaluate=judge)).run(GOAL)
     assert [m.content for m in result.messages] == [GOAL, "Saturn"]
@@ -119,7 +133,7 @@ async def test_attempts_with_tools_answer_in_the_shape_asked_for() -> None:
     class Sum(BaseModel):
         value: int
 
-    turns = [[Action(name="add", args={"a": 2, "b": 2})], "4", '{"value": 4}']
+    turns: list[Any] = [[Action(name="add", args={"a": 2, "b": 2})], "4", '{"value": 4}']
     net = reflexion(ScriptedLLM(turns), evaluate=lambda m, a: "4" in a, output_type=Sum)
     result = await Brain(net, tools=[add]).run("2 + 2?")
     assert result.output == Sum(value=4)

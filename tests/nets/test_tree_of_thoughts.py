@@ -67,7 +67,10 @@ async def test_it_solves_the_game_of_24_and_explores_less_than_everything(
 ) -> None:
     puzzle = Puzzle(numbers)
     tree, answer = await puzzle.solve(evaluate=puzzle.exact, strategy=strategy, breadth=breadth)
-    way = tree.path(tree.best(0))
+    best = tree.best(0)
+    assert best is not None
+    assert tree.solved(best)
+    way = tree.path(best)
     assert game24.is_solution(numbers, way)
     assert all(thought in answer for thought in way)
     assert len(puzzle.looked_at) == len(set(puzzle.looked_at)) == len(tree.nodes)
@@ -143,8 +146,10 @@ async def test_a_solution_ends_the_search_before_its_full_depth() -> None:
     assert len(llm.calls) == 1 + 3 + 2 * 3 * (1 + 3) + 1
 
 
-@pytest.mark.parametrize("options", [{}, {"strategy": "dfs"}, {"propose": "sample"}])
-@pytest.mark.parametrize("most", [1, 2, 3, 7, 11])
+@pytest.mark.parametrize(
+    "options", [{}, {"strategy": "dfs"}, {"propose": "sample"}, {"evaluate": "vote"}]
+)
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 7, 11])
 async def test_no_more_calls_than_allowed_and_then_the_best_way_so_far(
     options: dict[str, Any], most: int
 ) -> None:
@@ -227,19 +232,19 @@ def tree_of(*scores: float, solved: Sequence[int] = ()) -> Tree:
     return Tree(nodes=nodes, fresh=list(range(len(nodes))))
 
 
-BOUNDS = Bounds(breadth=2, depth=2, threshold=0.2, max_calls=10)
+BOUNDS = Bounds(breadth=4, depth=2, threshold=0.2, max_calls=10)
 
 
 async def test_breadth_first_keeps_the_best_above_the_threshold() -> None:
     tree = tree_of(0.1, 0.5, 0.9, 0.7)
     breadth_first(tree, BOUNDS)
-    assert tree.frontier == [2, 3]
+    assert tree.frontier == [2, 3, 1]
 
 
 async def test_depth_first_takes_the_best_and_keeps_the_next_for_later() -> None:
     tree = tree_of(0.1, 0.5, 0.9, 0.7)
     depth_first(tree, BOUNDS)
-    assert (tree.frontier, tree.waiting) == ([2], [3])
+    assert (tree.frontier, tree.waiting) == ([2], [1, 3])
 
 
 @pytest.mark.parametrize("search", [breadth_first, depth_first])

@@ -26,6 +26,10 @@ pytestmark = pytest.mark.anyio
 COMMAND = ["-c", "import typer; from agent_brain.cli.mcp import mcp; typer.run(mcp)"]
 WAITING = str(Path(__file__).parent / "waiting.py")
 HTTPX_ON_TRIO = "ignore:Async generator 'http:ResourceWarning"  # the client's own affair
+BOTH_PROTOCOLS = pytest.mark.parametrize(
+    ("anyio_backend", "mode"), [("asyncio", "auto"), ("trio", "legacy")]
+)
+CUT_SHORT = "The call was stopped before it finished: the run was cut short"
 QUESTION = "What is 17 + 25?"
 
 
@@ -35,21 +39,24 @@ def text_of(result) -> str:
 
 def scripted(*turns, **options):
     """Makes brains that play the turns, one conversation like the other, and remembers them."""
-    made = []
+    return Maker(turns, options)
 
-    def make() -> Brain:
-        made.append(Brain(llm=ScriptedLLM(turns), **options))
-        return made[-1]
 
-    make.made = made
-    return make
+class Maker:
+    def __init__(self, turns, options):
+        self.turns, self.options = turns, options
+        self.made: list[Brain] = []
+
+    def __call__(self) -> Brain:
+        self.made.append(Brain(llm=ScriptedLLM(self.turns), **self.options))
+        return self.made[-1]
 
 
 async def test_an_answer_has_text_and_structure():
-    async with Conversations(scripted("Forty-two.")) as conversations:
-        async with Client(make_server(conversations)) as client:
-            [tool] = (await client.list_tools()).tools
-            result = await client.call_tool("ask", {"question": QUESTION})
+    make = scripted("Forty-two.")
+    async with Conversations(make) as conversations, Client(make_server(conversations)) as client:
+        [tool] = (await client.list_tools()).tools
+        result = await client.call_tool("ask", {"question": QUESTION})
 
     assert (tool.name, tool.input_schema["required"]) == ("ask", ["question"])
     assert text_of(result) == "Forty-two."
@@ -67,7 +74,12 @@ async def test_one_connection_is_one_conversation():
             await client.call_tool("ask", {"question": question})
 
     [brain] = make.made
-    assert [m.content for m in await brain.memory.context()] == ["First?", "One.", "Second?", "Two."]
+    assert [m.content for m in await brain.memory.context()] == [
+        "First?",
+        "One.",
+        "Second?",
+        "Two.",
+    ]
 
 
 async def test_what_happens_is_told_as_progress():
@@ -120,9 +132,7 @@ async def test_cancelling_a_call_cancels_the_run_and_the_conversation_goes_on():
 
     assert text_of(result) == "Still here."
     [brain] = make.made
-    assert [m.content for m in await brain.memory.dump() if m.is_error] == [
-        "The call was stopped before it finished: the run was cut short"
-    ]
+    assert [m.content for m in await brain.memory.dump() if m.is_error] == [CUT_SHORT]
 
 
 async def test_a_run_that_was_stopped_says_so():
@@ -192,9 +202,11 @@ async def test_turns_of_one_conversation_come_one_after_the_other():
     assert order[2] == order[3]
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@BOTH_PROTOCOLS
 async def test_the_command_serves_over_stdio(mode):
-    server = StdioServerParameters(command=sys.executable, args=[*COMMAND, "react", "--model", "demo"])
+    server = StdioServerParameters(
+        command=sys.executable, args=[*COMMAND, "react", "--model", "demo"]
+    )
     async with Client(server, mode=mode) as client:
         first = await client.call_tool("ask", {"question": QUESTION})
         second = await client.call_tool("ask", {"question": "And what is 2 * 21?"})
@@ -244,19 +256,19 @@ async def wait_and_cancel(client: Client) -> str:
         return text_of(await client.call_tool("ask", {"question": "How did it end?"}))
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@BOTH_PROTOCOLS
 async def test_over_stdio_cancelling_a_call_cancels_the_run(mode):
     server = StdioServerParameters(command=sys.executable, args=[WAITING])
     async with Client(server, mode=mode) as client:
-        assert await wait_and_cancel(client) == "it was cancelled"
+        assert await wait_and_cancel(client) == CUT_SHORT
 
 
 @pytest.mark.filterwarnings(HTTPX_ON_TRIO)
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@BOTH_PROTOCOLS
 async def test_over_http_cancelling_a_call_cancels_the_run(mode):
     with serving(WAITING, "http") as address:
         async with Client(address, mode=mode) as client:
-            assert await wait_and_cancel(client) == "it was cancelled"
+            assert await wait_and_cancel(client) == CUT_SHORT
 
 
 @pytest.mark.filterwarnings(HTTPX_ON_TRIO)
@@ -300,6 +312,7 @@ async def test_a_brain_may_ask_another_one():
     assert "42" in answer
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_the_command_uses_servers_itself(tmp_path):
     config = tmp_path / "servers.json"
     server = {"command": sys.executable, "args": [*COMMAND, "--model", "demo"]}

@@ -22,11 +22,12 @@ async def wait() -> str:
 
 
 async def how_it_ended() -> str:
-    """Wait until the first run has ended, and tell how."""
-    control = brains[0].memory.control
-    while control.status == "running" and control.stop_reason is None:
+    """Wait until the first run has left its mark on the memory, and tell which."""
+    while True:
+        for message in await brains[0].memory.dump():
+            if message.is_error:
+                return message.content
         await anyio.sleep(0.002)
-    return f"it was {control.stop_reason}"
 
 
 def think(messages: list[Any]) -> Any:

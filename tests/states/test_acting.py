@@ -270,6 +270,7 @@ async def test_a_cancellation_while_results_are_written_loses_none_and_doubles_n
             if not writing.is_set():
                 writing.set()
                 await anyio.sleep_forever()
+            await anyio.lowlevel.checkpoint()
             await super().update(messages)
 
     writing = anyio.Event()
@@ -347,6 +348,7 @@ async def test_after_a_crash_a_finished_call_is_not_run_again():
 
     assert counter.runs == 0
     assert results(memory) == [(action.id, "41", False)]
+    assert memory.updates[-1] == [note.result]
 
 
 async def test_after_a_crash_a_call_that_may_have_happened_is_not_run_again_but_told():

@@ -118,6 +118,16 @@ def test_braces_and_quotes_inside_strings_are_text(q):
     assert action.args == {"q": q}
 
 
+@pytest.mark.parametrize("q", ['a \\" } b', "a } b", "a { b", "{", "\\\\"])
+def test_braces_and_quotes_inside_strings_are_text_in_broken_json_too(q):
+    import json
+
+    action = parse_reasoning(f'{{"name": "search", "args": {{"q": "{q}",}},}} {{"name": 1}}').action
+
+    assert action is not None
+    assert action.args == {"q": json.loads(f'"{q}"')}
+
+
 PIECES = st.lists(
     st.sampled_from(
         ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "name", "args", "function", "```json", "```",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -170,21 +172,15 @@ async def test_a_thread_may_wait_for_a_timer_of_the_loop() -> None:
 
 @pytest.mark.asyncio
 async def test_a_threshold_leaves_time_for_sockets() -> None:
-    async def serve(reader: Any, writer: Any) -> None:
-        await anyio.to_thread.run_sync(time.sleep, 0.01)
-        writer.write(b"hello")
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()
-    with fake_clock(threshold=5):
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    answer = threading.Timer(0.02, there.sendall, [b"hello"])
+    with here, there, fake_clock(threshold=5) as clock:
+        answer.start()
         async with asyncio.timeout(HOUR):
-            reader, writer = await asyncio.open_connection(host, port)
-            assert await reader.read() == b"hello"
-            writer.close()
-            await writer.wait_closed()
-    server.close()
-    await server.wait_closed()
+            assert await asyncio.get_running_loop().sock_recv(here, 5) == b"hello"
+        assert clock.elapsed == 0
+        answer.join()
 
 
 @pytest.mark.asyncio

@@ -60,6 +60,12 @@ DIFFERENCES: dict[str, tuple[Any, str]] = {
         ),
         "- expected, + found",
     ),
+    "an error": (
+        lambda m: FakeMemory("x", [Message.tool("3", ADD)]).assert_messages(
+            [Message.tool("3", ADD, is_error=True)]
+        ),
+        "  - tool add (error): 3\n  + tool add: 3",
+    ),
     "nothing added": (
         lambda m: m.assert_updated(Message.assistant("", [ADD])),
         "Other messages were added (- expected, + found):\n  - assistant: -> add(a=1, b=2)",

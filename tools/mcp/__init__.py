@@ -12,7 +12,7 @@ through ``transport``; ``toolset`` makes a ``tool`` of each of its tools, under 
 
 from __future__ import annotations
 
-from agent_brain.tools.mcp.errors import McpConfigError, McpServerError
+from agent_brain.tools.errors import McpConfigError, McpServerError
 from agent_brain.tools.mcp.sources import McpSource
 from agent_brain.tools.mcp.tool import McpTool
 from agent_brain.tools.mcp.toolset import McpTools

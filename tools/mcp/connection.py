@@ -22,9 +22,9 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from agent_brain.tools.mcp.errors import McpServerError
+from agent_brain.tools.errors import McpServerError
 from agent_brain.tools.mcp.reasons import reason_of
-from agent_brain.tools.mcp.spec import ServerSpec
+from agent_brain.tools.mcp.spec import HttpServer, ServerSpec
 from agent_brain.tools.mcp.transport import LastWords, connect
 
 MOST_PAGES = 1000
@@ -35,8 +35,10 @@ CLIENT = Implementation(name="agent-brain", version="0.1")
 class Connection:
     """A server and what is known of it.
 
-    A server that dies is started again once. When it then answers a call, it has earned another
-    time: so a server that is restarted every night is kept, and one that dies of every call is not.
+    A program that dies is started again at once, but only once. When it then answers a call, it has
+    earned another time: so one that fails once a night is kept, and one that dies of every call is
+    not. To a server over HTTP, which is not ours to start, a call that finds it gone tries once to
+    connect again.
 
     Args:
         spec: The server.
@@ -51,12 +53,14 @@ class Connection:
         self.changed = False
         self._group = group
         self._client: Client | None = None
-        self._state: Literal["starting", "up", "restarting", "gone"] = "starting"
-        self._settled = anyio.Event()  # it is up, or it never will be
+        self._state: Literal["starting", "up", "restarting", "away", "gone"] = "starting"
+        self._settled = anyio.Event()  # this attempt to connect has succeeded or failed
+        self._wanted = anyio.Event()  # somebody asks for another one
         self._over = anyio.Event()  # the session of now has ended, or is to end
         self._ended = anyio.Event()
         self._closing = False
         self._may_restart = True
+        self._was_ever_up = False
         self._trouble = ""
         self._garbage = ""
         self._words: LastWords | None = None
@@ -78,6 +82,7 @@ class Connection:
         """End the session and the server's process."""
         self._closing = True
         self._over.set()
+        self._wanted.set()
         if self._client is None and self._starting is not None:
             self._starting.cancel()
         await self._ended.wait()
@@ -88,8 +93,8 @@ class Connection:
         Raises:
             McpServerError: It is not there, or what it answers is no list.
         """
-        client = self._there()
         self.changed = False
+        client = await self._reach()
         tools: list[Tool] = []
         if client.server_capabilities.tools is None:
             return tools
@@ -114,7 +119,7 @@ class Connection:
         Raises:
             McpServerError: It is not there, died meanwhile, or answered with an error.
         """
-        client = self._there()
+        client = await self._reach()
         try:
             result = await client.call_tool(tool, args, progress_callback=on_progress)
         except Exception as error:
@@ -125,11 +130,16 @@ class Connection:
         self._may_restart = True
         return result
 
-    def _there(self) -> Client:
+    async def _reach(self) -> Client:
+        if self._state == "away":
+            self._wanted.set()
+            await self._settled.wait()
         if self._client is not None and not self._over.is_set():
             return self._client
         if self._state == "gone":
             text = f"{self._label()} has stopped and was not started again: it {self._trouble}"
+        elif self._state == "away":
+            text = f"{self._label()} is not there any more: it {self._trouble}"
         else:
             text = f"{self._label()} has stopped and is being started again: try again in a moment"
         raise McpServerError(self.spec.name, text)
@@ -152,21 +162,31 @@ class Connection:
     async def _live(self) -> None:
         """The task of the server: a session, and perhaps another one."""
         try:
-            while True:
+            again = True
+            while again and not self._closing:
                 self._over = anyio.Event()
-                if self._closing:
-                    return
                 self._trouble = await self._session()
                 was_up, self._client = self._client is not None, None
-                if self._closing or not was_up or not self._may_restart:
-                    return
-                self._may_restart = False
-                self._state = "restarting"
+                again = await self._may_connect_again(was_up=was_up)
         finally:
             self._client = None
             self._state = "gone"
             self._settled.set()
             self._ended.set()
+
+    async def _may_connect_again(self, *, was_up: bool) -> bool:
+        """Whether to; for a server over HTTP, as soon as somebody asks for it."""
+        if isinstance(self.spec, HttpServer):
+            if not self._was_ever_up:
+                return False
+            self._settled.set()
+            self._state, self._settled, self._wanted = "away", anyio.Event(), anyio.Event()
+            if not self._closing:
+                await self._wanted.wait()
+            return True
+        may, self._may_restart = was_up and self._may_restart, False
+        self._state = "restarting"
+        return may
 
     async def _session(self) -> str:
         """One session from its beginning to its end; returns why it ended."""
@@ -181,7 +201,8 @@ class Connection:
                 ) as client:
                     self._starting.deadline = math.inf
                     self._client, self._state = client, "up"
-                    self.changed = self._settled.is_set()
+                    self.changed = self._was_ever_up
+                    self._was_ever_up = True
                     self._settled.set()
                     await self._stay(client)
             if self._starting.cancelled_caught:

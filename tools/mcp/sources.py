@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from agent_brain.tools.errors import McpConfigError
 from agent_brain.tools.mcp.config import is_url, read_config
-from agent_brain.tools.mcp.errors import McpConfigError
 from agent_brain.tools.mcp.names import fitting, unused
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec, StdioServer
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 from anyio.abc import TaskGroup
 
-from agent_brain.tools.errors import ToolDefinitionError
-from agent_brain.tools.mcp.errors import McpConfigError, McpServerError
+from agent_brain.tools.errors import McpConfigError, McpServerError, ToolDefinitionError
 from agent_brain.tools.mcp.host import Host
 from agent_brain.tools.mcp.names import Names, choose_names
 from agent_brain.tools.mcp.quiet import quieten

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -102,7 +101,6 @@ async def test_the_time_anywhere():
         "zone": "Tokyo",
     }
     assert (await current_time.execute())["date"] >= "2026"
-    assert ZoneInfo("Asia/Tokyo")
     with pytest.raises(ToolError, match="There is no time zone 'Atlantis'"):
         await tool.execute(zone="Atlantis")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -67,7 +69,7 @@ async def test_a_server_that_never_answers_is_given_up_in_time():
 
 
 async def test_cancelling_a_run_cancels_the_call_on_the_server(shared, monkeypatch):
-    begun = []
+    begun: list[Any] = []
     [wait] = [tool for tool in shared.tools if tool.name == "wait"]
     send = wait._send
 

@@ -18,7 +18,9 @@ def read(**servers):
 
 def problems_of(*sources, **servers):
     with pytest.raises(McpConfigError) as caught:
-        read_sources([*sources, *([{"mcpServers": servers}] if servers else [])], environ={"TOKEN": "s3cr3t"})
+        read_sources(
+            [*sources, *([{"mcpServers": servers}] if servers else [])], environ={"TOKEN": "s3cr3t"}
+        )
     assert "s3cr3t" not in str(caught.value)
     assert all(problem in str(caught.value) for problem in caught.value.problems)
     return caught.value.problems
@@ -77,7 +79,10 @@ def test_keys_of_other_programs_do_no_harm_and_disabled_servers_are_left_out():
 def test_nothing_secret_is_in_a_repr():
     specs = read(
         a={"command": "/bin/${TOKEN}", "args": ["${TOKEN}"], "env": {"KEY": "plain-but-env"}},
-        b={"url": "https://u:${TOKEN}@example.org/${TOKEN}?k=${TOKEN}", "headers": {"X": "hush-hush"}},
+        b={
+            "url": "https://u:${TOKEN}@example.org/${TOKEN}?k=${TOKEN}",
+            "headers": {"X": "hush-hush"},
+        },
     )
 
     shown = repr(specs) + " ".join(spec.place for spec in specs)
@@ -96,7 +101,9 @@ def test_a_variable_that_is_set_to_nothing_is_nothing_or_its_default():
 
 
 def test_missing_variables_are_all_named():
-    [problem] = problems_of(a={"command": "x", "args": ["${ONE}"], "env": {"K": "${TWO} ${ONE} ${TOKEN}"}})
+    [problem] = problems_of(
+        a={"command": "x", "args": ["${ONE}"], "env": {"K": "${TWO} ${ONE} ${TOKEN}"}}
+    )
 
     assert problem.startswith("server 'a': environment variables that are not set: TWO, ONE. ")
 
@@ -134,6 +141,12 @@ def test_what_is_refused(entry, problem):
     assert found.startswith(f"server 'a': {problem}")
 
 
+NO_SOURCE = (
+    "'uvx mcp-server-git' is neither an http(s):// address nor the path of a .py, .js or .json "
+    'file; a server that is a command goes into {"mcpServers": {name: {"command": …}}}'
+)
+
+
 def test_everything_that_is_wrong_is_said_at_once(tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("{\n oops }")
@@ -155,8 +168,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
 
     assert [problem.partition(str(tmp_path))[0] for problem in found] == [
         "an address must begin with http:// or https:// and name a host, not with ws://…",
-        "'uvx mcp-server-git' is neither an http(s):// address nor the path of a .py, .js or .json "
-        'file; a server that is a command goes into {"mcpServers": {name: {"command": …}}}',
+        NO_SOURCE,
         "there is no file '",
         "'",
         "'",
@@ -182,7 +194,11 @@ def test_scripts_run_with_this_python_or_with_node(tmp_path, monkeypatch):
 
     assert isinstance(first, StdioServer)
     assert isinstance(second, StdioServer)
-    assert (first.name, first.command, first.args) == ("a", sys.executable, (str(tmp_path / "a.py"),))
+    assert (first.name, first.command, first.args) == (
+        "a",
+        sys.executable,
+        (str(tmp_path / "a.py"),),
+    )
     assert (second.name, second.command) == ("b", str(node))
 
 
@@ -196,7 +212,9 @@ def test_without_node_a_script_for_it_is_refused(tmp_path, monkeypatch):
 
 
 def test_servers_of_one_name_are_numbered():
-    specs = read_sources(["http://example.org/a", "http://example.org:8000/b", "https://sub.example.org"])
+    specs = read_sources(
+        ["http://example.org/a", "http://example.org:8000/b", "https://sub.example.org"]
+    )
 
     assert [spec.name for spec in specs] == ["example_org", "example_org_2", "sub_example_org"]
 

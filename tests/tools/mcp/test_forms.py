@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from agent_brain import Brain, MessagesMemory, tool
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from agent_brain.tools.mcp import McpServerError
+from agent_brain.tools.mcp import McpServerError, McpTools
 from tests.tools.mcp.support import SERVERS, call, config, script
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
@@ -55,9 +57,7 @@ async def test_all_forms_mixed(url, tmp_path):
 
 async def test_a_run_calls_the_server_and_several_runs_use_one_connection():
     model = ScriptedLLM([turn for _ in range(2) for turn in ([Action(name="pid")], "Done.")])
-    async with await Brain.create(
-        tools=[config(s=script("odd", "plain"))], llm=model
-    ) as brain:
+    async with await Brain.create(tools=[config(s=script("odd", "plain"))], llm=model) as brain:
         results = [await brain.run("Who?") for _ in range(2)]
 
     assert [result.answer for result in results] == ["Done.", "Done."]
@@ -66,15 +66,20 @@ async def test_a_run_calls_the_server_and_several_runs_use_one_connection():
     assert len(set(pids)) == 1
 
 
-def test_a_brain_with_servers_runs_without_an_event_loop(anyio_backend):
+async def test_a_brain_with_servers_runs_where_there_is_no_event_loop():
     model = ScriptedLLM([[Action(name="hello")], "Done."])
 
-    async def create():
+    async def create() -> Brain:
         return await Brain.create(tools=[config(s=script("odd", "plain"))], llm=model)
 
-    brain = anyio.run(create, backend=anyio_backend)
-    result = brain.run_sync("Say hello.")
-    anyio.run(brain.aclose, backend=anyio_backend)
+    def program() -> Any:
+        brain = anyio.run(create)
+        try:
+            return brain.run_sync("Say hello.")
+        finally:
+            anyio.run(brain.aclose)
+
+    result = await anyio.to_thread.run_sync(program)
 
     assert [m.content for m in result.messages if m.role == "tool"] == ["hello"]
 
@@ -99,7 +104,7 @@ async def test_a_closed_brain_leaves_no_tools_in_a_memory_that_lives_on():
 
 
 async def test_tools_of_one_name_are_called_after_their_server():
-    sources = [hello, config(left=script("odd", "plain"), right=script("odd", "plain"))]
+    sources: list[Any] = [hello, config(left=script("odd", "plain"), right=script("odd", "plain"))]
     async with await Brain.create(tools=sources, llm=ScriptedLLM([])) as brain:
         tools = brain.memory.available_tools
         names = set(tools)
@@ -113,16 +118,14 @@ async def test_tools_of_one_name_are_called_after_their_server():
 
 
 async def test_servers_that_cannot_be_reached_are_all_named_and_the_others_are_closed():
-    sources = [config(s=script("odd", "plain")), "http://127.0.0.1:1/mcp", NOBODY]
+    sources: list[Any] = [config(s=script("odd", "plain")), "http://127.0.0.1:1/mcp", NOBODY]
 
     with pytest.raises(McpServerError) as caught:
         await Brain.create(tools=sources, llm=ScriptedLLM([]))
 
     assert sorted(str(caught.value).splitlines()) == [
-        "MCP server '127_0_0_1' could not be reached: nothing answers there "
-        "(at http://127.0.0.1:1/mcp)",
-        "MCP server 'gone' could not be started: there is no such command or folder "
-        "(at no-such-command-here)",
+        "MCP server '127_0_0_1' could not be reached: nothing answers there (at http://127.0.0.1:1/mcp)",
+        "MCP server 'gone' could not be started: there is no such command or folder (at no-such-command-here)",
     ]
 
 
@@ -144,5 +147,23 @@ async def test_environment_and_folder_of_a_server(tmp_path, monkeypatch):
 
 
 async def test_a_server_in_the_place_of_a_tool_is_told_where_to_go():
-    with pytest.raises(ValueError, match="MCP servers are for 'await Brain.create"):
+    with pytest.raises(ValueError, match=r"MCP servers are for 'await Brain\.create"):
         Brain(tools=["http://example.org/mcp"], llm=ScriptedLLM([]))  # type: ignore[list-item]
+
+
+async def test_a_brain_that_connects_later_has_the_tools_of_all():
+    async with Brain(tools=[double], llm=ScriptedLLM([])) as brain:
+        await brain.connect(config(a=script("odd", "plain")))
+        await brain.connect(config(b=script("odd", "plain")))
+        names = set(brain.memory.available_tools)
+
+    assert {"double", "hello", "b_hello"} <= names
+    assert set(brain.memory.available_tools) == {"double"}
+
+
+async def test_what_is_left_open_is_warned_of():
+    mcp = await McpTools.open([config(s=script("odd", "plain"))])
+    host = mcp._host
+    with pytest.warns(ResourceWarning, match="unclosed <agent_brain.tools.mcp.host.Host"):
+        host.__del__()
+    await mcp.aclose()

@@ -28,15 +28,15 @@ def installed(request: pytest.FixtureRequest) -> Path:
 
 
 async def test_time_and_git(installed, tmp_path):
-    repository = tmp_path / "repository"
-    for arguments in (
-        ["init", "-q", str(repository)],
-        ["-C", str(repository), *("-c", "user.name=A", "-c", "user.email=a@example.org")]
-        + ["commit", "-q", "--allow-empty", "-m", "The first one"],
-    ):
-        subprocess.run(["git", *arguments], check=True)
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    commit = ["commit", "-q", "--allow-empty", "-m", "The first one"]
+    for arguments in (["init", "-q", "."], [*who, *commit]):
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
     servers = config(
-        time={"command": command(installed, "mcp-server-time"), "args": ["--local-timezone", "UTC"]},
+        time={
+            "command": command(installed, "mcp-server-time"),
+            "args": ["--local-timezone", "UTC"],
+        },
         git={"command": command(installed, "mcp-server-git")},
     )
     async with await Brain.create(tools=[servers], llm=ScriptedLLM([])) as brain:
@@ -49,7 +49,7 @@ async def test_time_and_git(installed, tmp_path):
             target_timezone="Asia/Tokyo",
         )
         wrong = await call(tools, "get_current_time", timezone="Nowhere/Else")
-        log = await call(tools, "git_log", repo_path=str(repository))
+        log = await call(tools, "git_log", repo_path=str(tmp_path))
 
     assert "21:00" in time.content
     assert wrong.is_error
@@ -86,7 +86,9 @@ async def test_files_and_knowledge(installed, tmp_path):
 
 
 async def test_everything_over_stdio(installed):
-    servers = config(all={"command": command(installed, "mcp-server-everything"), "args": ["stdio"]})
+    servers = config(
+        all={"command": command(installed, "mcp-server-everything"), "args": ["stdio"]}
+    )
     async with await McpTools.open([servers]) as mcp:
         await look_at_everything(mcp)
 

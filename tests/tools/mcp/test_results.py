@@ -159,3 +159,16 @@ async def test_arguments_are_checked_before_they_are_sent(shared):
     assert outcome.is_error
     assert "Invalid arguments for tool 'add'" in outcome.content
     assert "'b' is a required property" in outcome.content
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("add", {"a": 1, "b": 2}), ("both", {}), ("tool_7", {}), ("count", {"to": 2})],
+)
+async def test_tools_of_servers_pass_the_suite_for_tools(shared, name, args):
+    from agent_brain.testing import tool_conformance
+
+    [tool] = [tool for tool in shared.tools if tool.name == name]
+    for check in tool_conformance(tool, args):
+        await check()

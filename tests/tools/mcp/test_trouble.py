@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 
@@ -126,11 +127,29 @@ async def test_a_server_that_sends_garbage_is_given_up_and_quoted():
     assert "Hello, I am no MCP server" in str(caught.value)
 
 
-async def test_garbage_between_messages_does_no_harm():
+async def test_garbage_between_messages_does_no_harm_and_makes_no_noise(caplog):
     async with await McpTools.open([config(s=script("odd", "chatty"))]) as mcp:
         outcome = await call(mcp, "hello")
 
     assert outcome.content == "hello"
+    assert [r.getMessage() for r in caplog.records if r.levelno > logging.DEBUG] == []
+
+
+async def test_a_list_that_cannot_be_had_now_stays_as_it_was(caplog, monkeypatch):
+    async with await McpTools.open([config(s=script("odd", "plain"))]) as mcp:
+        before = mcp.tools
+        connection = mcp._connections[0]
+        connection.changed = True
+        os.kill(int((await call(mcp, "pid")).content), signal.SIGKILL)
+        await until(lambda: not is_up(connection))
+        await mcp.refresh()
+        assert mcp.tools == before
+        await until(lambda: mcp.changed)
+        await mcp.refresh()
+        assert mcp.tools == before
+
+    [record] = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert "has stopped and is being started again" in record.getMessage()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # it takes its 4 seconds
@@ -149,19 +168,23 @@ async def test_cancelling_while_servers_start_leaves_nothing(tmp_path):
     assert scope.cancelled_caught
 
 
-async def test_a_server_over_http_that_goes_away_and_comes_back():
+async def test_a_server_over_http_that_goes_away_is_found_again_when_it_is_back():
     with http_server() as (url, process):
         mcp = await McpTools.open([url])
         first = await call(mcp, "add", a=1, b=2)
         process.kill()
+        process.wait()
+        gone = [await call(mcp, "add", a=1, b=2)]
+        await until(lambda: mcp._connections[0]._state == "away")
+        gone.append(await call(mcp, "add", a=1, b=2))
     async with mcp:
         with http_server(int(url.split(":")[2].split("/")[0])):
             back = await call(mcp, "add", a=1, b=2)
-        gone = await call(mcp, "add", a=1, b=2)
 
     assert (first.content, back.content) == ("3", "3")
-    assert gone.is_error
-    assert "stopped before it answered" in gone.content
+    assert [outcome.is_error for outcome in gone] == [True, True]
+    assert "stopped before it answered" in gone[0].content
+    assert "is not there any more: it could not be reached: nothing answers" in gone[1].content
 
 
 async def test_a_changed_list_is_taken_up_between_steps():

@@ -9,7 +9,7 @@ server = MCPServer("Changing", log_level="ERROR")
 
 
 @server.tool()
-async def learn(name: str, ctx: Context) -> str:  # type: ignore[type-arg]
+async def learn(name: str, ctx: Context) -> str:
     """Get a tool of that name."""
 
     def learned() -> str:
@@ -22,7 +22,7 @@ async def learn(name: str, ctx: Context) -> str:  # type: ignore[type-arg]
 
 
 @server.tool()
-async def forget(name: str, ctx: Context) -> str:  # type: ignore[type-arg]
+async def forget(name: str, ctx: Context) -> str:
     """Lose the tool of that name."""
     server.remove_tool(name)
     await ctx.notify_tools_changed()

@@ -90,7 +90,7 @@ def call(name: str) -> Any:
         case "environment":
             return json.dumps(dict(os.environ))
         case "folder":
-            return os.getcwd()
+            return str(Path.cwd())
         case "silence":
             return ...
     return "hello"

@@ -11,7 +11,7 @@ cancelled: list[anyio.Event] = []  # of calls that wait, the last one last
 
 
 @server.tool()
-async def count(to: int, ctx: Context) -> str:  # type: ignore[type-arg]
+async def count(to: int, ctx: Context) -> str:
     """Count, telling of every number."""
     for number in range(1, to + 1):
         await ctx.report_progress(number, to, f"at {number}")
@@ -19,7 +19,7 @@ async def count(to: int, ctx: Context) -> str:  # type: ignore[type-arg]
 
 
 @server.tool()
-async def wait(ctx: Context) -> str:  # type: ignore[type-arg]
+async def wait(ctx: Context) -> str:
     """Say that it has begun, then wait for ever."""
     ended = anyio.Event()
     cancelled.append(ended)
@@ -28,6 +28,7 @@ async def wait(ctx: Context) -> str:  # type: ignore[type-arg]
         await anyio.sleep_forever()
     finally:
         ended.set()
+    return "never"
 
 
 @server.tool()

@@ -1,0 +1,198 @@
+"""An embedder that fails, or is cut off: the record is whole, words decide, and it is tried again."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import pytest
+
+from agent_brain.memories import EmbedderMismatchError, VectorMemory
+from agent_brain.memories.embedders import EmbeddingError
+from tests.memories.vector.support import WordsEmbedder, found, said
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("fault", ["raises", "count", "nan", "shape", "dimension"])
+async def test_words_decide_while_it_fails_and_it_is_tried_again(embedder, fault, caplog) -> None:
+    good = embedder.embed
+
+    async def bad(texts):
+        if fault == "raises":
+            raise ConnectionError("no way")
+        vectors = await good(texts)
+        return {
+            "count": vectors[1:],
+            "nan": [[float("nan")] * 32 for _ in vectors],
+            "shape": vectors[0],
+            "dimension": [vector[1:] for vector in vectors],
+        }[fault]
+
+    memory = VectorMemory(embedder=embedder, recent=1)
+    embedder.embed = bad
+    with caplog.at_level(logging.WARNING):
+        await memory.update(said("My kitten sleeps", "We drove home"))
+    assert "could not be embedded" in caplog.text
+    assert await memory.count() == 2
+    assert await found(memory, "kitten", 1) == ["My kitten sleeps"]
+    await memory.set_goal("kitten?")
+    assert "My kitten" in (await memory.context())[0].content
+    embedder.embed = good
+    await memory.update(said("later"))
+    assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+    first = (await memory.recall("dog"))[0]
+    assert first.why["meaning"] > 0
+
+
+async def test_vectors_of_another_length_are_told(embedder) -> None:
+    embedder.dimension = None
+    memory = VectorMemory(embedder=embedder)
+    await memory.update(said("My kitten sleeps"))
+    embedder.makes = 16
+    with pytest.raises(EmbedderMismatchError, match="reindex"):
+        await memory.update(said("We drove home"))
+    assert await memory.count() == 2
+    with pytest.raises(EmbedderMismatchError):
+        await memory.recall("kitten")
+    await memory.reindex()
+    assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+
+
+async def test_a_reindex_says_that_the_embedder_fails(embedder) -> None:
+    memory = VectorMemory(embedder=embedder)
+    await memory.update(said("My kitten sleeps"))
+    embedder.broken = True
+    with pytest.raises(EmbeddingError, match="out of order"):
+        await memory.reindex()
+    assert await found(memory, "kitten", 1) == ["My kitten sleeps"]
+    embedder.broken = False
+    assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+
+
+async def test_one_text_that_no_model_takes_does_not_hold_up_the_others(embedder) -> None:
+    embedder.hates = "poison"
+    memory = VectorMemory(embedder=embedder)
+    await memory.update(said(*[f"kitten {n}" for n in range(10)], "poison", *[f"car {n}" for n in range(10)]))
+    for number in range(12):
+        await memory.update(said(f"later {number}"))
+        assert f"later {number}" in embedder.texts  # what is new goes first
+    assert len({*embedder.texts}) == 32
+    assert await found(memory, "poison", 1) == ["poison"]
+    embedder.hates = None
+    await memory.update(said("end"))
+    assert "poison" in embedder.texts
+
+
+async def test_a_question_is_asked_by_words_if_it_cannot_be_embedded(embedder) -> None:
+    memory = VectorMemory(embedder=embedder)
+    await memory.update(said("My kitten sleeps", "We drove home"))
+    embedder.broken = True
+    (first,) = await memory.recall("kitten", 1)
+    assert first.message.content == "My kitten sleeps"
+    assert "meaning" not in first.why
+
+
+async def test_a_broken_embedder_is_asked_once_a_step(embedder) -> None:
+    memory = VectorMemory(embedder=embedder, recent=2)
+    await memory.update(said(*[f"kitten {n}" for n in range(5)]))
+    await memory.set_goal("kitten?")
+    embedder.broken = True
+    await memory.update(said("a"))
+    calls = embedder.calls
+    for _ in range(3):
+        await memory.context()
+    assert embedder.calls == calls
+
+
+class SlowEmbedder(WordsEmbedder):
+    """Waits for a sign."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow = True
+        self.started, self.go_on = anyio.Event(), anyio.Event()
+
+    async def embed(self, texts):
+        self.started.set()
+        if self.slow:
+            await self.go_on.wait()
+        return await super().embed(texts)
+
+
+async def test_an_update_that_is_cut_off_is_made_up_for() -> None:
+    embedder = SlowEmbedder()
+    memory = VectorMemory(embedder=embedder)
+    async with anyio.create_task_group() as group:
+        group.start_soon(memory.update, said("My kitten sleeps", "We drove home"))
+        await embedder.started.wait()
+        group.cancel_scope.cancel()
+    embedder.slow = False
+    assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+    assert embedder.texts == ["My kitten sleeps", "We drove home", "dog"]
+
+
+@pytest.mark.parametrize("count", [3, 500])
+async def test_an_update_that_is_cut_off_at_once_is_made_up_for(embedder, count) -> None:
+    memory = VectorMemory(embedder=embedder)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await memory.update(said(*[f"kitten {n}" for n in range(count)]))
+    if await memory.count():
+        assert len(await found(memory, "kitten", count)) == count
+
+
+async def test_a_slow_embedder_does_not_hold_up_the_context() -> None:
+    embedder = SlowEmbedder()
+    embedder.slow = False
+    memory = VectorMemory(embedder=embedder, recent=2)
+    await memory.update(said("My kitten sleeps", "a", "b", "c"))
+    await memory.set_goal("kitten?")
+    await memory.context()
+    embedder.slow = True
+    async with anyio.create_task_group() as group:
+        embedder.started = anyio.Event()
+        group.start_soon(memory.update, said("new"))
+        await embedder.started.wait()
+        assert (await memory.context())[-1].content == "new"
+        embedder.go_on.set()
+
+
+async def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(tmp_path) -> None:
+    embedder = SlowEmbedder()
+    memory = VectorMemory(embedder=embedder, path=tmp_path)
+    async with anyio.create_task_group() as group:
+        group.start_soon(memory.update, said("My kitten sleeps", "We drove home"))
+        await embedder.started.wait()
+        await memory.forget(text="kitten")
+        embedder.go_on.set()
+    embedder.slow = False
+    assert await found(memory, "dog kitten", 5, where=lambda m: "kitten" in m.content) == []
+    await memory.aclose()
+    store = memory._vectors._writer._store
+    assert len(await store.load("words", 32)) == 1
+    await store.aclose()
+
+
+async def test_what_is_forgotten_while_it_is_written_stays_forgotten(tmp_path, embedder, monkeypatch) -> None:
+    memory = VectorMemory(embedder=embedder, path=tmp_path)
+    await memory.update(said(*[f"kitten {n}" for n in range(40)]))
+    writer = memory._vectors._writer
+    add, begun, go_on = writer._store.add, anyio.Event(), anyio.Event()
+
+    async def slow_add(rows) -> None:
+        begun.set()
+        await go_on.wait()
+        await add(rows)
+
+    monkeypatch.setattr(writer._store, "add", slow_add)
+    async with anyio.create_task_group() as group:
+        group.start_soon(writer.save)
+        await begun.wait()
+        group.start_soon(lambda: memory.forget(text="kitten 1"))
+        await anyio.wait_all_tasks_blocked()
+        go_on.set()
+    left = await writer._store.load("words", 32)
+    assert {*left} == {m.id for m in await memory.messages()}
+    assert len(left) == 29
+    await memory.aclose()

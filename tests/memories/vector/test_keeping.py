@@ -1,0 +1,380 @@
+"""Vectors in a folder, on a server and behind a client: kept, isolated, rebuilt."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import chromadb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_brain.memories import (
+    EmbedderMismatchError,
+    Message,
+    SessionConflictError,
+    SQLiteJournal,
+    VectorMemory,
+    VectorStoreError,
+)
+from tests.memories.vector.support import (
+    ChromaProcess,
+    WordsEmbedder,
+    bytes_under,
+    chroma_process,
+    found,
+    said,
+)
+
+pytestmark = pytest.mark.anyio
+TEXTS = ["My kitten sleeps", "We drove home", "It rained all day"]
+
+
+@pytest.fixture(params=["folder", "server", "client"])
+def place(request, tmp_path: Path):
+    """Options of a memory that is kept, in each of the ways there are."""
+    if request.param == "folder":
+        return {"path": tmp_path / "memory"}
+    journal = tmp_path / "journal.db"
+    if request.param == "server":
+        return {"url": request.getfixturevalue("server").url, "journal": journal, "tenant": str(tmp_path)}
+    return {"client": chromadb.EphemeralClient(), "journal": journal, "tenant": str(tmp_path)}
+
+
+async def test_a_later_process_has_the_same_memory_without_embedding_again(place, embedder) -> None:
+    async with VectorMemory(**place, embedder=embedder) as memory:
+        await memory.update(said(*TEXTS))
+    later = WordsEmbedder()
+    async with VectorMemory(**place, embedder=later) as memory:
+        assert later.texts == []
+        assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+        assert later.texts == ["dog"]
+
+
+async def test_a_process_that_ended_early_costs_a_few_texts_at_most(place, embedder) -> None:
+    memory = VectorMemory(**place, embedder=embedder)
+    await memory.update(said(*[f"kitten {n}" for n in range(200)]))
+    await memory.update(said("left in RAM"))
+    later = WordsEmbedder()
+    async with VectorMemory(**place, embedder=later):
+        assert later.texts == ["left in RAM"]
+    await memory.aclose()
+
+
+async def test_another_model_is_refused_and_reindex_takes_it(place, embedder) -> None:
+    async with VectorMemory(**place, embedder=embedder) as memory:
+        await memory.update(said(*TEXTS))
+    for other in (WordsEmbedder(name="other"), WordsEmbedder(16)):
+        memory = VectorMemory(**place, embedder=other)
+        with pytest.raises(EmbedderMismatchError, match="reindex") as caught:
+            await memory.update(said("refused"))
+        assert "words" in caught.value.known
+        await memory.reindex()
+        assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+        assert await memory.count() == 3
+        assert other.texts[:3] == TEXTS
+        await memory.aclose()
+        async with VectorMemory(**place, embedder=(again := WordsEmbedder(other.dimension, name=other.name))) as memory:
+            assert again.texts == []
+        async with VectorMemory(**place, embedder=other) as memory:
+            memory._vectors.embedder = embedder
+            await memory.reindex()
+
+
+async def test_clear_forget_and_deletion_reach_the_store(place, embedder) -> None:
+    memory = VectorMemory(**place, embedder=embedder)
+    await memory.update(said(*[f"kitten {n}" for n in range(100)]))
+    await memory.forget(text="kitten 5")
+    store = memory._vectors._writer._store
+    kept = await store.load(embedder.name, embedder.dimension)
+    assert kept and not {m for m in kept} - {m.id for m in await memory.messages()}
+    await memory.clear()
+    assert await store.load(embedder.name, embedder.dimension) == {}
+    await memory.aclose()
+
+
+async def test_what_a_crash_left_behind_is_deleted_when_the_session_is_opened(place, embedder) -> None:
+    async with VectorMemory(**place, embedder=embedder) as memory:
+        await memory.update(said(*TEXTS))
+        await memory._vectors.save()
+        writer, memory._vectors._writer = memory._vectors._writer, None  # it ends inside forget()
+        await memory.forget(text="kitten")
+        memory._vectors._writer = writer
+        writer._unsaved.clear()
+    async with VectorMemory(**place, embedder=embedder) as memory:
+        store = memory._vectors._writer._store
+        assert len(await store.load(embedder.name, embedder.dimension)) == 2
+
+
+async def test_tenants_and_sessions_do_not_see_each_other(place, embedder) -> None:
+    common = {key: value for key, value in place.items() if key != "tenant"}
+    owner = place.get("tenant", "")
+    names = [("a", f"{owner}b:c"), ("a:b", f"{owner}c"), ("c", f"{owner}a:b"), ("a", None)]
+    memories = [VectorMemory(**common, session=s, tenant=t, embedder=embedder) for s, t in names]
+    for number, memory in enumerate(memories):
+        await memory.update([Message.user(f"kitten of {number}", id="same")])
+        await memory.aclose()
+    memories = [VectorMemory(**common, session=s, tenant=t, embedder=embedder) for s, t in names]
+    assert await memories[0].forget("same") == 1
+    for number, memory in enumerate(memories):
+        assert await found(memory, "kitten") == ([] if number == 0 else [f"kitten of {number}"])
+        await memory.clear()
+        await memory.aclose()
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.none(), st.text("a:/[\"',]\\\x00 é", min_size=1, max_size=4)),
+            st.text("a:/[\"',]\\\x00 é", min_size=1, max_size=4),
+        ),
+        min_size=2,
+        max_size=4,
+        unique=True,
+    )
+)
+def test_no_two_names_share_a_session(tmp_path_factory, names) -> None:
+    folder, client = tmp_path_factory.mktemp("shared"), chromadb.EphemeralClient()
+
+    async def check() -> None:
+        embedder = WordsEmbedder()
+        memories = [
+            VectorMemory(client=client, journal=folder / "j.db", session=s, tenant=t, embedder=embedder)
+            for t, s in names
+        ]
+        for number, memory in enumerate(memories):
+            await memory.update([Message.user(f"kitten {number}", id="same")])
+            await memory._vectors.save()
+        await memories[0].forget("same")
+        assert await found(memories[0], "kitten") == []
+        for number, memory in enumerate(memories[1:], 1):
+            assert await found(memory, "kitten") == [f"kitten {number}"]
+            store = memory._vectors._writer._store
+            assert [*await store.load("words", 32)] == ["same"]
+        for memory in memories:
+            await memory.clear()
+            await memory.aclose()
+
+    anyio.run(check)
+
+
+@pytest.mark.parametrize("saved", [3, 150, 1_100])
+async def test_nothing_of_a_forgotten_message_is_in_the_folder(tmp_path, embedder, saved) -> None:
+    memory = VectorMemory(path=tmp_path, embedder=embedder, journal=tmp_path / "journal.db")
+    secret = "Zanzibar 4711 password"
+    await memory.set_goal("tell me")
+    await memory.update(said(*[f"kitten {n}" for n in range(saved)], secret, "rain"))
+    await memory._vectors.save()
+    vector = next(v.vector for v in memory._vectors.vectors().values() if _is(v.vector, embedder, secret))
+    assert b"Zanzibar" in bytes_under(tmp_path)
+    assert vector.astype("<f4").tobytes() in bytes_under(tmp_path)
+    assert await memory.forget(text="zanzibar") == 1
+    assert await found(memory, "Zanzibar password", 5, where=lambda m: "Zanzi" in m.content) == []
+    left = bytes_under(tmp_path)
+    assert b"Zanzibar" not in left
+    assert vector.astype("<f4").tobytes() not in left
+    await memory.aclose()
+    assert b"Zanzibar" not in bytes_under(tmp_path)
+    later = WordsEmbedder()
+    async with VectorMemory(path=tmp_path, embedder=later) as memory:
+        assert later.texts == []
+        assert await memory.count() == saved + 2
+
+
+def _is(vector, embedder: WordsEmbedder, text: str) -> bool:
+    wanted = embedder._vector(text)
+    length = sum(number**2 for number in wanted) ** 0.5
+    return bool(abs(vector @ [number / length for number in wanted] - 1) < 1e-5)
+
+
+@pytest.mark.parametrize("damage", ["deleted", "truncated", "overwritten", "emptied"])
+@pytest.mark.parametrize("count", [5, 1_100])
+async def test_a_broken_folder_is_rebuilt_from_the_record(tmp_path, embedder, damage, count) -> None:
+    for session in ("a", "b"):
+        async with VectorMemory(path=tmp_path, session=session, embedder=embedder) as memory:
+            await memory.update(said(*[f"kitten {n}" for n in range(count)]))
+            folder = memory._vectors._writer._store._path
+    for file in [file for file in folder.rglob("*") if file.is_file()]:
+        if damage == "deleted":
+            file.unlink()
+        elif damage == "emptied":
+            file.write_bytes(b"")
+        elif damage == "truncated":
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        else:
+            file.write_bytes(b"\x07" * file.stat().st_size)
+    later = WordsEmbedder()
+    async with VectorMemory(path=tmp_path, session="b", embedder=later) as memory:
+        assert await found(memory, "dog kitten 3", 1) == ["kitten 3"]
+        assert len(later.texts) == count + 1
+    async with VectorMemory(path=tmp_path, session="b", embedder=(again := WordsEmbedder())):
+        assert again.texts == []
+    async with VectorMemory(path=tmp_path, session="a", embedder=(other := WordsEmbedder())):
+        assert other.texts == []
+
+
+async def test_a_folder_that_vanishes_while_it_is_open_is_filled_again(tmp_path, embedder) -> None:
+    import shutil
+
+    memory = VectorMemory(path=tmp_path, embedder=embedder)
+    await memory.update(said(*[f"kitten {n}" for n in range(100)]))
+    shutil.rmtree(tmp_path / "vectors")
+    await memory.update(said(*[f"car {n}" for n in range(100)]))
+    assert await found(memory, "kitten 7", 1) == ["kitten 7"]
+    await memory.update(said(*[f"rain {n}" for n in range(100)]))
+    await memory.aclose()
+    later = WordsEmbedder()
+    async with VectorMemory(path=tmp_path, embedder=later) as memory:
+        assert await memory.count() == 300
+        assert later.texts == []
+
+
+async def test_a_server_that_is_killed_and_started_again(tmp_path, embedder) -> None:
+    with chroma_process(tmp_path / "chroma") as server:
+        options = {"url": server.url, "journal": tmp_path / "journal.db"}
+        memory = VectorMemory(**options, embedder=embedder)
+        await memory.update(said(*[f"kitten {n}" for n in range(100)]))
+        server.kill()
+        await memory.update(said(*[f"car {n}" for n in range(100)], "the dog is grey"))
+        assert await found(memory, "dog grey", 1) == ["the dog is grey"]
+        with pytest.raises(VectorStoreError, match=server.url):
+            await memory.forget(text="kitten 50")
+        assert await found(memory, "kitten 50", 1) != ["kitten 50"]
+        await memory.checkpoint()
+        server.start()
+        await memory.update(said("back again"))
+        await memory.aclose()
+        later = WordsEmbedder()
+        async with VectorMemory(**options, embedder=later) as memory:
+            assert later.texts == []
+            assert await memory.count() == 201
+            store = memory._vectors._writer._store
+            assert len(await store.load("words", 32)) == 201
+
+
+async def test_a_server_that_lost_its_data_gets_it_again(tmp_path, embedder) -> None:
+    with chroma_process(tmp_path / "chroma") as server:
+        options = {"url": server.url, "journal": tmp_path / "journal.db"}
+        memory = VectorMemory(**options, embedder=embedder)
+        await memory.update(said(*[f"kitten {n}" for n in range(100)]))
+        server.kill()
+        server.folder = tmp_path / "empty"
+        server.start()
+        await memory.update(said(*[f"car {n}" for n in range(100)]))
+        await memory.aclose()
+        later = WordsEmbedder()
+        async with VectorMemory(**options, embedder=later):
+            assert later.texts == []
+
+
+async def test_a_server_that_is_down_is_told_when_the_memory_is_opened(tmp_path, embedder) -> None:
+    url = ChromaProcess(tmp_path).url
+    memory = VectorMemory(url=url, journal=tmp_path / "journal.db", embedder=embedder)
+    with pytest.raises(VectorStoreError, match=url):
+        await memory.open()
+    with pytest.raises(VectorStoreError, match=url):
+        await memory.update(said("x"))
+    await memory.aclose()
+    async with SQLiteJournal(tmp_path / "journal.db") as journal:
+        assert await journal.sessions() == []  # what was refused has left no trace
+
+
+async def test_two_sessions_write_to_one_folder_at_once(tmp_path) -> None:
+    embedders = [WordsEmbedder(), WordsEmbedder()]
+
+    async def write(number: int) -> None:
+        async with VectorMemory(path=tmp_path, session=f"s{number}", embedder=embedders[number]) as memory:
+            for start in range(0, 200, 20):
+                await memory.update(said(*[f"kitten {number}.{n}" for n in range(start, start + 20)]))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write, 0)
+        group.start_soon(write, 1)
+    for number in range(2):
+        later = WordsEmbedder()
+        async with VectorMemory(path=tmp_path, session=f"s{number}", embedder=later) as memory:
+            assert later.texts == []
+            assert await found(memory, f"{number}.77", 1) == [f"kitten {number}.77"]
+
+
+PROGRAM = """
+import sys, anyio
+from agent_brain.memories import SessionConflictError, VectorMemory
+from tests.memories.vector.support import WordsEmbedder, said
+
+async def main(folder, session):
+    async with VectorMemory(path=folder, session=session, embedder=WordsEmbedder()) as memory:
+        print("open", flush=True)
+        sys.stdin.readline()
+        try:
+            for start in range(0, 1200, 100):
+                await memory.update(said(*[f"{session} {n}" for n in range(start, start + 100)]))
+            print("done", flush=True)
+        except SessionConflictError:
+            print("conflict", flush=True)
+
+anyio.run(main, *sys.argv[1:])
+"""
+
+
+def _process(folder: Path, session: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder), session],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _talk(processes: list[subprocess.Popen[str]]) -> list[str]:
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline() == "open\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return [process.communicate(timeout=60)[0].strip() for process in processes]
+
+
+def test_two_processes_share_a_folder_with_a_session_each(tmp_path) -> None:
+    assert _talk([_process(tmp_path, "one"), _process(tmp_path, "two")]) == ["done", "done"]
+
+    async def check() -> None:
+        for session in ("one", "two"):
+            later = WordsEmbedder()
+            async with VectorMemory(path=tmp_path, session=session, embedder=later) as memory:
+                assert (await memory.count(), later.texts) == (1200, [])
+                assert await found(memory, f"{session} 1111", 1) == [f"{session} 1111"]
+
+    anyio.run(check)
+
+
+def test_the_second_process_on_one_session_is_told(tmp_path) -> None:
+    assert sorted(_talk([_process(tmp_path, "s"), _process(tmp_path, "s")])) == ["conflict", "done"]
+
+    async def check() -> None:
+        async with VectorMemory(path=tmp_path, session="s", embedder=WordsEmbedder()) as memory:
+            assert await memory.count() == 1200
+            assert await found(memory, "s 1111", 1) == ["s 1111"]
+
+    anyio.run(check)
+
+
+async def test_the_second_memory_on_one_session_is_told(tmp_path, embedder) -> None:
+    first = VectorMemory(path=tmp_path, embedder=embedder)
+    second = VectorMemory(path=tmp_path, embedder=embedder)
+    await first.update(said("one kitten"))
+    await second.open()
+    await first.update(said("two"))
+    with pytest.raises(SessionConflictError):
+        await second.update(said("three"))
+    await second.reopen()
+    await second.update(said("three"))
+    assert sorted(await found(second, "one two three", 5)) == ["one kitten", "three", "two"]
+    assert embedder.texts.count("one kitten") <= 2
+    await first.aclose()
+    await second.aclose()
