@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
-from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,7 +34,7 @@ from agent_brain.tools.toolset import ToolLike
 if TYPE_CHECKING:
     from agent_brain.tools.mcp import McpSource
 
-NetLike = str | Net | Mapping[Enum, State]
+NetLike = str | Net | Mapping[Any, State]
 
 
 class Brain:

@@ -20,6 +20,7 @@ from agent_brain.memories.message import Message
 from agent_brain.nets.net import Net
 from agent_brain.result import Result
 from agent_brain.sources import refresh
+from agent_brain.states.answering import last_answer
 from agent_brain.states.events import (
     Event,
     Position,
@@ -198,10 +199,11 @@ class Run:
         if memory.control.status == "running":
             await memory.rollback()
         control = memory.control
-        if control.run_id is None or control.state is None or control.done:
+        finished = control.done and control.status != "running"  # or killed just before its end
+        if control.run_id is None or control.state is None or finished:
             raise ResumeError(
                 "There is no run to resume on this memory: it "
-                + ("has already reached its goal" if control.done else "was never started")
+                + ("has already reached its goal" if finished else "was never started")
                 + ". Call run(task) to start one"
             )
         if self._plan.net.find(control.state) is None:
@@ -240,13 +242,17 @@ class Run:
 
     async def _make_result(self, reason: StopReason) -> Result:
         control = self._plan.memory.control
+        messages = await self._plan.memory.turn()
+        answer = self._machine.answer() if self._machine else ""
+        if not answer and self._goal is None:
+            answer = await last_answer(self._plan.memory)  # said before the run was cut off
         return Result(
-            answer=self._machine.answer() if self._machine else "",
+            answer=answer,
             output=control.output,
             stop_reason=reason,
             steps=control.step,
             usage=self._budget.usage(),
-            messages=await self._plan.memory.turn(),
+            messages=messages,
             run_id=self.run_id,
         )
 

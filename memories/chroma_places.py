@@ -43,7 +43,18 @@ class ChromaFolder(ChromaVectors):
         import chromadb
 
         self._path.mkdir(parents=True, exist_ok=True)
-        return chromadb.PersistentClient(str(self._path), _settings())
+        try:
+            return chromadb.PersistentClient(str(self._path), _settings())
+        except BaseException:
+            self._forget_half_opened()
+            raise
+
+    def _forget_half_opened(self) -> None:
+        """Chroma keeps what it could not open, and would hand it out the next time."""
+        from chromadb.api.shared_system_client import SharedSystemClient
+
+        for known in ("_identifier_to_system", "_identifier_to_refcount"):
+            getattr(SharedSystemClient, known, {}).pop(str(self._path), None)
 
     def _close(self) -> None:
         client, self._client = self._client, None
@@ -147,7 +158,10 @@ class ChromaServer(ChromaVectors):
     def _close(self) -> None:
         client, self._client = self._client, None
         self._collections.clear()
+        session = getattr(getattr(client, "_server", None), "_session", None)
         client.close()
+        if session is not None:
+            session.close()  # which Chroma leaves open
 
 
 class ChromaClient(ChromaVectors):

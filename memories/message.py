@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -172,8 +173,8 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         wire: dict[str, Any] = {"role": self.role.value, "content": self._wire_content()}
         if self.role is Role.TOOL:
             wire["tool_call_id"] = self.tool_call_id
-        elif self.name is not None:
-            wire["name"] = self.name
+        elif self.name:
+            wire["name"] = _NOT_IN_NAMES.sub("_", self.name)[:64]
         if self.tool_calls:
             wire["tool_calls"] = [_wire_call(call) for call in self.tool_calls]
         return wire
@@ -245,6 +246,9 @@ def trusted(
     _set(message, "__pydantic_extra__", None)
     _set(message, "__pydantic_private__", None)
     return message
+
+
+_NOT_IN_NAMES = re.compile(r"[^\w-]+")  # what chat APIs refuse in the name of a speaker
 
 
 def _wire_call(action: Action) -> dict[str, Any]:

@@ -56,16 +56,18 @@ class Debated(Notes):
     rounds: list[dict[str, str]] = Field(default_factory=list)
     private: dict[str, list[Message]] = Field(default_factory=dict)
 
-    def told(self, *, without: str | None = None) -> str:
-        """The last round as the others hear it, or all rounds as the moderator does."""
-        if without is not None:
-            return "\n\n".join(
-                f"{n}: {text}" for n, text in self.rounds[-1].items() if n != without
-            )
-        return "\n\n".join(
-            f"Round {number}\n\n" + "\n\n".join(f"{name}: {text}" for name, text in said.items())
-            for number, said in enumerate(self.rounds, 1)
-        )
+    def heard_by(self, listener: str) -> str:
+        """What the others said in the last round."""
+        return _written({name: text for name, text in self.rounds[-1].items() if name != listener})
+
+    def everything(self) -> str:
+        """All that was said, round by round."""
+        rounds = enumerate(self.rounds, 1)
+        return "\n\n".join(f"Round {number}\n\n{_written(said)}" for number, said in rounds)
+
+
+def _written(said: Mapping[str, str]) -> str:
+    return "\n\n".join(f"{name}: {text}" for name, text in said.items())
 
 
 def debate(
@@ -131,7 +133,7 @@ def debate(
 
 def all_sides(memory: Memory) -> str:
     """Everything that was said, round by round."""
-    return Debated.read(memory).told()
+    return Debated.read(memory).everything()
 
 
 class RoundState(State):
@@ -190,7 +192,7 @@ def _request(notes: Debated, name: str) -> Message:
     number = len(notes.rounds) + 1
     text = OPENING
     if notes.rounds:
-        others = notes.told(without=name)
+        others = notes.heard_by(name)
         text = REPLY.replace("{round}", str(number)).replace("{others}", others)
     return Message.user(text, cause_by=RoundState.__name__)
 

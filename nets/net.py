@@ -60,7 +60,7 @@ class Net:
 
     def __init__(
         self,
-        states: Mapping[Enum, State],
+        states: Mapping[Any, State],
         *,
         initial: Enum | None = None,
         transitions: Transitions | None = None,
@@ -254,7 +254,7 @@ class Net:
                 )
 
 
-def as_net(net: Net | Mapping[Enum, State]) -> Net:
+def as_net(net: Net | Mapping[Any, State]) -> Net:
     """``net`` itself, or a net of a plain dict, whose first state is the initial one.
 
     Raises:
@@ -287,9 +287,22 @@ def _check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:
                 "Write it as 'async def run(self, memory)' with at least one 'yield' in it",
                 (name_of(key),),
             )
+        else:
+            yield from _check_async(state, name_of(key))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         yield Problem("several_enums", f"The keys are of several Enums: {names}", "Use one Enum")
+
+
+def _check_async(state: State, name: str) -> Iterator[Problem]:
+    for method in (state.next_state, state.on_enter, state.on_exit):
+        if inspect.isfunction(method.__func__) and not inspect.iscoroutinefunction(method):
+            yield Problem(
+                "not_async",
+                f"{type(state).__name__}.{method.__name__} of state {name!r} is not async",
+                f"Write it as 'async def {method.__name__}(self, memory)'",
+                (name,),
+            )
 
 
 def _name_from(states: Mapping[Enum, State]) -> str:

@@ -173,6 +173,12 @@ class Calls:
         if answer is not None:
             self._outcomes[index] = fit_result(answer, tool.max_result_tokens)
             return False
+        question = (
+            None if self.control.asked is None else self.control.asked.questions.get(action.id)
+        )
+        if question is not None:  # it waits still; asking is not done twice
+            self.questions[index] = question
+            return False
         if decision is not None and not decision.approved:
             why = f": {decision.reason}" if decision.reason else ", and gave no reason"
             self._outcomes[index] = _refusal(f"A person refused this call{why}")

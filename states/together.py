@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar, cast
 
 import anyio
 
@@ -72,4 +72,7 @@ async def ask_aside(question: Question[T], report: Report) -> T:
 
 async def settle(value: T | Awaitable[T]) -> T:
     """What a function that may be sync or async has returned."""
-    return await value if inspect.isawaitable(value) else value
+    if inspect.isawaitable(value):
+        settled: T = await value
+        return settled
+    return cast(T, value)

@@ -108,7 +108,10 @@ async def test_cancelling_the_caller_ends_it():
 async def test_it_may_be_renamed_denied_and_called_wrongly():
     expert = helper("x").as_tool("expert", "Knows all.", requires_approval=True)
     tools = Toolset([expert]).prefixed("my_")
-    turns: list[Any] = [[Action(name="my_expert", args={"question": "a"}), ask("b", "my_expert")], ["done"]]
+    turns: list[Any] = [
+        [Action(name="my_expert", args={"question": "a"}), ask("b", "my_expert")],
+        ["done"],
+    ]
     brain = Brain(react(ScriptedLLM(turns)), tools=[tools])
     assert (await brain.run("go")).stop_reason is StopReason.APPROVAL
     [waiting] = brain.memory.control.asked.approvals  # type: ignore[union-attr]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, State, StopReason, react
-from agent_brain.errors import LLMServerError, ResumeError
+from agent_brain.errors import LLMServerError, ResumeError, TransitionError
 from agent_brain.memories import Snapshot
 from agent_brain.states import RunStarted
 from agent_brain.testing import ScriptedLLM
@@ -99,3 +100,31 @@ async def test_scratch_lasts_for_a_run_and_is_empty_for_the_next() -> None:
     brain.limits = Limits(max_steps=10)
     assert (await brain.resume()).answer == "4 "
     assert "".join([chunk async for chunk in brain.answer("again")]) == "1 2 3 4 "
+
+
+async def test_a_run_killed_just_before_its_end_is_finished_without_another_step() -> None:
+    brain = Brain(react(ScriptedLLM(["yes"])))
+    await brain.run("go")
+    brain.memory.control.status = "running"  # as the journal has it when the last entry is missing
+    result = await brain.resume()
+    assert (result.stop_reason, result.answer, result.steps) == (StopReason.DONE, "yes", 2)
+
+
+async def test_the_answer_given_before_a_kill_is_the_answer_after_it() -> None:
+    brain = Brain(react(ScriptedLLM(["yes"])))
+    async with brain.stream("go") as run:
+        async for event in run:
+            if event.kind == "state_exited" and event.state == "REASONING":
+                break
+    brain.memory.control.status = "running"
+    assert (await brain.resume()).answer == "yes"
+
+
+class Unhashable(Say):
+    async def next_state(self, memory: Memory) -> Any:
+        return [Steps.ONE]
+
+
+async def test_a_proposal_that_is_no_state_at_all_is_refused() -> None:
+    with pytest.raises(TransitionError, match="proposed"):
+        await Brain(single(Unhashable("x"))).run("go")

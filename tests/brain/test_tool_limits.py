@@ -60,7 +60,11 @@ async def test_of_a_hundred_calls_at_once_a_slow_one_times_out_alone_and_results
 
 
 async def test_a_round_that_would_exceed_the_budget_is_not_begun():
-    turns: list[Any] = [[call("add", a=1, b=1)], [call("add", a=1, b=2), call("add", a=1, b=3)], ["no"]]
+    turns: list[Any] = [
+        [call("add", a=1, b=1)],
+        [call("add", a=1, b=2), call("add", a=1, b=3)],
+        ["no"],
+    ]
     brain = Brain(react(ScriptedLLM(turns)), tools=[add], limits=Limits(max_tool_calls=2))
     result = await brain.run("go")
     assert result.stop_reason is StopReason.MAX_TOOL_CALLS

@@ -101,11 +101,10 @@ async def test_a_cancelled_call_that_waits_takes_no_place():
         async with limiter:
             done.append(1)
 
-    async with limiter:
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
-            group.cancel_scope.cancel()
+    async with limiter, anyio.create_task_group() as group:
+        group.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
     async with limiter:
         pass
     assert done == []

@@ -57,7 +57,7 @@ def test_toolsets_are_put_together_and_flattened():
         """Search."""
         return text
 
-    tools = Toolset([BOTH, NAMED]) + [search]
+    tools = Toolset([BOTH, NAMED]) + Toolset([search])
     assert names(tools) == ["read", "write", "named", "search"]
     assert (len(tools), "read" in tools, tools["write"] is write) == (4, True, True)
     assert names(Toolset([BOTH, read])) == ["read", "write"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import chromadb
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from agent_brain.memories import (
     VectorMemory,
     VectorStoreError,
 )
+from agent_brain.memories.chroma_places import ChromaFolder
 from tests.memories.vector.support import (
     ChromaProcess,
     WordsEmbedder,
@@ -29,8 +31,18 @@ from tests.memories.vector.support import (
     said,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.filterwarnings("ignore:legacy embedding function config:DeprecationWarning"),
+]
+one_loop = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the rest of it is not ours
 TEXTS = ["My kitten sleeps", "We drove home", "It rained all day"]
+
+
+@pytest.fixture
+def big_writes(monkeypatch) -> None:
+    """Nobody waits for the event loop here."""
+    monkeypatch.setattr(ChromaFolder, "write_rows", 500)
 
 
 @pytest.fixture(params=["folder", "server", "client"])
@@ -163,20 +175,22 @@ def test_no_two_names_share_a_session(tmp_path_factory, names) -> None:
 
 
 @pytest.mark.parametrize("saved", [3, 150, 1_100])
-async def test_nothing_of_a_forgotten_message_is_in_the_folder(tmp_path, embedder, saved) -> None:
+async def test_nothing_of_a_forgotten_message_is_in_the_folder(tmp_path, embedder, saved, big_writes) -> None:
     memory = VectorMemory(path=tmp_path, embedder=embedder, journal=tmp_path / "journal.db")
     secret = "Zanzibar 4711 password"
     await memory.set_goal("tell me")
     await memory.update(said(*[f"kitten {n}" for n in range(saved)], secret, "rain"))
     await memory._vectors.save()
-    vector = next(v.vector for v in memory._vectors.vectors().values() if _is(v.vector, embedder, secret))
-    assert b"Zanzibar" in bytes_under(tmp_path)
-    assert vector.astype("<f4").tobytes() in bytes_under(tmp_path)
+    vector = np.array(embedder._vector(secret), "<f4")
+    shapes = [vector.tobytes(), (vector / np.linalg.norm(vector)).tobytes()]
+    before = bytes_under(tmp_path)
+    assert b"Zanzibar" in before
+    assert any(shape in before for shape in shapes)
     assert await memory.forget(text="zanzibar") == 1
     assert await found(memory, "Zanzibar password", 5, where=lambda m: "Zanzi" in m.content) == []
     left = bytes_under(tmp_path)
     assert b"Zanzibar" not in left
-    assert vector.astype("<f4").tobytes() not in left
+    assert not any(shape in left for shape in shapes)
     await memory.aclose()
     assert b"Zanzibar" not in bytes_under(tmp_path)
     later = WordsEmbedder()
@@ -185,15 +199,12 @@ async def test_nothing_of_a_forgotten_message_is_in_the_folder(tmp_path, embedde
         assert await memory.count() == saved + 2
 
 
-def _is(vector, embedder: WordsEmbedder, text: str) -> bool:
-    wanted = embedder._vector(text)
-    length = sum(number**2 for number in wanted) ** 0.5
-    return bool(abs(vector @ [number / length for number in wanted] - 1) < 1e-5)
-
-
 @pytest.mark.parametrize("damage", ["deleted", "truncated", "overwritten", "emptied"])
 @pytest.mark.parametrize("count", [5, 1_100])
-async def test_a_broken_folder_is_rebuilt_from_the_record(tmp_path, embedder, damage, count) -> None:
+@one_loop
+async def test_a_broken_folder_is_rebuilt_from_the_record(
+    tmp_path, embedder, damage, count, big_writes
+) -> None:
     for session in ("a", "b"):
         async with VectorMemory(path=tmp_path, session=session, embedder=embedder) as memory:
             await memory.update(said(*[f"kitten {n}" for n in range(count)]))
@@ -233,6 +244,7 @@ async def test_a_folder_that_vanishes_while_it_is_open_is_filled_again(tmp_path,
         assert later.texts == []
 
 
+@one_loop
 async def test_a_server_that_is_killed_and_started_again(tmp_path, embedder) -> None:
     with chroma_process(tmp_path / "chroma") as server:
         options = {"url": server.url, "journal": tmp_path / "journal.db"}
@@ -256,6 +268,7 @@ async def test_a_server_that_is_killed_and_started_again(tmp_path, embedder) -> 
             assert len(await store.load("words", 32)) == 201
 
 
+@one_loop
 async def test_a_server_that_lost_its_data_gets_it_again(tmp_path, embedder) -> None:
     with chroma_process(tmp_path / "chroma") as server:
         options = {"url": server.url, "journal": tmp_path / "journal.db"}
@@ -304,7 +317,10 @@ async def test_two_sessions_write_to_one_folder_at_once(tmp_path) -> None:
 PROGRAM = """
 import sys, anyio
 from agent_brain.memories import SessionConflictError, VectorMemory
+from agent_brain.memories.chroma_places import ChromaFolder
 from tests.memories.vector.support import WordsEmbedder, said
+
+ChromaFolder.write_rows = 100
 
 async def main(folder, session):
     async with VectorMemory(path=folder, session=session, embedder=WordsEmbedder()) as memory:

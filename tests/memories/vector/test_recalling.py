@@ -222,7 +222,7 @@ async def test_a_layered_memory_recalls_from_it(embedder) -> None:
     memory = LayeredMemory(WindowedMemory(max_messages=3), VectorMemory(embedder=embedder), k=1)
     await memory.update(said("my kitten is grey", *[f"noise {n}" for n in range(10)]))
     await memory.set_goal("what about the dog?")
-    assert "my kitten is grey" in [m.content for m in await memory.context()]
+    assert "my kitten is grey" in str([m.content for m in await memory.context()])
 
 
 async def test_many_questions_and_updates_at_once(embedder) -> None:

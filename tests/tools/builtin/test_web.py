@@ -169,9 +169,9 @@ async def test_redirects_that_lead_astray_are_refused(here, url):
 
 async def test_a_real_redirect_to_loopback_is_refused(here, server):
     other = http_get_tool(["*"], private=[here])
-    with pytest.raises(ToolError, match="leads to 127.0.0.1, which is not on the public internet"):
+    with pytest.raises(ToolError, match=r"leads to 127.0.0.1, which is not on the public internet"):
         await get(other, f"http://{here}/to/http://localhost/secret")
-    with pytest.raises(ToolError, match="may not be fetched. Allowed hosts"):
+    with pytest.raises(ToolError, match=r"may not be fetched. Allowed hosts"):
         await get(other, f"http://{here}/to/http://127.0.0.1:{server.server_port + 1}/secret")
     assert all("secret" not in path or path.startswith("/to/") for _, path in Handler.seen)
 
@@ -213,7 +213,7 @@ async def test_the_connection_goes_to_the_very_address_that_was_checked(here):
     tool = http_get_tool(["*"], resolver=rebinding, transport=transport)
     assert await get(tool, "https://rebind.example/") == "hello"
     assert sent == [("93.184.216.34", "rebind.example", "rebind.example")]
-    with pytest.raises(ToolError, match="leads to 127.0.0.1"):
+    with pytest.raises(ToolError, match=r"leads to 127.0.0.1"):
         await get(tool, "https://rebind.example/")
 
 

@@ -13,6 +13,7 @@ from agent_brain import Brain, MessagesMemory, tool
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from agent_brain.tools.mcp import McpServerError, McpTools
+from tests.tools.mcp.servers.odd import TOOLS
 from tests.tools.mcp.support import SERVERS, call, config, script
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
@@ -111,8 +112,8 @@ async def test_tools_of_one_name_are_called_after_their_server():
         outcomes = [await call(tools.values(), name) for name in ("hello", "left_hello")]
         unknown = await call(tools.values(), "right_helo")
 
-    theirs = ("hello", "die", "pid", "environment", "folder", "silence")
-    assert names == {"hello", *(f"{s}_{name}" for s in ("left", "right") for name in theirs)}
+    theirs = {f"{server}_{name}" for server in ("left", "right") for name in TOOLS}
+    assert names == {"hello", *theirs}
     assert [o.content for o in outcomes] == ["hello from here", "hello"]
     assert "Did you mean 'right_hello'" in unknown.content
 

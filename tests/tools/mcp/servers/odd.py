@@ -16,6 +16,8 @@ TOOLS = {
     "environment": "All of its environment.",
     "folder": "Where it runs.",
     "silence": "Never answer.",
+    "learn": "Get the tool fly.",
+    "forget": "Lose the tool fly.",
 }
 
 
@@ -67,7 +69,7 @@ def respond(method: str, params: dict[str, Any]) -> Any:
         case "initialize":
             return {
                 "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {}},
+                "capabilities": {"tools": {"listChanged": True}},
                 "serverInfo": {"name": "odd", "version": "1"},
             }
         case "tools/list":
@@ -91,6 +93,13 @@ def call(name: str) -> Any:
             return json.dumps(dict(os.environ))
         case "folder":
             return str(Path.cwd())
+        case "learn" | "forget":
+            if name == "learn":
+                TOOLS["fly"] = "Fly."
+            else:
+                del TOOLS["fly"]
+            note = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+            print(json.dumps(note), flush=True)
         case "silence":
             return ...
     return "hello"
