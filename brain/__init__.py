@@ -21,25 +21,65 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_brain.controller import Brain
-    from agent_brain.errors import AgentBrainError, BrainDefinitionError, BrainUseError, ResumeError
-    from agent_brain.limits import Limits, StopReason
-    from agent_brain.memories import Memory, Message, MessagesMemory, Role
-    from agent_brain.memories import create_memory as create_memory
-    from agent_brain.memories import register_memory as register_memory
-    from agent_brain.nets import Net, create_net, react, register_net
-    from agent_brain.result import Result
-    from agent_brain.run import Run
+    from agent_brain.controller import (
+        Brain,
+    )
+    from agent_brain.errors import (
+        AgentBrainError,
+        BrainDefinitionError,
+        BrainUseError,
+        ResumeError,
+    )
+    from agent_brain.limits import (
+        Limits,
+        StopReason,
+    )
+    from agent_brain.memories import (
+        LayeredMemory,
+        Memory,
+        Message,
+        MessagesMemory,
+        Role,
+        SQLiteJournal,
+        SummaryMemory,
+        TodoMemory,
+        VectorMemory,
+        WindowedMemory,
+        create_memory,
+        register_memory,
+    )
+    from agent_brain.nets import (
+        Net,
+        ParallelState,
+        SubnetState,
+        create_net,
+        react,
+        register_net,
+    )
+    from agent_brain.result import (
+        Result,
+    )
+    from agent_brain.run import (
+        Run,
+    )
     from agent_brain.states import (
         LLM,
         ActionState,
         AnswerState,
+        FunctionState,
         LiteLLM,
         ReasoningState,
         State,
     )
-    from agent_brain.stuck import StuckPolicy
-    from agent_brain.tools import Action, BaseTool, ToolError, tool
+    from agent_brain.stuck import (
+        StuckPolicy,
+    )
+    from agent_brain.tools import (
+        Action,
+        BaseTool,
+        ToolError,
+        tool,
+    )
 
 _HOMES = {
     "Action": "tools",
@@ -50,22 +90,31 @@ _HOMES = {
     "Brain": "controller",
     "BrainDefinitionError": "errors",
     "BrainUseError": "errors",
+    "FunctionState": "states",
     "LLM": "states",
+    "LayeredMemory": "memories",
     "Limits": "limits",
     "LiteLLM": "states",
     "Memory": "memories",
     "Message": "memories",
     "MessagesMemory": "memories",
     "Net": "nets",
+    "ParallelState": "nets",
     "ReasoningState": "states",
     "Result": "result",
     "ResumeError": "errors",
     "Role": "memories",
     "Run": "run",
+    "SQLiteJournal": "memories",
     "State": "states",
     "StopReason": "limits",
     "StuckPolicy": "stuck",
+    "SubnetState": "nets",
+    "SummaryMemory": "memories",
+    "TodoMemory": "memories",
     "ToolError": "tools",
+    "VectorMemory": "memories",
+    "WindowedMemory": "memories",
     "create_memory": "memories",
     "create_net": "nets",
     "react": "nets",
@@ -84,21 +133,30 @@ __all__ = [
     "Brain",
     "BrainDefinitionError",
     "BrainUseError",
+    "FunctionState",
+    "LayeredMemory",
     "Limits",
     "LiteLLM",
     "Memory",
     "Message",
     "MessagesMemory",
     "Net",
+    "ParallelState",
     "ReasoningState",
     "Result",
     "ResumeError",
     "Role",
     "Run",
+    "SQLiteJournal",
     "State",
     "StopReason",
     "StuckPolicy",
+    "SubnetState",
+    "SummaryMemory",
+    "TodoMemory",
     "ToolError",
+    "VectorMemory",
+    "WindowedMemory",
     "create_memory",
     "create_net",
     "react",

@@ -26,6 +26,12 @@
     ├── MemoryDefinitionError      a memory cannot be built or registered as described
     ├── MemoryUseError             a memory cannot do that with what it was given
     ├── MemoryBusyError            a run is already going on over this memory
+    ├── JournalError               a journal cannot be read or written
+    │   └── JournalConflictError   someone else wrote to the session first
+    │       └── SessionConflictError
+    ├── VectorStoreError           the store of vectors cannot be used
+    │   └── EmbedderMismatchError  the session was embedded by another model
+    ├── EmbeddingError             an embedder cannot be built, or gave back no vectors
     ├── SnapshotError              not a snapshot, or of an unknown version
     ├── ToolDefinitionError        a tool, or a set of tools, cannot be built as described
     │   └── McpConfigError         MCP servers cannot be used so: .problems has everything at once
@@ -40,10 +46,16 @@ Data is on attributes; each class says which.
 from __future__ import annotations
 
 from agent_brain.memories.errors import (
+    EmbedderMismatchError,
+    EmbeddingError,
+    JournalConflictError,
+    JournalError,
     MemoryBusyError,
     MemoryDefinitionError,
     MemoryUseError,
+    SessionConflictError,
     SnapshotError,
+    VectorStoreError,
 )
 from agent_brain.nets.errors import (
     NetDefinitionError,
@@ -94,8 +106,12 @@ __all__ = [
     "BrainDefinitionError",
     "BrainUseError",
     "ContextWindowError",
+    "EmbedderMismatchError",
+    "EmbeddingError",
     "EventLoopError",
     "InputNeeded",
+    "JournalConflictError",
+    "JournalError",
     "LLMAuthenticationError",
     "LLMBadRequestError",
     "LLMConnectionError",
@@ -112,6 +128,7 @@ __all__ = [
     "NetDefinitionError",
     "NetFileError",
     "ResumeError",
+    "SessionConflictError",
     "SnapshotError",
     "StateDefinitionError",
     "StateMutationError",
@@ -121,4 +138,5 @@ __all__ = [
     "ToolError",
     "TransitionError",
     "UnknownNetError",
+    "VectorStoreError",
 ]

@@ -64,3 +64,15 @@ class EmbedderMismatchError(VectorStoreError):
             f"The session was embedded by {known!r}, and the memory now has {given!r}: use the "
             "first one again, or call 'await memory.reindex()' to embed every message anew"
         )
+
+
+class EmbeddingError(AgentBrainError, ValueError):
+    """An embedder cannot be built, or what it gave back are not the vectors that were asked for.
+
+    Attributes:
+        embedder: Name of the embedder.
+    """
+
+    def __init__(self, embedder: str, problem: str) -> None:
+        self.embedder = embedder
+        super().__init__(f"Embedder {embedder!r}: {problem}")

@@ -19,7 +19,7 @@ from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 from agent_brain.tools.toolset import ToolLike
 
-TODO = "todo"  # the name under which it is kept
+KEPT_AS = "todo"  # the name under which it is kept
 INTRODUCTION = "To-do list; keep it up to date with add_todo, complete_todo and revise_todo:"
 
 
@@ -60,7 +60,7 @@ class TodoMemory(WrappingMemory):
         """The list, in the order in which it was made."""
         if not isinstance(self.inner, RecordMemory):
             return list(self._own)
-        return _read(await self.inner.kept(TODO))
+        return _read(await self.inner.kept(KEPT_AS))
 
     async def add_todo(self, text: str) -> str:
         """Add an item to the to-do list.
@@ -104,7 +104,7 @@ class TodoMemory(WrappingMemory):
 
     async def _write(self, todos: list[Todo]) -> str:
         if isinstance(self.inner, RecordMemory):
-            await self.inner.keep(TODO, _plain(todos))
+            await self.inner.keep(KEPT_AS, _plain(todos))
         else:
             self._own = todos
         return render(todos)
@@ -123,12 +123,12 @@ class TodoMemory(WrappingMemory):
     async def snapshot(self) -> Snapshot:
         """All that the inner memory holds, and the list."""
         snapshot = await self.inner.snapshot()
-        snapshot.views[TODO] = _plain(await self.todos())
+        snapshot.views[KEPT_AS] = _plain(await self.todos())
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Hold what ``snapshot`` holds, the list included."""
-        todos = _read(snapshot.views.get(TODO))
+        todos = _read(snapshot.views.get(KEPT_AS))
         await self.inner.restore(snapshot)
         await self._write(todos)
 

@@ -50,6 +50,7 @@ from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
 from agent_brain.states.telling import TellState
 from agent_brain.states.together import Together
+from agent_brain.states.summarizing import model_summarizer
 from agent_brain.states.usage import Usage
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ __all__ = [
     "Usage",
     "UsageReported",
     "brief",
+    "model_summarizer",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
@@ -75,4 +75,4 @@ async def settle(value: T | Awaitable[T]) -> T:
     if inspect.isawaitable(value):
         settled: T = await value
         return settled
-    return cast(T, value)
+    return value

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from agent_brain.memories.embedders.base import Embedder, embed_all
 from agent_brain.memories.embedders.choose import EmbedderLike, as_embedder
-from agent_brain.memories.embedders.errors import EmbeddingError
 from agent_brain.memories.embedders.function import ChromaEmbedder, FunctionEmbedder
 from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder
 from agent_brain.memories.embedders.minilm import MiniLMEmbedder
 from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder
+from agent_brain.memories.errors import EmbeddingError
 
 __all__ = [
     "ChromaEmbedder",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent_brain.memories.embedders.errors import EmbeddingError
+from agent_brain.memories.errors import EmbeddingError
 from agent_brain.tools.text import clean
 
 if TYPE_CHECKING:

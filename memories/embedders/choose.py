@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_brain.memories.embedders.base import Embedder
-from agent_brain.memories.embedders.errors import EmbeddingError
 from agent_brain.memories.embedders.function import ChromaEmbedder, FunctionEmbedder
 from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder
 from agent_brain.memories.embedders.minilm import MiniLMEmbedder
 from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder
+from agent_brain.memories.errors import EmbeddingError
 
 EmbedderLike = Embedder | str | Callable[[list[str]], Any] | None
 OFFLINE: dict[str, Callable[[], Embedder]] = {

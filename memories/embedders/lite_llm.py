@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_brain.memories.embedders.base import Embedder
-from agent_brain.memories.embedders.errors import EmbeddingError
+from agent_brain.memories.errors import EmbeddingError
 from agent_brain.memories.litellm_setup import litellm_on_asyncio
 
 

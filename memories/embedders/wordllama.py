@@ -15,7 +15,7 @@ from typing import Any
 import anyio.to_thread
 
 from agent_brain.memories.embedders.base import Embedder
-from agent_brain.memories.embedders.errors import EmbeddingError
+from agent_brain.memories.errors import EmbeddingError
 
 
 class WordLlamaEmbedder(Embedder):

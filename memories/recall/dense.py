@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agent_brain.memories.embedders.errors import EmbeddingError
+from agent_brain.memories.errors import EmbeddingError
 from agent_brain.memories.recall.growing import Growing
 
 Floats = NDArray[np.float32]

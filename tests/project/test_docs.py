@@ -1,7 +1,11 @@
-"""What the documentation shows is run as it stands, and its pictures are those of the code."""
+"""What the documentation shows is run as it stands, and its pictures are those of the code.
+
+Blocks marked ``python no-run`` need a server or a terminal: they are only compiled.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ from agent_brain.nets import create_net, net_names, registry
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
 BUILT_IN = [name for name in net_names() if (DOCS / "nets" / f"{name}.md").is_file()]
@@ -30,12 +34,17 @@ def blocks() -> list[Any]:
         for match in BLOCK.finditer(text):
             line = text.count("\n", 0, match.start()) + 2
             name = f"{page.relative_to(DOCS)}:{line}"
-            found.append(pytest.param(name, "\n" * (line - 1) + match[1], id=name))
+            found.append(pytest.param(name, "\n" * (line - 1) + match[2], not match[1], id=name))
     return found
 
 
-@pytest.mark.parametrize(("name", "code"), blocks())
-def test_example(name: str, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "code", "runs"), blocks())
+def test_example(
+    name: str, code: str, runs: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if not runs:
+        compile(code, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        return
     monkeypatch.delenv("AGENT_BRAIN_MODEL", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))

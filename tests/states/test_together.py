@@ -88,4 +88,6 @@ async def test_functions_may_be_sync_or_async() -> None:
     async def later(values: Sequence[int]) -> int:
         return sum(values)
 
-    assert (await settle(3), await settle(later([1, 2]))) == (3, 3)
+    at_once: int = await settle(3)
+    in_time: int = await settle(later([1, 2]))
+    assert (at_once, in_time) == (3, 3)
