@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -158,10 +158,12 @@ class ChromaServer(ChromaVectors):
     def _close(self) -> None:
         client, self._client = self._client, None
         self._collections.clear()
-        session = getattr(getattr(client, "_server", None), "_session", None)
-        client.close()
-        if session is not None:
-            session.close()  # which Chroma leaves open
+        with ExitStack() as connections:  # which Chroma leaves open
+            for part in (client, getattr(client, "_admin_client", None)):
+                session = getattr(getattr(part, "_server", None), "_session", None)
+                if session is not None:
+                    connections.callback(session.close)
+            client.close()
 
 
 class ChromaClient(ChromaVectors):

@@ -48,9 +48,9 @@ from agent_brain.states.notes import Notes
 from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
+from agent_brain.states.summarizing import model_summarizer
 from agent_brain.states.telling import TellState
 from agent_brain.states.together import Together
-from agent_brain.states.summarizing import model_summarizer
 from agent_brain.states.usage import Usage
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import anyio
 from pydantic import BaseModel
 
+from agent_brain.memories.litellm_connections import connections
 from agent_brain.memories.litellm_setup import (
     litellm_on_asyncio,
     load_litellm,
@@ -26,7 +27,6 @@ from agent_brain.states.errors import (
 )
 from agent_brain.states.guard import RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.litellm_chunks import ChunkReader
-from agent_brain.states.litellm_connections import Connections
 from agent_brain.states.litellm_errors import asked_wait, secrets_in, to_llm_error
 from agent_brain.states.llm import LLM
 from agent_brain.states.retry import RetryPolicy
@@ -57,8 +57,6 @@ _PORTABLE = frozenset(
     }
 )
 """Parameters that mean the same to every provider and give nothing away."""
-
-_connections = Connections()
 
 
 class LiteLLM(LLM):
@@ -276,7 +274,7 @@ class LiteLLM(LLM):
         """One HTTP request; its connection is given back or closed however this ends."""
         reader = ChunkReader()
         stream: Any = None
-        _connections.acquire()
+        connections.acquire()
         try:
             stream = await self._in_time(load_litellm().acompletion(**request))
             while (chunk := await self._in_time(anext(stream, None))) is not None:
@@ -289,7 +287,7 @@ class LiteLLM(LLM):
             with anyio.move_on_after(_CLOSING, shield=True):
                 if stream is not None:
                     await stream.aclose()
-                await _connections.release()
+                await connections.release()
 
     async def _in_time(self, awaitable: Awaitable[T]) -> T:
         """Wait for litellm, but not longer than the timeout, which it applies to some waits only.
@@ -338,7 +336,7 @@ class LiteLLM(LLM):
         They are shared by all models on it, so they are closed when none of them streams. The model
         may be used again afterwards, and on another event loop.
         """
-        await _connections.close()
+        await connections.close()
         for fallback in self.fallbacks:
             if isinstance(fallback, LLM):
                 await fallback.aclose()

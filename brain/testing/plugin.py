@@ -131,7 +131,7 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     """
     from agent_brain.testing.cassettes import Cassette
 
-    mode = request.config.getoption("--cassette")
+    mode: Any = request.config.getoption("--cassette")
     mark = request.node.get_closest_marker("cassette")
     options = dict(mark.kwargs) if mark else {}
     name = options.pop("name", None) or (mark.args[0] if mark and mark.args else None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_brain.memories.embedders.base import Embedder
 from agent_brain.memories.errors import EmbeddingError
+from agent_brain.memories.litellm_connections import connections
 from agent_brain.memories.litellm_setup import litellm_on_asyncio
 
 
@@ -36,11 +37,18 @@ class LiteLLMEmbedder(Embedder):
             EventLoopError: The running event loop is not asyncio's, which LiteLLM needs.
         """
         litellm = await litellm_on_asyncio()
+        connections.acquire()
         try:
             response = await litellm.aembedding(model=self.name, input=list(texts), **self._params)
         except Exception as error:
             raise EmbeddingError(
                 self.name, f"{len(texts)} texts could not be embedded: {error}"
             ) from error
+        finally:
+            await connections.release()
         entries = sorted(response.data, key=lambda entry: int(entry["index"]))
         return [entry["embedding"] for entry in entries]
+
+    async def aclose(self) -> None:
+        """Close litellm's connections of this event loop, once nobody uses them any more."""
+        await connections.close()

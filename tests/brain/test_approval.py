@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
 import pytest
 
-from agent_brain import Brain, Memory, MessagesMemory, State, StopReason, react, tool
+from agent_brain import Brain, Limits, Memory, MessagesMemory, State, StopReason, react, tool
 from agent_brain.errors import InputNeeded, ResumeError
 from agent_brain.memories import Role, Snapshot
-from agent_brain.nets import Net, ParallelState, SubnetState
+from agent_brain.nets import Branch, Delegate, Net, ParallelState, SubnetState
 from agent_brain.states import (
     ActionFinished,
     ApprovalRequested,
@@ -22,7 +23,7 @@ from agent_brain.states import (
     ToolProgress,
 )
 from agent_brain.testing import ScriptedLLM
-from agent_brain.tools import Action, BaseTool
+from agent_brain.tools import Action, BaseTool, ToolContext
 from tests.brain.nets import Say, Steps, add, single
 
 pytestmark = pytest.mark.anyio
@@ -339,8 +340,6 @@ async def test_a_dry_run_reaches_into_branches():
 
 
 async def test_progress_comes_with_the_context():
-    from agent_brain.tools import ToolContext
-
     @tool
     async def work(context: ToolContext) -> str:
         """Work."""
@@ -354,3 +353,76 @@ async def test_progress_comes_with_the_context():
     [note] = [e for e in events if isinstance(e, ToolProgress)]
     assert (note.done, note.total, note.message) == (1, 2, "half")
     assert await results(brain.memory) == [f"{run.run_id}/1/c"]
+
+
+async def test_a_run_that_is_cut_short_after_its_approval_waits_no_more():
+    started = anyio.Event()
+
+    @tool(requires_approval=True)
+    async def slow() -> None:
+        """Never end."""
+        started.set()
+        await anyio.sleep_forever()
+
+    brain = Brain(react(ScriptedLLM([[Action(name="slow", id="a")]])), tools=[slow])
+    await brain.run("go")
+
+    async def go_on() -> None:
+        await brain.resume(approve=["a"])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(go_on)
+        await started.wait()
+        group.cancel_scope.cancel()
+    control = brain.memory.control
+    assert (control.status, control.stop_reason, control.asked) == ("ended", "cancelled", None)
+
+
+async def test_a_limit_that_is_reached_while_waiting_closes_the_calls():
+    shop = Shop()
+    brain, _ = brain_for(shop, [pay(5, "a")], limits=Limits(max_steps=1))
+    brain.limits = Limits(max_steps=5)
+    await brain.run("go")
+    brain.limits = Limits(max_steps=1)
+    result = await brain.resume(approve=True)
+    assert (result.stop_reason, shop.paid) == (StopReason.MAX_STEPS, [])
+    assert brain.memory.control.asked is None
+    assert await results(brain.memory) == ["The call was not run: max_steps"]
+
+
+class OwnMemory(State):
+    """Delegates to a net on a memory that is no fork."""
+
+    def __init__(self, net: Net, tools: tuple[BaseTool, ...]) -> None:
+        self.net = net
+        self.tools = tools
+
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        own = MessagesMemory(self.tools)
+        await own.set_goal("inner")
+        yield Delegate([Branch("inner", self.net, own)])
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+async def test_a_dry_run_reaches_into_memories_that_are_no_forks():
+    llm = ScriptedLLM([[SUM], ["done"]])
+    brain = Brain(single(OwnMemory(react(llm), (add,))), dry_run=True)
+    await brain.run("go")
+    assert llm.calls[1].messages[-1].content.startswith("Dry run")
+
+
+async def test_keys_in_a_branch_differ_from_step_to_step():
+    keys: list[str] = []
+
+    @tool
+    async def note(context: ToolContext) -> str:
+        """Note."""
+        keys.append(context.key)
+        return str(len(keys))
+
+    asks = [Action(name="note", id="call_0")]
+    net = single(SubnetState(react(ScriptedLLM([asks, asks, "done"])), fork=True))
+    await Brain(net, tools=[note]).run("go")
+    assert len(set(keys)) == 2

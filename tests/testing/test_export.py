@@ -39,6 +39,10 @@ def make_typed_net(llm: Any) -> Net:
     return react(llm, output_type=Answer)
 
 
+def make_net_with_fallback(llm: Any) -> Net:
+    return react(llm, fallback=True)
+
+
 def make_failing_net(llm: Any) -> Net:
     return single(Fail())
 
@@ -103,6 +107,26 @@ RUNS: dict[str, tuple[dict[str, Any], str | None]] = {
     ),
     "a state with a bug": ({"turns": [], "net": make_failing_net}, f"{HERE}make_failing_net"),
     "too many steps": ({"turns": [[ask("Rome")], [ask("Oslo")]], "max_steps": 4}, None),
+    "too many steps, and a fallback": (
+        {
+            "turns": [
+                [ask("Rome"), METERED],
+                [ask("Oslo"), METERED],
+                ["As far as I know.", METERED],
+            ],
+            "net": make_net_with_fallback,
+            "max_steps": 4,
+        },
+        f"{HERE}make_net_with_fallback",
+    ),
+    "too many tokens, and a fallback": (
+        {
+            "turns": [[ask("Rome"), METERED], ["As far as I know.", METERED]],
+            "net": make_net_with_fallback,
+            "max_tokens": 8,
+        },
+        f"{HERE}make_net_with_fallback",
+    ),
     "too many tokens": (
         {"turns": [[ask("Rome"), METERED], [ask("Oslo"), METERED]], "max_tokens": 16},
         None,

@@ -4,7 +4,6 @@ import anyio
 import pytest
 
 from agent_brain.memories.embedders import EmbeddingError, LiteLLMEmbedder, embed_all
-from agent_brain.memories.litellm_setup import load_litellm
 from agent_brain.tools.errors import EventLoopError
 from tests.support.openai_server import OpenAIServer
 
@@ -23,7 +22,7 @@ async def test_an_api_gives_one_vector_a_text_in_order():
         embedder = embedder_of(server, batch_size=2)
         matrix = await embed_all(embedder, ["one", "two", "three"])
         again = await embed_all(embedder, ["three"])
-        await load_litellm().close_litellm_async_clients()
+        await embedder.aclose()
     assert matrix.shape == (3, 5)
     assert again[0] == pytest.approx(matrix[2])
     assert [request.body["input"] for request in server.requests[:2]] == [["one", "two"], ["three"]]
@@ -36,7 +35,7 @@ async def test_a_failure_names_the_model_and_keeps_the_cause():
     embedder = LiteLLMEmbedder("openai/scripted", api_base=address, api_key="secret", max_retries=0)
     with pytest.raises(EmbeddingError, match="openai/scripted") as caught:
         await embed_all(embedder, ["one"])
-    await load_litellm().close_litellm_async_clients()
+    await embedder.aclose()
     assert caught.value.__cause__ is not None
 
 

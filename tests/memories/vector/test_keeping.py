@@ -320,15 +320,15 @@ from agent_brain.memories import SessionConflictError, VectorMemory
 from agent_brain.memories.chroma_places import ChromaFolder
 from tests.memories.vector.support import WordsEmbedder, said
 
-ChromaFolder.write_rows = 100
+ChromaFolder.write_rows = 500
 
 async def main(folder, session):
     async with VectorMemory(path=folder, session=session, embedder=WordsEmbedder()) as memory:
         print("open", flush=True)
         sys.stdin.readline()
         try:
-            for start in range(0, 1200, 100):
-                await memory.update(said(*[f"{session} {n}" for n in range(start, start + 100)]))
+            for start in range(0, 1200, 200):
+                await memory.update(said(*[f"{session} {n}" for n in range(start, start + 200)]))
             print("done", flush=True)
         except SessionConflictError:
             print("conflict", flush=True)

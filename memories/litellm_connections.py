@@ -54,6 +54,10 @@ class Connections:
             await _close(client)
 
 
+connections = Connections()
+"""Those of this process: models and embedders share litellm's clients, and so the count."""
+
+
 def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
