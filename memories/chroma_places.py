@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +29,7 @@ class ChromaFolder(ChromaVectors):
     """
 
     write_rows = 20
+    leaves_traces = True  # Chroma marks rows as deleted, and keeps their numbers in its files
 
     def __init__(self, path: Path, scope: str) -> None:
         super().__init__(scope)
@@ -83,47 +82,6 @@ class ChromaFolder(ChromaVectors):
         self._close()
         if self._path.exists():
             shutil.rmtree(self._path)
-
-    def _delete(self, ids: Sequence[str]) -> None:
-        """Drop vectors, and leave no copy of their numbers.
-
-        Chroma marks rows as deleted and keeps what was in them: in its log until it next writes
-        its index to the disk, and in the index for good. So zeros are put in the place of each
-        vector, Chroma is told to write its index at once, and the database is packed.
-        """
-        zeroed = False
-        for collection in self._own_collections():
-            names = [self._row(message_id) for message_id in ids]
-            there = []
-            for start in range(0, len(names), 500):
-                there += collection.get(ids=names[start : start + 500], include=[])["ids"]
-            if there:
-                zeroed = True
-                self._overwrite(collection, there)
-        if not zeroed:
-            return
-        self._close()  # how soon the index is written is read when it is opened
-        for collection in self._own_collections():
-            self._flush(collection)
-        self._close()
-        with closing(sqlite3.connect(self._path / "chroma.sqlite3", timeout=30)) as database:
-            database.execute("VACUUM")
-
-    def _overwrite(self, collection: Any, names: Sequence[str]) -> None:
-        zeros = [0.0] * collection.metadata["dimension"]
-        for start in range(0, len(names), self.write_rows):
-            some = list(names[start : start + self.write_rows])
-            collection.upsert(ids=some, embeddings=[zeros] * len(some))
-            collection.delete(ids=some)
-        collection.modify(configuration={"hnsw": {"batch_size": 2, "sync_threshold": 2}})
-
-    def _flush(self, collection: Any) -> None:
-        names = [self._row(f"{number}") + ":flush" for number in range(3)]
-        zeros = [0.0] * collection.metadata["dimension"]
-        for name in names:
-            collection.upsert(ids=[name], embeddings=[zeros])
-        collection.delete(ids=names)
-        collection.modify(configuration={"hnsw": {"batch_size": 100, "sync_threshold": 1000}})
 
 
 class ChromaServer(ChromaVectors):

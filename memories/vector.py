@@ -205,13 +205,16 @@ class VectorMemory(RecordMemory):
     async def forget(self, *args: Any, **which: Any) -> int:
         """As :meth:`RecordMemory.forget`; the vectors go too.
 
+        A folder is written anew without them, at about a millisecond a vector, as Chroma keeps in
+        its files what it has deleted. On a server it is for Chroma to say how long it does.
+
         Raises:
             VectorStoreError: The store cannot be reached: the messages are forgotten, and their
                 vectors are deleted as soon as it can be.
         """
         await self._get_ready()
         count = await super().forget(*args, **which)
-        await self._vectors.save(strict=True)
+        await self._vectors.save(strict=True, erase=True)
         return count
 
     async def reindex(self) -> None:

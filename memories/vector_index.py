@@ -154,10 +154,10 @@ class VectorIndex:
         await self.catch_up(strict=True)
         await self.save(strict=True)
 
-    async def save(self, *, strict: bool = False) -> None:
+    async def save(self, *, strict: bool = False, erase: bool = False) -> None:
         """As :meth:`VectorWriter.save`."""
         if self._writer is not None and self.loaded:
-            await self._writer.save(strict=strict)
+            await self._writer.save(strict=strict, erase=erase)
 
     async def save_if_due(self) -> None:
         """Write to the store when enough vectors wait for it."""

@@ -83,11 +83,13 @@ class VectorWriter:
             await self._store.clear()
             self._unsaved, self._rows, self._doomed = {}, set(), {}
 
-    async def save(self, *, strict: bool = False) -> None:
+    async def save(self, *, strict: bool = False, erase: bool = False) -> None:
         """Write and delete what there is to write and to delete.
 
         Args:
             strict: Raise if the store cannot be reached, instead of trying again the next time.
+            erase: If anything is to be deleted, leave no copy of it in our files; where a store
+                cannot do that, it is written anew, which takes about a millisecond a vector.
 
         Raises:
             VectorStoreError: The store cannot be reached.
@@ -98,6 +100,8 @@ class VectorWriter:
             try:
                 if self._astray:
                     await self._read_again()
+                if erase and self._doomed and self._store.leaves_traces:
+                    await self._write_anew()
                 while self._doomed or self._unsaved:
                     await (self._delete_doomed() if self._doomed else self._write_some())
             except VectorStoreError as error:
@@ -115,6 +119,11 @@ class VectorWriter:
             i: kept for i, kept in known.items() if i not in found or found[i].mark != kept.mark
         }
         self._astray = False
+
+    async def _write_anew(self) -> None:
+        await self._store.clear()
+        self._rows, self._doomed = set(), {}
+        self._unsaved = self._all_vectors()
 
     async def _delete_doomed(self) -> None:
         doomed = [*self._doomed]

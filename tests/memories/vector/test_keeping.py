@@ -31,10 +31,7 @@ from tests.memories.vector.support import (
     said,
 )
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.filterwarnings("ignore:legacy embedding function config:DeprecationWarning"),
-]
+pytestmark = pytest.mark.anyio
 one_loop = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the rest of it is not ours
 TEXTS = ["My kitten sleeps", "We drove home", "It rained all day"]
 
@@ -190,7 +187,10 @@ async def test_nothing_of_a_forgotten_message_is_in_the_folder(tmp_path, embedde
     assert await found(memory, "Zanzibar password", 5, where=lambda m: "Zanzi" in m.content) == []
     left = bytes_under(tmp_path)
     assert b"Zanzibar" not in left
-    assert not any(shape in left for shape in shapes)
+    database = (memory._vectors._writer._store._path / "chroma.sqlite3").read_bytes()
+    assert not any(shape in database for shape in shapes)
+    rows = await memory._vectors._writer._store.load(embedder.name, embedder.dimension)
+    assert {*rows} == {message.id for message in await memory.messages()}
     await memory.aclose()
     assert b"Zanzibar" not in bytes_under(tmp_path)
     later = WordsEmbedder()
