@@ -36,6 +36,7 @@ class AgentOptions:
     folder: Path | None = None
     session: str = "default"
     tools: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
     max_steps: int | None = None
     timeout: float | None = None
     max_cost: float | None = None
@@ -68,7 +69,7 @@ def build(options: AgentOptions) -> Brain:
     chosen = _chosen_model(options)
     model = chosen.strip() or "demo"
     tools = load_tools(options.tools)
-    if model == "demo" and not tools:
+    if model == "demo" and not tools and not options.servers:
         from agent_brain.demo import demo_tools
 
         tools = demo_tools()

@@ -8,6 +8,7 @@ import typer
 
 from agent_brain.cli import options
 from agent_brain.cli.exits import ExitCode, reported
+from agent_brain.cli.mcp import mcp as serve_mcp
 from agent_brain.cli.nets_app import nets_app
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(nets_app, name="nets")
+app.command(name="mcp")(serve_mcp)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
@@ -73,6 +75,7 @@ def ask(
     folder: options.Folder = None,
     session: options.SessionName = "default",
     tool: options.Tools = None,
+    mcp: options.Servers = None,
     max_steps: options.MaxSteps = None,
     timeout: options.Timeout = None,
     max_cost: options.MaxCost = None,
@@ -99,6 +102,7 @@ def ask(
             folder=folder,
             session=session,
             tools=tuple(tool or ()),
+            servers=tuple(mcp or ()),
             max_steps=max_steps,
             timeout=timeout,
             max_cost=max_cost,
@@ -117,6 +121,7 @@ def run(
     ],
     model: options.Model = None,
     tool: options.Tools = None,
+    mcp: options.Servers = None,
     as_json: options.AsJson = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
@@ -127,7 +132,9 @@ def run(
         from agent_brain.cli.asking import ask as run_agent
         from agent_brain.cli.printers import OutputOptions
 
-        agent = AgentOptions(model=model, file=file, tools=tuple(tool or ()))
+        agent = AgentOptions(
+            model=model, file=file, tools=tuple(tool or ()), servers=tuple(mcp or ())
+        )
         output = OutputOptions(as_json=as_json, verbose=verbose, debug=debug)
         code = run_agent(question, agent, output)
     _leave(code)
@@ -142,6 +149,7 @@ def chat(
     folder: options.Folder = None,
     session: options.SessionName = "default",
     tool: options.Tools = None,
+    mcp: options.Servers = None,
     max_steps: options.MaxSteps = None,
     timeout: options.Timeout = None,
     max_cost: options.MaxCost = None,
@@ -166,6 +174,7 @@ def chat(
             folder=folder,
             session=session,
             tools=tuple(tool or ()),
+            servers=tuple(mcp or ()),
             max_steps=max_steps,
             timeout=timeout,
             max_cost=max_cost,

@@ -27,5 +27,5 @@ def ask(words: Sequence[str], options: AgentOptions, output: OutputOptions) -> E
     if not question.strip():
         raise UserError('The question is empty. Try: agent-brain ask "What is 17 times 23?"')
     printer = output.printer(sys.stdout, sys.stderr)
-    with Turns(build(options)) as turns:
+    with Turns(build(options), options.servers) as turns:
         return conclude(turns.take(question.strip(), printer), turns.brain.limits)

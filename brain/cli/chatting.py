@@ -29,7 +29,7 @@ def chat(options: AgentOptions, output: OutputOptions) -> ExitCode:
         UserError: There is no such agent.
         KeyboardInterrupt: Ctrl-C with piped input, or twice in a row.
     """
-    with Turns(build(options)) as turns:
+    with Turns(build(options), options.servers) as turns:
         if sys.stdin.isatty():
             tell(HELP, kind="")
             _Talk(turns, output).go_on(ask_person, patient=True)

@@ -11,17 +11,6 @@ import typer
 from agent_brain.cli import options
 from agent_brain.cli.exits import UserError, reported, tell
 
-Servers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--mcp",
-        metavar="URL|SCRIPT|CONFIG.json",
-        help="An MCP server whose tools it may use: an address, a server script (.py or .js), or "
-        "a JSON file of servers. May be given more than once.",
-        show_default=False,
-    ),
-]
-
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^\]]+\]|[^:]+):)?(?P<port>\d{1,5})")
 
 
@@ -42,7 +31,7 @@ def mcp(
     model: options.Model = None,
     memory: options.MemoryName = "messages",
     tool: options.Tools = None,
-    servers: Servers = None,
+    servers: options.Servers = None,
     max_steps: options.MaxSteps = None,
     timeout: options.Timeout = None,
     max_cost: options.MaxCost = None,

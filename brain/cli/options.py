@@ -67,6 +67,16 @@ Tools = Annotated[
         show_default=False,
     ),
 ]
+Servers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mcp",
+        metavar="URL|SCRIPT|CONFIG.json",
+        help="An MCP server whose tools it may use: an address, a server script (.py or .js), or "
+        "a JSON file of servers. May be given more than once.",
+        show_default=False,
+    ),
+]
 MaxSteps = Annotated[
     int | None,
     typer.Option(

@@ -18,6 +18,7 @@ from agent_brain.states.events import (
     StateEntered,
     StuckDetected,
     TextDelta,
+    ToolProgress,
 )
 
 THINKING = "dim italic"
@@ -53,7 +54,7 @@ class Trace:
         """Whether the event leaves a trace."""
         if isinstance(event, TextDelta):
             return event.thought and (self._thinking or bool(event.text.strip()))
-        if isinstance(event, StateEntered | RunFinished):
+        if isinstance(event, StateEntered | RunFinished | ToolProgress):
             return self.verbose
         if isinstance(event, RunStarted):
             return self.echo
@@ -78,6 +79,8 @@ class Trace:
                 write("tool", call_text(event.action), CALL)
             case ActionFinished():
                 self._result(event)
+            case ToolProgress():
+                write("progress", _progress(event), QUIET)
             case StuckDetected():
                 what = "a hint is given" if event.verdict == "hint" else "the run is stopped"
                 write("stuck", f"{event.reason}; {what}", WARNING)
@@ -127,3 +130,8 @@ def _summary(event: RunFinished) -> str:
     if usage.cost:
         parts.append(f"${usage.cost:.4f}")
     return ", ".join(parts)
+
+
+def _progress(event: ToolProgress) -> str:
+    done = f"{event.done:g}" if event.total is None else f"{event.done:g} of {event.total:g}"
+    return " ".join(part for part in (f"{event.action.name}:", done, event.message) if part)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
+from agent_brain.cli.agents import mistakes
 from agent_brain.controller import Brain
 from agent_brain.limits import StopReason
 from agent_brain.result import Result
@@ -22,15 +23,24 @@ class Turns:
 
     Args:
         brain: The agent.
+        servers: MCP servers to connect it to.
     """
 
-    def __init__(self, brain: Brain) -> None:
+    def __init__(self, brain: Brain, servers: Sequence[str] = ()) -> None:
         self.brain = brain
+        self._servers = servers
         self.clean = True
         """No turn was left in its middle, as it is when Ctrl-C is pressed twice."""
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
+        if self._servers:
+            try:
+                with mistakes():
+                    self._runner.run(self.brain.connect(*self._servers))
+            except BaseException:
+                self._runner.close()
+                raise
         return self
 
     def __exit__(

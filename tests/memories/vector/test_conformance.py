@@ -46,11 +46,14 @@ async def test_it_behaves_as_every_memory_does(check: Check) -> None:
 
 @pytest.mark.parametrize("place", ["folder", "server"])
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_it_behaves_as_every_memory_does_where_it_is_kept(place, tmp_path: Path, request) -> None:
+async def test_it_behaves_as_every_memory_does_where_it_is_kept(
+    place, tmp_path: Path, request
+) -> None:
     made: list[VectorMemory] = []
+    numbers = iter(range(1_000))
 
     def make() -> VectorMemory:
-        session = f"{tmp_path} {len(made)}"
+        session = f"{tmp_path} {next(numbers)}"
         if place == "folder":
             where = {"path": tmp_path}
         else:
@@ -91,7 +94,9 @@ async def test_react_runs_over_it_by_one_parameter(tmp_path) -> None:
         ]
     )
     async with Brain(memory="vector", tools=[look], llm=llm, memory_options=options) as brain:
-        assert (await brain.run("Where is the kitten of the attic?")).answer == "It is in the attic."
+        assert (
+            await brain.run("Where is the kitten of the attic?")
+        ).answer == "It is in the attic."
         result = await brain.run("Say again where the kitten in the attic is")
     llm.assert_complete()
     assert result.answer == "As I said: the attic."

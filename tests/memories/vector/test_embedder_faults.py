@@ -73,7 +73,9 @@ async def test_a_reindex_says_that_the_embedder_fails(embedder) -> None:
 async def test_one_text_that_no_model_takes_does_not_hold_up_the_others(embedder) -> None:
     embedder.hates = "poison"
     memory = VectorMemory(embedder=embedder)
-    await memory.update(said(*[f"kitten {n}" for n in range(10)], "poison", *[f"car {n}" for n in range(10)]))
+    await memory.update(
+        said(*[f"kitten {n}" for n in range(10)], "poison", *[f"car {n}" for n in range(10)])
+    )
     for number in range(12):
         await memory.update(said(f"later {number}"))
         assert f"later {number}" in embedder.texts  # what is new goes first
@@ -174,7 +176,9 @@ async def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(tmp_path) 
     await store.aclose()
 
 
-async def test_what_is_forgotten_while_it_is_written_stays_forgotten(tmp_path, embedder, monkeypatch) -> None:
+async def test_what_is_forgotten_while_it_is_written_stays_forgotten(
+    tmp_path, embedder, monkeypatch
+) -> None:
     memory = VectorMemory(embedder=embedder, path=tmp_path)
     await memory.update(said(*[f"kitten {n}" for n in range(40)]))
     writer = memory._vectors._writer

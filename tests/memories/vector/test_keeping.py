@@ -49,7 +49,11 @@ def place(request, tmp_path: Path):
         return {"path": tmp_path / "memory"}
     journal = tmp_path / "journal.db"
     if request.param == "server":
-        return {"url": request.getfixturevalue("server").url, "journal": journal, "tenant": str(tmp_path)}
+        return {
+            "url": request.getfixturevalue("server").url,
+            "journal": journal,
+            "tenant": str(tmp_path),
+        }
     return {"client": chromadb.EphemeralClient(), "journal": journal, "tenant": str(tmp_path)}
 
 
@@ -86,7 +90,9 @@ async def test_another_model_is_refused_and_reindex_takes_it(place, embedder) ->
         assert await memory.count() == 3
         assert other.texts[:3] == TEXTS
         await memory.aclose()
-        async with VectorMemory(**place, embedder=(again := WordsEmbedder(other.dimension, name=other.name))) as memory:
+        async with VectorMemory(
+            **place, embedder=(again := WordsEmbedder(other.dimension, name=other.name))
+        ) as memory:
             assert again.texts == []
         async with VectorMemory(**place, embedder=other) as memory:
             memory._vectors.embedder = embedder
@@ -105,7 +111,9 @@ async def test_clear_forget_and_deletion_reach_the_store(place, embedder) -> Non
     await memory.aclose()
 
 
-async def test_what_a_crash_left_behind_is_deleted_when_the_session_is_opened(place, embedder) -> None:
+async def test_what_a_crash_left_behind_is_deleted_when_the_session_is_opened(
+    place, embedder
+) -> None:
     async with VectorMemory(**place, embedder=embedder) as memory:
         await memory.update(said(*TEXTS))
         await memory._vectors.save()
@@ -152,7 +160,9 @@ def test_no_two_names_share_a_session(tmp_path_factory, names) -> None:
     async def check() -> None:
         embedder = WordsEmbedder()
         memories = [
-            VectorMemory(client=client, journal=folder / "j.db", session=s, tenant=t, embedder=embedder)
+            VectorMemory(
+                client=client, journal=folder / "j.db", session=s, tenant=t, embedder=embedder
+            )
             for t, s in names
         ]
         for number, memory in enumerate(memories):
@@ -172,7 +182,9 @@ def test_no_two_names_share_a_session(tmp_path_factory, names) -> None:
 
 
 @pytest.mark.parametrize("saved", [3, 150, 1_100])
-async def test_nothing_of_a_forgotten_message_is_in_the_folder(tmp_path, embedder, saved, big_writes) -> None:
+async def test_nothing_of_a_forgotten_message_is_in_the_folder(
+    tmp_path, embedder, saved, big_writes
+) -> None:
     memory = VectorMemory(path=tmp_path, embedder=embedder, journal=tmp_path / "journal.db")
     secret = "Zanzibar 4711 password"
     await memory.set_goal("tell me")
@@ -300,9 +312,13 @@ async def test_two_sessions_write_to_one_folder_at_once(tmp_path) -> None:
     embedders = [WordsEmbedder(), WordsEmbedder()]
 
     async def write(number: int) -> None:
-        async with VectorMemory(path=tmp_path, session=f"s{number}", embedder=embedders[number]) as memory:
+        async with VectorMemory(
+            path=tmp_path, session=f"s{number}", embedder=embedders[number]
+        ) as memory:
             for start in range(0, 200, 20):
-                await memory.update(said(*[f"kitten {number}.{n}" for n in range(start, start + 20)]))
+                await memory.update(
+                    said(*[f"kitten {number}.{n}" for n in range(start, start + 20)])
+                )
 
     async with anyio.create_task_group() as group:
         group.start_soon(write, 0)
