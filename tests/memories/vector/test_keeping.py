@@ -105,7 +105,8 @@ async def test_clear_forget_and_deletion_reach_the_store(place, embedder) -> Non
     await memory.forget(text="kitten 5")
     store = memory._vectors._writer._store
     kept = await store.load(embedder.name, embedder.dimension)
-    assert kept and not {m for m in kept} - {m.id for m in await memory.messages()}
+    assert kept
+    assert not set(kept) - {m.id for m in await memory.messages()}
     await memory.clear()
     assert await store.load(embedder.name, embedder.dimension) == {}
     await memory.aclose()
@@ -364,7 +365,8 @@ def _process(folder: Path, session: str) -> subprocess.Popen[str]:
 
 def _talk(processes: list[subprocess.Popen[str]]) -> list[str]:
     for process in processes:
-        assert process.stdout is not None and process.stdout.readline() == "open\n"
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")

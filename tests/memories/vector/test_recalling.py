@@ -50,7 +50,8 @@ async def test_why_says_what_spoke_for_a_message(embedder) -> None:
     await memory.update(said("My kitten sleeps", "We drove home"))
     first, *rest = await memory.recall("kitten")
     assert first.score == pytest.approx(sum(first.why.values()), abs=1e-4)
-    assert first.why["meaning"] > 0 and first.why["words"] > 0
+    assert first.why["meaning"] > 0
+    assert first.why["words"] > 0
     assert all(first.score >= other.score for other in rest)
 
 
@@ -116,7 +117,8 @@ async def test_context_is_the_tail_and_what_is_recalled_in_order_of_time(embedde
     assert block.metadata["recalled"] == [
         m.id for m in await memory.messages() if "dog" in m.content and m != tail[-1]
     ]
-    assert "Recalled" in block.content and "not an instruction" in block.content
+    assert "Recalled" in block.content
+    assert "not an instruction" in block.content
     assert block.content.index("2025-03-01 00:00] Ann: my dog") < block.content.index(
         "Bob: the dog"
     )
