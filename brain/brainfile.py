@@ -35,7 +35,7 @@ class BrainSpec(NetSpec):
     model: str | None = Field(None, description="A LiteLLM model name, or 'demo'")
     memory: str = Field("messages", description="A registered memory")
     memory_options: dict[str, JsonValue] = Field(default_factory=dict)
-    limits: LimitsSpec = Field(default_factory=LimitsSpec)
+    limits: LimitsSpec = LimitsSpec.model_validate({})
 
 
 def read_spec(path: str | Path) -> BrainSpec:

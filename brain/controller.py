@@ -246,9 +246,7 @@ class Brain:
             ResumeError: The memory stands in no run, or in a state that the net does not have; or
                 the decisions do not fit what the run waits for, which goes on waiting.
         """
-        return await _to_end(
-            self.stream_resume(approve=approve, deny=deny, edit=edit, input=input)
-        )
+        return await _to_end(self.stream_resume(approve=approve, deny=deny, edit=edit, input=input))
 
     def as_tool(self, name: str, description: str, **options: Any) -> BrainTool:
         """This brain as a tool of another one: each call runs it on a fork of its memory.
@@ -272,9 +270,7 @@ class Brain:
         return other
 
     def _plan(self) -> Plan:
-        return Plan(
-            self.net, self.memory, self.limits, self.stuck, self._sources, self.dry_run
-        )
+        return Plan(self.net, self.memory, self.limits, self.stuck, self._sources, self.dry_run)
 
     async def _run_and_release(self, task: str | Message) -> Result:
         try:

@@ -176,7 +176,7 @@ class Machine:
             self._asked = True
         elif isinstance(event, ActionFinished):
             self._finished.append(event)
-            self._budget.control.spent.__dict__["tool_calls"] += 1  # unvalidated: the hot path
+            vars(self._budget.control.spent)["tool_calls"] += 1  # unvalidated: the hot path
         elif isinstance(event, UsageReported):
             self._budget.spend(event.usage)
         elif isinstance(event, TextDelta) and not event.thought:

@@ -170,8 +170,8 @@ class RecordCore(Memory):
             raise
         finally:
             self._expiry.give_back(staying)
-            if self._due is not LONG_AGO:
-                self._due = self._expiry.next()
+            if self._due is not LONG_AGO:  # pyright: ignore[reportUnnecessaryComparison]
+                self._due = self._expiry.next()  # the session is not to be read anew
 
     async def _forget_ids(self, ids: Sequence[str]) -> int:
         raise NotImplementedError

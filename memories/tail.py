@@ -45,9 +45,12 @@ class Tail:
         """Take new messages in."""
         self._shown.update((message.id, None) for message in messages)
         self._window.add(messages)
-        for message_id in self._window.overflow():
+        leaving = self._window.overflow()
+        for message_id in leaving:
             del self._shown[message_id]
             self.older[message_id] = None
+        if len(leaving) > len(self._shown):
+            self._shown = dict.fromkeys(self._shown)  # one with as many gaps is slow to walk
 
     def remove(self, ids: Iterable[str], record: Record) -> None:
         """Let messages go that ``record`` does not have any more."""

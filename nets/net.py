@@ -296,7 +296,7 @@ def _check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:
 
 def _check_async(state: State, name: str) -> Iterator[Problem]:
     for method in (state.next_state, state.on_enter, state.on_exit):
-        if inspect.isfunction(method.__func__) and not inspect.iscoroutinefunction(method):
+        if inspect.ismethod(method) and not inspect.iscoroutinefunction(method):
             yield Problem(
                 "not_async",
                 f"{type(state).__name__}.{method.__name__} of state {name!r} is not async",

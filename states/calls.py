@@ -277,7 +277,7 @@ class Calls:
         results = [self._message(index) for index in range(len(self.actions))]
         if results:
             await self.memory.update(results)
-        registers = self.control.__dict__  # one write instead of three validated ones
+        registers = vars(self.control)  # one write instead of three validated ones
         registers.update(next_actions=[], pending={}, asked=None)
 
     def events(self) -> Iterator[ToolProgress | ActionFinished]:

@@ -109,7 +109,7 @@ class LiteLLM(LLM):
         self.params = params
         self._supports_schema = supports_schema
         if supports_tools is not None:
-            self.supports_tools = supports_tools
+            self.supports_tools = supports_tools  # pyright: ignore[reportIncompatibleVariableOverride]
         problems = self._problems()
         if problems:
             raise StateDefinitionError(f"LiteLLM({model!r}) cannot be used: {'; '.join(problems)}")

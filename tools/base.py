@@ -162,7 +162,7 @@ class BaseTool(ABC):
     def _copy_as(self, name: str) -> Self:
         """A copy with another name, for tools to which their own name means nothing."""
         copied = type(self).__new__(type(self))
-        copied.__dict__.update(self.__dict__, name=name)
+        vars(copied).update(vars(self), name=name)
         problems = copied._problems()
         if problems:
             raise ToolDefinitionError(f"Tool {name!r} cannot be used: " + "; ".join(problems))

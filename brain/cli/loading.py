@@ -47,7 +47,7 @@ def load_object(what: str, reference: str) -> object:
     with contextlib.redirect_stdout(sys.stderr):
         module = _load_module(module_name, what)
     try:
-        return reduce(getattr, attribute.split("."), module)  # type: ignore[arg-type]
+        return reduce(getattr, attribute.split("."), module)
     except AttributeError:
         raise UserError(f"{what}: {_nothing_there(module, attribute)}") from None
 

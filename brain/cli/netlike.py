@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ def load_net(name: str, llm: LLM) -> Net:
         return net_from_file(name, llm)
     if ":" not in name:
         return create_net(name, llm)
-    value = load_object(f"--net {name!r}", name)
-    if isinstance(value, Callable) and not isinstance(value, Net):  # type: ignore[arg-type]
+    value: Any = load_object(f"--net {name!r}", name)
+    if callable(value) and not isinstance(value, Net):
         value = value(llm)
     if not isinstance(value, Net | Mapping):
         raise UserError(f"--net {name!r} is {value!r}: name a net, a dict of states, or a function")

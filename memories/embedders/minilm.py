@@ -64,7 +64,7 @@ class MiniLMEmbedder(Embedder):
                 self._model = self._load()
         tokenizer, session = self._model
         tokens = [encoding.ids for encoding in tokenizer.encode_batch(texts)]
-        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        vectors = np.zeros((len(texts), self.dimension or 0), np.float32)
         for places in _batches(tokens):
             longest = len(tokens[places[-1]])
             ids = np.zeros((len(places), longest), np.int64)

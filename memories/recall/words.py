@@ -25,6 +25,7 @@ class Stemmer(Protocol):
 
     def stemWord(self, word: str) -> str:  # noqa: N802 - their name
         """The stem of a lower-case word."""
+        ...
 
 
 LONGEST_TERM = 64  # characters; what is longer is data, not language, and is cut

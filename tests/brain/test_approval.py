@@ -12,8 +12,10 @@ import anyio
 import pytest
 
 from agent_brain import Brain, Limits, Memory, MessagesMemory, State, StopReason, react, tool
+from agent_brain.decisions import Decisions
 from agent_brain.errors import InputNeeded, ResumeError
 from agent_brain.memories import Role, Snapshot
+from agent_brain.memories.control import Asked, Control, Decision
 from agent_brain.nets import Branch, Delegate, Net, ParallelState, SubnetState
 from agent_brain.states import (
     ActionFinished,
@@ -318,6 +320,14 @@ async def test_decisions_of_a_part_survive_a_restart():
     assert (await results(memory))[1] == (
         "A person refused this call, and gave no reason: it was not run"
     )
+
+
+def test_what_is_decided_waits_no_more():
+    asked = Asked(approvals=["a", "b"], questions={"q": "?"})
+    control = Control(status="waiting", asked=asked)
+    Decisions(approve=["a"], input="yes").write(control)
+    assert (asked.approvals, asked.questions, asked.answers) == (["b"], {}, {"q": "yes"})
+    assert asked.decisions == {"a": Decision(approved=True)}
 
 
 async def test_a_dry_run_checks_calls_and_runs_none():

@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent_brain.demo.arithmetic import read_arithmetic
+from agent_brain.demo.numbers import words_to_digits
 from agent_brain.tools.builtin.evaluate import evaluate
 from agent_brain.tools.builtin.expression import ExpressionError, format_number, render
-from agent_brain.demo.numbers import words_to_digits
 from agent_brain.tools.builtin.parse import parse
 
 _SMALL = (

@@ -34,9 +34,9 @@ def checks() -> list[object]:
     found = [
         pytest.param(check, id=f"{name}-{check}")
         for name, make in [*MEMORIES.items(), ("layered", layered)]
-        for check in memory_conformance(make, query_face=True)
+        for check in memory_conformance(make, query_face=True)  # type: ignore[arg-type]
     ]
-    return found + [pytest.param(c, id=f"fake-{c}") for c in memory_conformance(FakeMemory)]
+    return found + [pytest.param(c, id=f"fake-{c}") for c in memory_conformance(FakeMemory)]  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("check", checks())
@@ -49,7 +49,7 @@ async def test_a_memory_behaves(check: Check) -> None:
 @pytest.mark.parametrize("index", range(8))
 async def test_a_memory_lasts(name, journal, index, tmp_path) -> None:
     def make(on, session, tenant):
-        return MEMORIES[name](journal=on, session=session, tenant=tenant)
+        return MEMORIES[name](journal=on, session=session, tenant=tenant)  # type: ignore[operator]
 
     def new_journal():
         return RamJournal() if journal == "ram" else SQLiteJournal(tmp_path / "journal.db")

@@ -106,7 +106,7 @@ async def test_a_summary_goes_when_something_in_it_expires() -> None:
 
 async def test_what_has_left_a_window_expires_in_the_journal_too() -> None:
     clock, journal = Clock(), RamJournal()
-    journal.persistent = True
+    journal.persistent = True  # type: ignore[misc]
     memory = WindowedMemory(clock=clock, ttl=60, max_messages=2, journal=journal)
     await memory.update([said(f"{n}", clock) for n in range(5)])
     clock.pass_(60)

@@ -61,7 +61,7 @@ async def test_layers_over_the_memory_that_recalls() -> None:
     await memory.update([Message.user(t) for t in ("my cat is Tom", "rain", "sun", "wind", "ice")])
     await memory.set_goal("what is the name of my cat?")
     assert "Tom" in (await memory.context())[0].content
-    assert await memory.forget(text="Tom") == 1
+    assert await memory.forget(text="Tom") == 1  # type: ignore[attr-defined]
     assert "Tom" not in str(await memory.context())
     await memory.aclose()
 
@@ -119,6 +119,6 @@ async def test_a_name_and_options_are_enough() -> None:
 
 async def test_memories_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(MemoryDefinitionError):
-        LayeredMemory(MessagesMemory(), MessagesMemory())
+        LayeredMemory(MessagesMemory(), MessagesMemory())  # type: ignore[arg-type]
     with pytest.raises(MemoryDefinitionError):
         LayeredMemory(WindowedMemory(on_evict=print), MessagesMemory())

@@ -68,7 +68,7 @@ async def test_a_file_that_is_no_export_changes_nothing(content, tmp_path) -> No
 
 async def test_a_path_is_not_taken_for_a_text() -> None:
     with pytest.raises(MemoryUseError, match="path="):
-        await MessagesMemory().load("export.json")
+        await MessagesMemory().load("export.json")  # type: ignore[arg-type]
 
 
 async def test_a_list_of_messages_can_be_loaded() -> None:
@@ -117,7 +117,7 @@ async def test_reading_by_cause_does_not_make_the_cause() -> None:
 async def test_kept_values_are_copies_and_part_of_snapshots() -> None:
     memory = await filled()
     await memory.keep("list", [1])
-    (await memory.kept("list")).append(2)
+    (await memory.kept("list")).append(2)  # type: ignore[union-attr]
     fork = await memory.fork()
     await fork.keep("list", None)
     assert await memory.kept("list") == [1]
@@ -141,7 +141,7 @@ def test_names_that_are_none_are_refused(wrong) -> None:
 
 def test_what_is_no_journal_is_refused() -> None:
     with pytest.raises(MemoryDefinitionError, match="no journal"):
-        MessagesMemory(journal=7)
+        MessagesMemory(journal=7)  # type: ignore[arg-type]
 
 
 def test_every_name_is_registered_and_case_does_not_matter() -> None:

@@ -18,7 +18,7 @@ def texts(messages) -> list[str]:
 
 @given(st.lists(st.none() | st.integers(-2, 2)))
 def test_lowest_number_first_and_equals_in_their_order(pushes) -> None:
-    queue, waiting = MessageQueue(), []
+    queue, waiting = MessageQueue(), []  # type: ignore[var-annotated]
     for number, priority in enumerate(pushes):
         if priority is None:
             waiting.sort(key=lambda item: item[0])
@@ -71,7 +71,7 @@ def test_each_reader_has_a_cursor() -> None:
     assert texts(news) == ["a"]
     queue.push(Message.user("b"), priority=-1)
     queue.push(Message.user("c"))
-    assert queue.pop().content == "b"
+    assert queue.pop().content == "b"  # type: ignore[union-attr]
     news, cursor = queue.find_news(cursor)
     assert texts(news) == ["c"]
     assert queue.find_news(cursor) == ([], cursor)

@@ -90,7 +90,7 @@ async def test_a_failing_summariser_leaves_everything_and_shows_a_window(caplog)
 
 async def test_a_cancelled_summariser_leaves_everything() -> None:
     summarize = Summarizer()
-    summarize.meanwhile = anyio.sleep_forever
+    summarize.meanwhile = anyio.sleep_forever  # type: ignore[assignment]
     memory = await filled(summarize)
     before = await memory.messages()
     with anyio.move_on_after(0.01) as scope:
@@ -112,7 +112,7 @@ async def test_messages_that_arrive_meanwhile_stay() -> None:
         await memory.update([late])
         assert len(await memory.context()) <= 6, "another call meanwhile gets a window"
 
-    summarize.meanwhile = arrive
+    summarize.meanwhile = arrive  # type: ignore[assignment]
     assert (await memory.context())[-1] == late
     assert len(summarize.calls) == 2
 
@@ -125,7 +125,7 @@ async def test_what_is_forgotten_meanwhile_is_not_in_the_summary() -> None:
         summarize.meanwhile = None
         await memory.forget(text="3")
 
-    summarize.meanwhile = forget
+    summarize.meanwhile = forget  # type: ignore[assignment]
     await memory.context()
     assert memory.summary == ""
 

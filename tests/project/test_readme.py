@@ -9,7 +9,9 @@ import anyio
 import pytest
 
 README = Path(__file__).parents[2] / "README.md"
-BLOCKS = re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?```python\n(.*?)```", README.read_text(), re.M | re.S)
+BLOCKS = re.findall(
+    r"^## ([^\n]+)\n(?:(?!^## ).)*?```python\n(.*?)```", README.read_text(), re.M | re.S
+)
 
 
 def test_the_three_uses_are_shown() -> None:

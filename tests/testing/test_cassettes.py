@@ -500,7 +500,12 @@ async def test_no_secret_is_written(
     secret = SECRETS[name]
     path = tmp_path / "tape.json"
     cut = len(secret) - 4
-    turn: list[Any] = [secret[:cut], secret[cut:], Thought(secret), Action(name="f", args={"x": [secret]})]
+    turn: list[Any] = [
+        secret[:cut],
+        secret[cut:],
+        Thought(secret),
+        Action(name="f", args={"x": [secret]}),
+    ]
     inner = ScriptedLLM([turn, LLMError(secret)])
     inner.params = {"api_key": "key-of-the-model"}  # type: ignore[attr-defined]
     call = Action(name="f", args={"password": "hidden-by-name", "text": secret})

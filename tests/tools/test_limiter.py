@@ -7,6 +7,7 @@ import time
 
 import anyio
 import pytest
+from anyio.lowlevel import current_token
 
 from agent_brain.tools import Action, ToolDefinitionError, call_tool, tool
 from agent_brain.tools.limiter import Limiter, read_rate
@@ -197,7 +198,6 @@ def test_a_loop_that_is_gone_is_passed_over():
         await limiter.__aenter__()
 
     async def leave_a_waiter() -> None:
-        from agent_brain.tools.limiter import current_token
 
         limiter._waiting.append((current_token(), anyio.Event()))
 

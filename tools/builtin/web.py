@@ -170,7 +170,7 @@ def http_get_tool(
                 return await _follow(client, url, policy, resolver)
         except httpx.HTTPError as error:
             raise ToolError(
-                f"{url!r} could not be fetched: {error or type(error).__name__}"
+                f"{url!r} could not be fetched: {str(error) or type(error).__name__}"
             ) from error
 
     return http_get

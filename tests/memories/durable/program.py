@@ -52,7 +52,7 @@ def look(number: int) -> str:
 def answer(messages: list[Message]) -> object:
     """The model: it goes by what it sees, as a model does."""
     seen = [m for m in messages if m.role == "assistant" and m.tool_calls]
-    number = max((call.args["number"] for m in seen for call in m.tool_calls), default=-1) + 1
+    number = max((call.args["number"] for m in seen for call in m.tool_calls), default=-1) + 1  # type: ignore[operator, type-var]
     if number == ROUNDS:
         return "all counted"
     return [
@@ -98,7 +98,7 @@ def make(name: str, journal: SQLiteJournal) -> Memory:
 async def main(after: int) -> None:
     async with KilledJournal(FOLDER / "journal.db", after) as journal:
         memory = make(sys.argv[2], journal)
-        llm = ScriptedLLM([answer] * 1000)
+        llm = ScriptedLLM([answer] * 1000)  # type: ignore[list-item]
         brain = Brain("react", memory, [count, look], llm=llm, limits=Limits(max_steps=100))
         await memory.open()
         if memory.control.run_id is None:

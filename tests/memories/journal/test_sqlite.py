@@ -118,7 +118,7 @@ async def test_two_processes_write_at_once(tmp_path) -> None:
         for name in "ab"
     ]
     for writer in writers:
-        assert writer.stdout.readline() == "ready\n"
+        assert writer.stdout.readline() == "ready\n"  # type: ignore[union-attr]
     for writer in writers:
         writer.communicate("go\n", timeout=60)
         assert writer.returncode == 0

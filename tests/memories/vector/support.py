@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from agent_brain.memories import Message
+from agent_brain.memories import Message, VectorMemory
 from agent_brain.memories.embedders import Embedder, EmbeddingError
 
 TOPICS = {"cat": "pet", "kitten": "pet", "dog": "pet", "car": "vehicle", "truck": "vehicle"}
@@ -24,8 +25,10 @@ class WordsEmbedder(Embedder):
 
     name = "words"
 
-    def __init__(self, dimension: int = 32, *, name: str = "words", batch_size: int = 64) -> None:
-        self.dimension = self.makes = dimension
+    def __init__(
+        self, dimension: int | None = 32, *, name: str = "words", batch_size: int = 64
+    ) -> None:
+        self.dimension, self.makes = dimension, dimension or 32
         self.name = name
         self.batch_size = batch_size
         self.texts: list[str] = []
@@ -53,6 +56,11 @@ def said(*texts: str) -> list[Message]:
 
 async def found(memory, query: str, k: int = 3, **filters) -> list[str]:
     return [recalled.message.content for recalled in await memory.recall(query, k, **filters)]
+
+
+def store_of(memory: VectorMemory) -> Any:
+    assert memory._vectors._writer is not None
+    return memory._vectors._writer._store
 
 
 def bytes_under(folder: Path) -> bytes:

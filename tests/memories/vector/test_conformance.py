@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import chromadb
 import pytest
@@ -14,7 +15,7 @@ from agent_brain.tools import Action, tool
 from tests.memories.vector.support import WordsEmbedder, found, said
 
 pytestmark = pytest.mark.anyio
-count = 0
+numbers = iter(range(1_000))
 
 
 def words() -> VectorMemory:
@@ -26,10 +27,8 @@ def in_ram() -> VectorMemory:
 
 
 def in_memory_chroma() -> VectorMemory:
-    global count
-    count += 1
-    client = chromadb.EphemeralClient()
-    return VectorMemory(embedder=WordsEmbedder(), client=client, session=f"conformance {count}")
+    client, session = chromadb.EphemeralClient(), f"conformance {next(numbers)}"
+    return VectorMemory(embedder=WordsEmbedder(), client=client, session=session)
 
 
 @pytest.mark.parametrize(
@@ -50,13 +49,11 @@ async def test_it_behaves_as_every_memory_does_where_it_is_kept(
     place, tmp_path: Path, request
 ) -> None:
     made: list[VectorMemory] = []
-    numbers = iter(range(1_000))
 
     def make() -> VectorMemory:
         session = f"{tmp_path} {next(numbers)}"
-        if place == "folder":
-            where = {"path": tmp_path}
-        else:
+        where: dict[str, Any] = {"path": tmp_path}
+        if place == "server":
             where = {"url": request.getfixturevalue("server").url}
         made.append(VectorMemory(embedder=WordsEmbedder(), session=session, **where))
         return made[-1]

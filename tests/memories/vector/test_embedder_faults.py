@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import anyio
 import pytest
 
-from agent_brain.memories import EmbedderMismatchError, VectorMemory
+from agent_brain.memories import EmbedderMismatchError, Message, VectorMemory
+from agent_brain.memories.chroma import mark_of
 from agent_brain.memories.embedders import EmbeddingError
-from tests.memories.vector.support import WordsEmbedder, found, said
+from tests.memories.vector.support import WordsEmbedder, found, said, store_of
 
 pytestmark = pytest.mark.anyio
 
@@ -171,7 +173,7 @@ async def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(tmp_path) 
     embedder.slow = False
     assert await found(memory, "dog kitten", 5, where=lambda m: "kitten" in m.content) == []
     await memory.aclose()
-    store = memory._vectors._writer._store
+    store = store_of(memory)
     assert len(await store.load("words", 32)) == 1
     await store.aclose()
 
@@ -181,22 +183,51 @@ async def test_what_is_forgotten_while_it_is_written_stays_forgotten(
 ) -> None:
     memory = VectorMemory(embedder=embedder, path=tmp_path)
     await memory.update(said(*[f"kitten {n}" for n in range(40)]))
-    writer = memory._vectors._writer
-    add, begun, go_on = writer._store.add, anyio.Event(), anyio.Event()
+    writer: Any = memory._vectors._writer
+    add, begun, go_on = store_of(memory).add, anyio.Event(), anyio.Event()
 
-    async def slow_add(rows) -> None:
+    async def slow_add(rows: Any) -> None:
         begun.set()
         await go_on.wait()
         await add(rows)
 
-    monkeypatch.setattr(writer._store, "add", slow_add)
+    monkeypatch.setattr(store_of(memory), "add", slow_add)
     async with anyio.create_task_group() as group:
         group.start_soon(writer.save)
         await begun.wait()
         group.start_soon(lambda: memory.forget(text="kitten 1"))
         await anyio.wait_all_tasks_blocked()
         go_on.set()
-    left = await writer._store.load("words", 32)
+    left = await store_of(memory).load("words", 32)
     assert {*left} == {m.id for m in await memory.messages()}
     assert len(left) == 29
     await memory.aclose()
+
+
+async def test_what_is_said_anew_while_it_is_written_is_written_anew(
+    tmp_path, embedder, monkeypatch
+) -> None:
+    memory = VectorMemory(embedder=embedder, path=tmp_path)
+    await memory.update([Message.user("kitten", id="m"), *said("rain")])
+    writer: Any = memory._vectors._writer
+    add = store_of(memory).add
+
+    async def add_and_change(rows: Any) -> None:
+        await add(rows)
+        if memory._record.get("m") == first:
+            await memory.delete("m")
+            await memory.update([Message.user("truck", id="m")])
+
+    first = await memory.get("m")
+    monkeypatch.setattr(store_of(memory), "add", add_and_change)
+    monkeypatch.setattr(memory._vectors, "save", _nothing)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(writer), "due", property(lambda self: False))
+        await writer.save()
+    rows = await store_of(memory).load("words", 32)
+    assert rows["m"].mark == mark_of("truck")
+    await memory.aclose()
+
+
+async def _nothing(**options: bool) -> None:
+    pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import chromadb
@@ -29,6 +30,7 @@ from tests.memories.vector.support import (
     chroma_process,
     found,
     said,
+    store_of,
 )
 
 pytestmark = pytest.mark.anyio
@@ -103,7 +105,7 @@ async def test_clear_forget_and_deletion_reach_the_store(place, embedder) -> Non
     memory = VectorMemory(**place, embedder=embedder)
     await memory.update(said(*[f"kitten {n}" for n in range(100)]))
     await memory.forget(text="kitten 5")
-    store = memory._vectors._writer._store
+    store = store_of(memory)
     kept = await store.load(embedder.name, embedder.dimension)
     assert kept
     assert not set(kept) - {m.id for m in await memory.messages()}
@@ -118,19 +120,26 @@ async def test_what_a_crash_left_behind_is_deleted_when_the_session_is_opened(
     async with VectorMemory(**place, embedder=embedder) as memory:
         await memory.update(said(*TEXTS))
         await memory._vectors.save()
-        writer, memory._vectors._writer = memory._vectors._writer, None  # it ends inside forget()
+        writer: Any = memory._vectors._writer
+        memory._vectors._writer = None  # it ends inside forget()
         await memory.forget(text="kitten")
         memory._vectors._writer = writer
         writer._unsaved.clear()
     async with VectorMemory(**place, embedder=embedder) as memory:
-        store = memory._vectors._writer._store
+        store = store_of(memory)
         assert len(await store.load(embedder.name, embedder.dimension)) == 2
 
 
 async def test_tenants_and_sessions_do_not_see_each_other(place, embedder) -> None:
     common = {key: value for key, value in place.items() if key != "tenant"}
-    owner = place.get("tenant", "")
-    names = [("a", f"{owner}b:c"), ("a:b", f"{owner}c"), ("c", f"{owner}a:b"), ("a", None)]
+    owner = place.get("tenant", "owner")
+    names = [
+        ("b:c", owner),
+        ("c", f"{owner}:b"),
+        (f"{owner}:b:c", None),
+        (f"{owner}:b:c", "None"),
+        ("c", f"{owner}','b"),
+    ]
     memories = [VectorMemory(**common, session=s, tenant=t, embedder=embedder) for s, t in names]
     for number, memory in enumerate(memories):
         await memory.update([Message.user(f"kitten of {number}", id="same")])
@@ -173,7 +182,7 @@ def test_no_two_names_share_a_session(tmp_path_factory, names) -> None:
         assert await found(memories[0], "kitten") == []
         for number, memory in enumerate(memories[1:], 1):
             assert await found(memory, "kitten") == [f"kitten {number}"]
-            store = memory._vectors._writer._store
+            store = store_of(memory)
             assert [*await store.load("words", 32)] == ["same"]
         for memory in memories:
             await memory.clear()
@@ -200,9 +209,9 @@ async def test_nothing_of_a_forgotten_message_is_in_the_folder(
     assert await found(memory, "Zanzibar password", 5, where=lambda m: "Zanzi" in m.content) == []
     left = bytes_under(tmp_path)
     assert b"Zanzibar" not in left
-    database = (memory._vectors._writer._store._path / "chroma.sqlite3").read_bytes()
+    database = (store_of(memory)._path / "chroma.sqlite3").read_bytes()
     assert not any(shape in database for shape in shapes)
-    rows = await memory._vectors._writer._store.load(embedder.name, embedder.dimension)
+    rows = await store_of(memory).load(embedder.name, embedder.dimension)
     assert {*rows} == {message.id for message in await memory.messages()}
     await memory.aclose()
     assert b"Zanzibar" not in bytes_under(tmp_path)
@@ -221,7 +230,7 @@ async def test_a_broken_folder_is_rebuilt_from_the_record(
     for session in ("a", "b"):
         async with VectorMemory(path=tmp_path, session=session, embedder=embedder) as memory:
             await memory.update(said(*[f"kitten {n}" for n in range(count)]))
-            folder = memory._vectors._writer._store._path
+            folder = store_of(memory)._path
     for file in [file for file in folder.rglob("*") if file.is_file()]:
         if damage == "deleted":
             file.unlink()
@@ -277,7 +286,7 @@ async def test_a_server_that_is_killed_and_started_again(tmp_path, embedder) -> 
         async with VectorMemory(**options, embedder=later) as memory:
             assert later.texts == []
             assert await memory.count() == 201
-            store = memory._vectors._writer._store
+            store = store_of(memory)
             assert len(await store.load("words", 32)) == 201
 
 

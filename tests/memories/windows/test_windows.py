@@ -63,7 +63,8 @@ def test_a_window_is_whole_and_within_its_limits(trace, limits) -> None:
 def test_a_window_is_the_same_when_it_is_opened_again(trace, limits) -> None:
     async def run() -> None:
         journal = RamJournal()
-        journal.persistent = True  # as one on a disk: what has left is kept
+        # as one on a disk: what has left is kept
+        journal.persistent = True  # type: ignore[misc]
 
         def make() -> WindowedMemory:
             return WindowedMemory(max_messages=limits[0], max_tokens=limits[1], journal=journal)

@@ -104,7 +104,10 @@ async def test_what_is_not_a_plain_text_file_below_the_root_is_refused(root, pat
 
 async def test_the_reason_names_what_is_wrong(root, tools):
     (root / "link").symlink_to(root.parent / "secret")
+    with (root / "huge").open("wb") as file:
+        file.truncate(1 << 40)
     for path, why in [
+        ("huge", "has 1,099,511,627,776 bytes, and files of more than 1,000 are not read"),
         ("../secret", "'..'"),
         ("/etc/passwd", "absolute"),
         ("link", "'link' is a link"),
@@ -193,6 +196,11 @@ async def test_patterns_that_explode_end_at_once(tmp_path, pattern):
         or "empty" in text
         or (text.startswith("a.txt:"))
     )
+
+
+async def test_a_pattern_may_be_so_long(tools):
+    with pytest.raises(ToolError, match="has 501 characters; 500 are allowed"):
+        await call(tools, "search_pattern", "a" * 501)
 
 
 async def test_a_search_that_takes_too_long_is_stopped(root, tools):

@@ -144,10 +144,16 @@ LEADS_ASTRAY = [
 
 @pytest.mark.parametrize("url", LEADS_ASTRAY)
 async def test_addresses_that_lead_astray_are_refused(here, url):
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, text="secret")
+
     with pytest.raises(ToolError) as caught:
-        await get(tool_for(here), url)
+        await get(tool_for(here, transport=httpx.MockTransport(answer)), url)
     assert str(caught.value)
-    assert type(caught.value) is ToolError
+    assert sent == []
 
 
 @pytest.mark.parametrize("url", [url for url in LEADS_ASTRAY if url.startswith("http:")])
@@ -287,10 +293,28 @@ async def test_https_is_not_left_for_http():
 
 
 def test_public_addresses_are_public():
-    for address in ("93.184.216.34", "1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"):
-        assert is_public(address)
-    for address in ("2001:0:7f00:1::80ff:fffe", "nonsense", "2606:4700::1111%eth0"):
-        assert not is_public(address)
+    for address in (
+        "93.184.216.34",
+        "2606:4700::1111",
+        "64:ff9b::101:101",
+        "::ffff:1.1.1.1",
+        "2002:101:101::",
+    ):
+        assert is_public(address), address
+    for address in (
+        "2002:7f00:1::",
+        "::ffff:127.0.0.1",
+        "64:ff9b::7f00:1",
+        "2001:0:7f00:1::80ff:fffe",
+        "nonsense",
+        "2606:4700::1111%eth0",
+    ):
+        assert not is_public(address), address
+
+
+async def test_a_user_name_is_refused_whatever_the_host():
+    with pytest.raises(ToolError, match="with a user name or a password"):
+        await get(http_get_tool(["*"], resolver=nobody), "http://a:b@example.com/")
 
 
 def test_a_url_is_put_together_as_it_was_read():
