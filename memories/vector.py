@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio.to_thread
-
-from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder, embed_all
+from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.embedding_queue import EMBEDDED_TOKENS
-from agent_brain.memories.errors import (
-    EmbedderMismatchError,
-    MemoryDefinitionError,
-    MemoryUseError,
-)
+from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.expiry import utc_now
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.query import Query, Where
+from agent_brain.memories.questions import Questions
 from agent_brain.memories.recalled import Recalled, recalled_block
 from agent_brain.memories.record_core import JournalLike
 from agent_brain.memories.record_memory import RecordMemory
@@ -33,10 +27,6 @@ from agent_brain.tools.text import count_tokens, shorten
 
 if TYPE_CHECKING:
     from agent_brain.memories.chroma import ChromaVectors
-    from agent_brain.memories.recall import Hit, RecallIndex
-
-log = logging.getLogger(__name__)
-SEARCH_IN_THREAD = 5_000  # messages to search, above which a thread does it
 
 
 class VectorMemory(RecordMemory):
@@ -140,10 +130,11 @@ class VectorMemory(RecordMemory):
 
     def _forked(self) -> None:
         self._vectors = self._vectors.copied()
+        self._forget_answers()
 
     def _forget_answers(self) -> None:
         self._block: tuple[object, list[Message]] = (None, [])  # what was recalled for what
-        self._question: tuple[str, Any] = ("", None)  # the last one, and its vector
+        self._questions = Questions(self._vectors)
 
     # Reading and writing
 
@@ -255,7 +246,9 @@ class VectorMemory(RecordMemory):
     async def _recall_for(self, goal: Message) -> list[Message]:
         older = self._tail.older
         question = shorten(goal.content, EMBEDDED_TOKENS)
-        hits = await self._search(question, self._k, older.__contains__, patient=False)
+        hits = await self._questions.find(
+            question, self._k, older.__contains__, now=self._clock(), patient=False
+        )
         found = [message for hit in hits if (message := self._record.get(hit.id)) is not None]
         return recalled_block(found, self._recalled_tokens, self._counter)
 
@@ -295,60 +288,9 @@ class VectorMemory(RecordMemory):
 
         chosen = None if where is None else accepted
         question = shorten(query, EMBEDDED_TOKENS)
-        hits = await self._search(question, k, chosen, since, until)
+        hits = await self._questions.find(question, k, chosen, since, until, now=self._clock())
         found = [(self._record.get(hit.id), hit) for hit in hits]
         return [Recalled(m, hit.score, hit.why) for m, hit in found if m is not None]
-
-    async def _search(
-        self,
-        question: str,
-        k: int,
-        where: Callable[[str], bool] | None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        *,
-        patient: bool = True,
-    ) -> list[Hit]:
-        index = self._vectors.words
-        if index is None or not question.strip():
-            return []
-        vector = await self._embed_question(question, index, patient=patient)
-
-        def search() -> list[Hit]:
-            return index.search(
-                question,
-                k,
-                query_vector=vector,
-                since=since,
-                until=until,
-                where=where,
-                now=self._clock(),
-            )
-
-        if len(index) > SEARCH_IN_THREAD:
-            return await anyio.to_thread.run_sync(search)
-        return search()
-
-    async def _embed_question(self, question: str, index: RecallIndex, *, patient: bool) -> Any:
-        """Its vector; None where there is none, and where the embedder fails."""
-        embedder = self.embedder
-        if embedder is None or index.dimension is None:
-            return None
-        text = index.dense_question(question)
-        if self._question[0] != text or self._question[1] is None:
-            if self._vectors.failing and not patient:
-                return None
-            try:
-                self._question = text, (await embed_all(embedder, [text]))[0]
-            except Exception:
-                log.warning("A question could not be embedded; words decide", exc_info=True)
-                return None
-        vector, known = self._question[1], index.dimension
-        if known not in (None, len(vector)):
-            raise EmbedderMismatchError(
-                f"{embedder.name}, {known} numbers", f"{embedder.name}, {len(vector)} numbers"
-            )
-        return vector
 
 
 def _make_store(

@@ -20,7 +20,7 @@ from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
 from agent_brain.states.guarded import ErrorHook, GuardedState, Hook
 
-Transitions = Mapping[Enum, Enum | Iterable[Target] | None]
+Transitions = Mapping[Any, Enum | Iterable[Target] | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 
 from agent_brain.memories.errors import JournalError
 
@@ -43,7 +44,7 @@ def connect(path: str, busy_timeout: float) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise explain(path, error) from error
     try:
-        _prepare(db, path)
+        _prepare(db, path, busy_timeout)
     except BaseException as error:
         db.close()
         if isinstance(error, sqlite3.Error):
@@ -52,10 +53,12 @@ def connect(path: str, busy_timeout: float) -> sqlite3.Connection:
     return db
 
 
-def _prepare(db: sqlite3.Connection, path: str) -> None:
+def _prepare(db: sqlite3.Connection, path: str, busy_timeout: float) -> None:
+    db.execute("BEGIN")  # what is read is of one moment, while another process may lay it out
     application = db.execute("PRAGMA application_id").fetchone()[0]
     version = db.execute("PRAGMA user_version").fetchone()[0]
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    db.execute("COMMIT")
     if application != APPLICATION_ID and (tables or application or version):
         raise JournalError(
             f"{path!r} is a SQLite database of something else, not a journal: choose another file"
@@ -65,11 +68,25 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
             f"The journal {path!r} has layout version {version}; this library reads version "
             f"{VERSION}. Open it with the library that wrote it, or a newer one"
         )
-    db.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(db, busy_timeout)
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA secure_delete = ON")
     if application != APPLICATION_ID:
         db.executescript(_LAYOUT)
+
+
+def _write_ahead(db: sqlite3.Connection, busy_timeout: float) -> None:
+    """Turn write-ahead logging on. SQLite does not wait for others here, so this does."""
+    deadline = time.monotonic() + busy_timeout
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return
 
 
 def explain(path: str, error: Exception) -> JournalError:
