@@ -33,7 +33,7 @@ async def results(memory: Any) -> list[str]:
 async def test_of_a_hundred_calls_at_once_a_slow_one_times_out_alone_and_results_keep_their_order():
     running, most, everyone = 0, 0, anyio.Event()
 
-    @tool(timeout=0.2)
+    @tool(timeout=1.5)  # ample for all but one, also on a busy machine
     async def work(n: int) -> str:
         """Work."""
         nonlocal running, most
@@ -44,7 +44,7 @@ async def test_of_a_hundred_calls_at_once_a_slow_one_times_out_alone_and_results
         await everyone.wait()
         if n == 42:
             await anyio.sleep_forever()
-        for _ in range(100 - n):
+        for _ in range((100 - n) // 10):
             await anyio.lowlevel.checkpoint()
         return f"result {n}"
 
@@ -55,7 +55,7 @@ async def test_of_a_hundred_calls_at_once_a_slow_one_times_out_alone_and_results
     assert result.answer == "done"
     assert most == 100
     assert told[:42] + told[43:] == [f"result {n}" for n in range(100) if n != 42]
-    assert told[42] == "Tool 'work' took longer than 0.2 s and was stopped"
+    assert told[42] == "Tool 'work' took longer than 1.5 s and was stopped"
     assert [m.is_error for m in result.messages if m.role is Role.TOOL].count(True) == 1
 
 

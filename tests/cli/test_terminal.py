@@ -58,8 +58,7 @@ def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(tools_file):
         terminal.expect("you> ")
         terminal.type("half a line")
         terminal.expect("half a line")
-        terminal.type("\x03")
-        terminal.expect("leaves)")
+        terminal.interrupt("leaves)")
         terminal.expect("you> ")
         terminal.type("\x04")
         assert terminal.finish() == 0
