@@ -146,21 +146,6 @@ class Terminal:
         start, self._read_to = self._read_to, found + len(text)
         return self.seen[start : self._read_to]
 
-    def interrupt(self, answer: str) -> None:
-        """Press Ctrl-C until the command says ``answer``.
-
-        Python may miss one that comes just before it begins to wait for a key, as a person may
-        see: then it takes another.
-        """
-        end = time.monotonic() + PATIENCE
-        while (found := self.seen.find(answer, self._read_to)) < 0:
-            assert time.monotonic() < end, f"never came: {answer!r}, but:\n{self.seen}"
-            self.type("\x03")
-            soon = time.monotonic() + 1.0
-            while self.seen.find(answer, self._read_to) < 0 and self._read(soon):
-                pass
-        self._read_to = found + len(answer)
-
     def type(self, keys: str) -> None:
         """Press keys; ``\\x03`` is Ctrl-C, ``\\x04`` Ctrl-D."""
         os.write(self._master, keys.encode())
