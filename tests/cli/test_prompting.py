@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import builtins
+import io
 import sys
-
-import pytest
 
 from agent_brain.cli.prompting import ask_person
 
 
-@pytest.fixture
-def keys(monkeypatch, capsys):
-    """What comes of each call of ``input``, one after the other."""
-    pressed = []
+class Screen(io.StringIO):
+    """A stdout that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def press(monkeypatch, *keys):
+    """Have ``input`` give these, one a call; exceptions are raised."""
+    left = list(keys)
 
     def read(prompt):
-        came = pressed.pop(0)
+        came = left.pop(0)
         if isinstance(came, type):
             raise came
         return came
 
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(builtins, "input", read)
-    return pressed
+    monkeypatch.setattr(sys, "stdout", Screen())
 
 
-def test_ctrl_c_gives_up_the_line_and_not_the_chat(keys, capsys):
-    keys += [KeyboardInterrupt, KeyboardInterrupt, "the next line"]
+def test_ctrl_c_gives_up_the_line_and_not_the_chat(monkeypatch, capsys):
+    press(monkeypatch, KeyboardInterrupt, KeyboardInterrupt, "the next line")
     assert ask_person() == "the next line"
     assert capsys.readouterr().err.count("(/exit or Ctrl-D leaves)") == 2
 
 
-def test_ctrl_d_ends_the_chat(keys):
-    keys += [EOFError]
+def test_ctrl_d_ends_the_chat(monkeypatch):
+    press(monkeypatch, EOFError)
     assert ask_person() is None
