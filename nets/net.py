@@ -126,13 +126,11 @@ class Net:
 
     def validate(self) -> list[Problem]:
         """Everything that is wrong; ``Net(...)`` raises it, so a built net has nothing."""
-        graph = [*check_graph(self._edges, self._initial, self._fallback), *self._check_edges()]
-        return [*self._check_shape(), *(p for p in graph if not self._allowed(p))]
+        return [*self._check_shape(), *(p for p in self._check_wiring() if not self._allowed(p))]
 
     def allowed(self) -> list[Problem]:
         """The problems that the net has on purpose (``allow=``)."""
-        graph = [*check_graph(self._edges, self._initial, self._fallback), *self._check_edges()]
-        return [problem for problem in graph if self._allowed(problem)]
+        return [problem for problem in self._check_wiring() if self._allowed(problem)]
 
     def replace(
         self,
@@ -197,6 +195,10 @@ class Net:
         return problem.code in self._allow or any(
             (problem.code, state) in named for state in problem.states
         )
+
+    def _check_wiring(self) -> Iterator[Problem]:
+        yield from check_graph(self._edges, self._initial, self._fallback)
+        yield from self._check_edges()
 
     def _check_edges(self) -> Iterator[Problem]:
         for key, state in self._states.items():

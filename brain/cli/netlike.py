@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_brain.brainfile import file_schema, net_from_file, read_spec
+from agent_brain.brainfile import file_schema, net_from_file
 from agent_brain.cli.agents import mistakes
 from agent_brain.cli.exits import ExitCode, UserError, tell
 from agent_brain.cli.loading import load_object
@@ -44,8 +44,6 @@ def check(name: str) -> ExitCode:
     """Say everything that is wrong with a net, or that nothing is."""
     try:
         with mistakes(but=NetDefinitionError):
-            if Path(name).suffix in SUFFIXES:
-                read_spec(name)
             net = load_net(name, DemoLLM())
     except NetDefinitionError as error:
         tell(str(error))
@@ -57,11 +55,6 @@ def check(name: str) -> ExitCode:
     return ExitCode.ANSWERED
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of net files."""
-    return file_schema()
-
-
 def print_schema() -> None:
     """Write the JSON Schema of net files to stdout."""
-    print(json.dumps(schema(), indent=2))
+    print(json.dumps(file_schema(), indent=2))
