@@ -30,13 +30,25 @@ class Budget:
         spent = self.control.spent
         spent.input_tokens += usage.input_tokens
         spent.output_tokens += usage.output_tokens
-        spent.cost += usage.cost
+        if usage.cost is None:
+            spent.unpriced += usage.requests
+        else:
+            spent.cost += usage.cost
         spent.requests += usage.requests
+        spent.cached_tokens += usage.cached_tokens
+        spent.reasoning_tokens += usage.reasoning_tokens
 
     def usage(self) -> Usage:
         """What all model calls used together."""
         spent = self.control.spent
-        return Usage(spent.input_tokens, spent.output_tokens, spent.cost, spent.requests)
+        return Usage(
+            spent.input_tokens,
+            spent.output_tokens,
+            None if spent.unpriced else spent.cost,
+            spent.requests,
+            cached_tokens=spent.cached_tokens,
+            reasoning_tokens=spent.reasoning_tokens,
+        )
 
     def seconds(self) -> float:
         """Wall-clock seconds since the start, times before a resume included."""

@@ -23,6 +23,9 @@ class Result:
         usage: Tokens and cost of all its model calls.
         messages: This turn's goal and what was recorded since, in order.
         run_id: Which run.
+        finish_reason: Why the model response that gave the answer ended: ``"length"`` and
+            ``"content_filter"`` mark an answer that is not complete; None if the provider did not
+            say, or no model gave it.
     """
 
     answer: str
@@ -32,3 +35,4 @@ class Result:
     usage: Usage
     messages: list[Message]
     run_id: str
+    finish_reason: str | None = None

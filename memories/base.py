@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -138,6 +138,24 @@ class Memory(ABC):
     @abstractmethod
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn: ``goal`` is what is asked for now."""
+
+    async def begin(
+        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
+    ) -> None:
+        """Start a turn and a run of it. Built-in memories record all of it in one write.
+
+        Args:
+            goal: The goal of the turn.
+            run_id: The id of the run.
+            state: The name of the state that the run begins in.
+            before: Messages to record ahead of the goal: results of calls that the run before left
+                open.
+        """
+        if before:
+            await self.update([*before])
+        await self.set_goal(goal)
+        self.control.begin(run_id, state)
+        await self.checkpoint()
 
     @abstractmethod
     async def update(self, messages: list[Message]) -> None:

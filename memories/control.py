@@ -17,7 +17,10 @@ class Spent(BaseModel):
     Attributes:
         input_tokens: Tokens read by models.
         output_tokens: Tokens written by models.
-        cost: US dollars, as far as prices are known.
+        cost: US dollars, for the calls whose price is known.
+        unpriced: Model calls whose price is unknown.
+        cached_tokens: Those of the input tokens that were read from a provider's cache.
+        reasoning_tokens: Those of the output tokens that were spent on reasoning.
         requests: Model calls.
         tool_calls: Tool calls that were answered, whatever came of them.
         seconds: Wall clock, without the time between a stop and a resume.
@@ -26,6 +29,9 @@ class Spent(BaseModel):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    unpriced: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
     requests: int = 0
     tool_calls: int = 0
     seconds: float = 0.0

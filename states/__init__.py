@@ -26,6 +26,7 @@ from agent_brain.states.evaluation import Evaluation, EvaluationState
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
+    ActionStarted,
     AgentEvent,
     ApprovalRequested,
     Event,
@@ -43,7 +44,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.function import FunctionState
 from agent_brain.states.guarded import GuardedState
-from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.llm import LLM, Finish, FinishReason, Piece, Thought
 from agent_brain.states.notes import Notes
 from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
@@ -60,6 +61,7 @@ __all__ = [
     "LLM",
     "ActionFinished",
     "ActionRequested",
+    "ActionStarted",
     "ActionState",
     "AgentEvent",
     "AnswerState",
@@ -69,6 +71,8 @@ __all__ = [
     "Evaluation",
     "EvaluationState",
     "Event",
+    "Finish",
+    "FinishReason",
     "FunctionState",
     "GuardedState",
     "InputRequested",
@@ -82,6 +86,7 @@ __all__ = [
     "LiteLLM",
     "MalformedOutputError",
     "Notes",
+    "Piece",
     "Plan",
     "PlanningState",
     "Position",

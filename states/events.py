@@ -117,27 +117,40 @@ class StateEntered(Event):
 
 @dataclass(frozen=True, slots=True)
 class TextDelta(Event):
-    """Text as it comes; ``thought`` marks reasoning that is not meant for the reader."""
+    """A piece of text, streamed as it arrives.
+
+    Attributes:
+        text: The piece.
+        thought: It is reasoning that is not meant for the reader.
+        response_id: The model response that it is part of; None for text of a state's own.
+    """
 
     kind: ClassVar[Literal["text_delta"]] = "text_delta"
     text: str
     thought: bool = False
+    response_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ActionRequested(Event):
-    """The model asked for a tool call."""
+    """The model asked for a tool call, in the response of that id."""
 
     kind: ClassVar[Literal["action_requested"]] = "action_requested"
+    action: Action
+    response_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionStarted(Event):
+    """A tool call began to run."""
+
+    kind: ClassVar[Literal["action_started"]] = "action_started"
     action: Action
 
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress(Event):
-    """A call had come so far.
-
-    Told when the step's calls have ended, before the call's :class:`ActionFinished`: nothing runs
-    while a consumer works on an event.
+    """A running call reported its progress.
 
     Attributes:
         action: The call.
@@ -165,10 +178,21 @@ class ActionFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class UsageReported(Event):
-    """A model call was paid for."""
+    """A model call ended.
+
+    Every call is reported once, whether the provider reports its usage or not.
+
+    Attributes:
+        usage: What the call used.
+        response_id: The id of the model response, as in its other events.
+        finish_reason: Why the response ended (see :class:`~agent_brain.states.Finish`); None if the
+            provider did not say.
+    """
 
     kind: ClassVar[Literal["usage_reported"]] = "usage_reported"
     usage: Usage
+    response_id: str | None = None
+    finish_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +241,7 @@ class RunFinished(Event):
     answer: str
     output: Any = None
     usage: Usage = dataclasses.field(default_factory=Usage)
+    finish_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +258,7 @@ AgentEvent: TypeAlias = (
     | StateEntered
     | TextDelta
     | ActionRequested
+    | ActionStarted
     | ToolProgress
     | ActionFinished
     | UsageReported

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.message import Message
 from agent_brain.states.usage import Usage
@@ -18,6 +19,32 @@ class Thought(str):
     """A piece of text that is the model's reasoning, not meant for the reader."""
 
     __slots__ = ()
+
+
+FinishReason: TypeAlias = Literal[
+    "stop", "tool_calls", "length", "content_filter", "refusal", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end of a model response, as the provider reported it.
+
+    Attributes:
+        reason: Why the model stopped: ``"stop"`` and ``"tool_calls"`` mean a complete response;
+            ``"length"`` one cut off at the token limit; ``"content_filter"`` one withheld or cut by
+            the provider; ``"refusal"`` that the model declined to answer; ``"unknown"`` a reason
+            that the adapter does not know.
+        provider_data: What has to go back to the provider with this message in later requests, as
+            JSON values: signed thinking blocks, for example. It is stored in the message's
+            ``metadata["provider_data"]``.
+    """
+
+    reason: FinishReason = "stop"
+    provider_data: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+Piece: TypeAlias = str | Action | Usage | Finish
 
 
 class LLM(ABC):
@@ -38,11 +65,12 @@ class LLM(ABC):
         *,
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
-    ) -> AsyncIterator[str | Action | Usage]:
+    ) -> AsyncIterator[Piece]:
         """One model call, as an async generator.
 
         Yields text as it comes (:class:`Thought` for reasoning), each action when it is complete,
-        and one :class:`Usage` at the end if it is known. Closing the generator ends the call.
+        one :class:`Finish` if the provider says why the response ended, and one :class:`Usage` at
+        the end if it is known. Closing the generator ends the call.
 
         Args:
             messages: What the model sees, in order.

@@ -12,16 +12,20 @@ class Usage:
     Attributes:
         input_tokens: Tokens that the model read.
         output_tokens: Tokens that it wrote.
-        cost: US dollars, as far as the prices are known.
+        cost: US dollars; None if the price of a call is unknown.
         requests: Calls of a model.
         model: Which model, if one.
+        cached_tokens: Those of ``input_tokens`` that were read from the provider's cache.
+        reasoning_tokens: Those of ``output_tokens`` that were spent on reasoning.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
-    cost: float = 0.0
+    cost: float | None = None
     requests: int = 1
     model: str | None = None
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -32,7 +36,9 @@ class Usage:
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            self.cost + other.cost,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
             self.requests + other.requests,
             self.model if self.model == other.model else None,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
