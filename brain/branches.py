@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from functools import partial
 from typing import Literal
 
 import anyio
-from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
 from agent_brain.nets.delegate import Branch
+from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
 from agent_brain.states.streams import closing
 
@@ -18,55 +18,28 @@ Streams = Sequence[tuple[Branch, AsyncIterator[Event]]]
 
 
 async def run_at_once(
-    streams: Streams, *, on_error: Literal["cancel", "report"], group: TaskGroup | None
+    streams: Streams, *, on_error: Literal["cancel", "report"]
 ) -> AsyncGenerator[Event, None]:
-    """Merge the events of all branches.
+    """Merge the events of all branches; each branch waits until its event was taken.
 
     Args:
         streams: Branches and their events.
         on_error: ``"cancel"`` cancels the others when one fails and raises its error;
             ``"report"`` lets them go on.
-        group: A task group that outlives this generator: events then come live, each branch
-            waiting until its event was taken. Without one, nothing may run between two events, and
-            they all come when the last branch has ended.
     """
-    if group is None:
-        send, receive = anyio.create_memory_object_stream[Event](math.inf)
-        with receive:
-            await _run_all(streams, send, on_error)
-            while receive.statistics().current_buffer_used:
-                yield receive.receive_nowait()
-    else:
-        async with closing(_live(streams, on_error, group)) as events:
-            async for event in events:
-                yield event
-    failed = [branch.error for branch, _ in streams if branch.error is not None]
-    if failed and on_error == "cancel":
-        raise failed[0]
-
-
-async def _live(
-    streams: Streams, on_error: Literal["cancel", "report"], group: TaskGroup
-) -> AsyncGenerator[Event, None]:
     send, receive = anyio.create_memory_object_stream[Event](0)
-    scope, ended = anyio.CancelScope(), anyio.Event()
-
-    async def work() -> None:
-        try:
-            with scope:
-                await _run_all(streams, send, on_error)
-        finally:
-            ended.set()
-
-    group.start_soon(work)
+    task = BackgroundTask(partial(_run_all, streams, send, on_error))
     try:
         with receive:
             async for event in receive:
                 yield event
     finally:
-        scope.cancel()
-        with anyio.CancelScope(shield=True):
-            await ended.wait()
+        await task.aclose()
+    if task.error is not None:
+        raise task.error
+    failed = [branch.error for branch, _ in streams if branch.error is not None]
+    if failed and on_error == "cancel":
+        raise failed[0]
 
 
 async def _run_all(
@@ -79,7 +52,7 @@ async def _run_all(
             async with closing(stream) as events:
                 async for event in events:
                     await send.send(event)
-        except Exception as error:  # kept on the branch: the state, or the caller, is told
+        except Exception as error:  # kept on the branch, for the state or for the caller
             branch.error = error
             if on_error == "cancel":
                 tasks.cancel_scope.cancel()

@@ -20,10 +20,14 @@ class Budget:
         self.limits = limits
         self._started = 0.0
 
+    def start_clock(self) -> None:
+        """Begin to count the time."""
+        self._started = anyio.current_time()
+
     def start(self, control: Control) -> None:
-        """Count from where ``control`` stands."""
+        """Count from what ``control`` says is spent; the clock runs since :meth:`start_clock`."""
         self.control = control
-        self._started = anyio.current_time() - control.spent.seconds
+        self._started = (self._started or anyio.current_time()) - control.spent.seconds
 
     def spend(self, usage: Usage) -> None:
         """Add what a model call used."""

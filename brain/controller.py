@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 from pydantic import BaseModel
 
+from agent_brain.answer import AnswerStream
 from agent_brain.brain_tool import BrainTool
 from agent_brain.decisions import Approve, Decisions, Deny
 from agent_brain.errors import BrainDefinitionError, BrainUseError
@@ -25,7 +26,6 @@ from agent_brain.result import Result
 from agent_brain.run import Plan, Run
 from agent_brain.sources import split, withdraw
 from agent_brain.states.base import State
-from agent_brain.states.events import TextDelta
 from agent_brain.states.llm import LLM
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.source import ToolSource
@@ -42,6 +42,13 @@ class Brain:
 
     ``answer``, ``stream``, ``run`` and ``run_sync`` are one loop and end alike. A brain serves one
     run at a time; each run is a turn of the same session, as its memory goes on.
+
+    Attributes:
+        net: The net that it drives.
+        memory: The memory that it drives it over.
+        limits: The limits of each run.
+        last_result: The result of its last run, however that was started; None before the first,
+            while one is under way, and after one that failed.
 
     Args:
         net: The name of a registered net, a net, or a dict of states by the members of an Enum.
@@ -80,6 +87,7 @@ class Brain:
     ) -> None:
         self._owned: list[LLM | Memory] = []
         self._sources: tuple[ToolSource, ...] = ()
+        self.last_result: Result | None = None
         self.memory = self._find_memory(memory, tools, memory_options)
         self.net = self._find_net(net, llm, output_type, net_options)
         self.limits = limits
@@ -167,15 +175,18 @@ class Brain:
                 withdraw(self.memory, source)
                 stack.push_async_callback(source.aclose)
 
-    async def answer(self, task: str | Message) -> AsyncIterator[str]:
+    def answer(self, task: str | Message) -> AnswerStream:
         """Stream the text of a run as it comes, without the model's thoughts.
 
-        Closing the iterator ends the run. Raises what :meth:`run` raises.
+        The text is ``Result.answer``; before it come only the remarks that a model made beside its
+        tool calls, each set apart by a blank line. :attr:`last_result` then says how the run ended:
+        a run that waits for a person or that a limit stopped ends here like any other. Leaving the
+        loop early ends the run. Raises what :meth:`run` raises.
+
+        Raises:
+            BrainUseError: The task is empty.
         """
-        async with self.stream(task) as run:
-            async for event in run:
-                if isinstance(event, TextDelta) and not event.thought:
-                    yield event.text
+        return AnswerStream(self.stream(task))
 
     def stream(self, task: str | Message) -> Run:
         """A run to iterate over: ``async with brain.stream(task) as run: async for event in run``.
@@ -197,7 +208,7 @@ class Brain:
             TransitionError: A state proposed to go where no edge goes.
             MemoryBusyError: Another run is going on over the same memory.
         """
-        return await _to_end(self.stream(task))
+        return await _to_end(Run(self._plan(), _as_goal(task), watched=False))
 
     def run_sync(self, task: str | Message) -> Result:
         """As :meth:`run`, for programs without an event loop: it makes one for the time of the run.
@@ -246,7 +257,8 @@ class Brain:
             ResumeError: The memory stands in no run, or in a state that the net does not have; or
                 the decisions do not fit what the run waits for, which goes on waiting.
         """
-        return await _to_end(self.stream_resume(approve=approve, deny=deny, edit=edit, input=input))
+        decisions = Decisions(approve, deny, edit, input)
+        return await _to_end(Run(self._plan(), None, decisions, watched=False))
 
     def as_tool(self, name: str, description: str, **options: Any) -> BrainTool:
         """This brain as a tool of another one: each call runs it on a fork of its memory.
@@ -270,7 +282,18 @@ class Brain:
         return other
 
     def _plan(self) -> Plan:
-        return Plan(self.net, self.memory, self.limits, self.stuck, self._sources, self.dry_run)
+        return Plan(
+            self.net,
+            self.memory,
+            self.limits,
+            self.stuck,
+            self._sources,
+            self.dry_run,
+            self._set_last_result,
+        )
+
+    def _set_last_result(self, result: Result | None) -> None:
+        self.last_result = result
 
     async def _run_and_release(self, task: str | Message) -> Result:
         try:

@@ -12,6 +12,7 @@
     ├── UnknownNetError            no net of that name, or not with those options
     ├── StateDefinitionError       a state cannot be built as described
     ├── StateMutationError         a state tried to keep run data on itself
+    ├── StateCancelledError        a state awaited something that was cancelled
     ├── StateTimeoutError          a guarded state took longer than it may
     ├── EventLoopError             something that needs asyncio was used on another event loop
     ├── LLMError                   a model call failed
@@ -73,6 +74,7 @@ from agent_brain.states.errors import (
     LLMServerError,
     LLMTimeoutError,
     MalformedOutputError,
+    StateCancelledError,
     StateDefinitionError,
     StateMutationError,
     StateTimeoutError,
@@ -130,6 +132,7 @@ __all__ = [
     "ResumeError",
     "SessionConflictError",
     "SnapshotError",
+    "StateCancelledError",
     "StateDefinitionError",
     "StateMutationError",
     "StateTimeoutError",

@@ -24,8 +24,29 @@ class StopReason(StrEnum):
     INPUT = "input"
     MAX_TOOL_CALLS = "max_tool_calls"
 
+    @property
+    def clause(self) -> str:
+        """What happened, as a clause for messages: "the run was cancelled"."""
+        return _CLAUSES[self]
+
+
+_CLAUSES = {
+    StopReason.DONE: "the run had reached its goal",
+    StopReason.MAX_STEPS: "the limit of steps was reached",
+    StopReason.MAX_TOKENS: "the limit of tokens was reached",
+    StopReason.MAX_COST: "the limit of cost was reached",
+    StopReason.MAX_TOOL_CALLS: "the limit of tool calls was reached",
+    StopReason.TIMEOUT: "the limit of time was reached",
+    StopReason.STUCK: "the run repeated itself",
+    StopReason.CANCELLED: "the run was cancelled",
+    StopReason.FAILED: "the run failed",
+    StopReason.APPROVAL: "the run waits for approval",
+    StopReason.INPUT: "the run waits for an answer",
+}
+
 
 WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person; the run is not over
+SPENDING = (StopReason.MAX_TOKENS, StopReason.MAX_COST)
 OWN = (StopReason.DONE, StopReason.STUCK)  # ends of one net, whatever the run around it does
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from enum import Enum
 
 import anyio
-from anyio.abc import TaskGroup
 
 from agent_brain.branches import run_at_once
 from agent_brain.budget import Budget
-from agent_brain.errors import LLMError, ResumeError
-from agent_brain.limits import OWN, WAITING, StopReason
+from agent_brain.errors import LLMError, ResumeError, StateCancelledError
+from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Asked
 from agent_brain.memories.message import Message, Role
@@ -36,6 +37,7 @@ from agent_brain.states.events import (
 from agent_brain.states.llm import Thought
 from agent_brain.states.streams import closing
 from agent_brain.stuck import StuckPolicy, fingerprint
+from agent_brain.tools.calling import is_being_cancelled
 
 CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to leave things in order
 
@@ -45,6 +47,7 @@ class Machine:
 
     Attributes:
         at: The step it is in.
+        finish_reason: Why the model response that gave the answer ended, if one did.
         reason: Why it stopped, once it has.
     """
 
@@ -52,10 +55,12 @@ class Machine:
         "_aside",
         "_asked",
         "_budget",
+        "_answered_by",
         "_cut",
+        "_delegated",
         "_durable",
         "_finished",
-        "_group",
+        "_key",
         "_memory",
         "_net",
         "_path",
@@ -65,6 +70,7 @@ class Machine:
         "_text",
         "_waits",
         "at",
+        "finish_reason",
         "reason",
     )
 
@@ -77,8 +83,8 @@ class Machine:
         *,
         run_id: str,
         path: tuple[str, ...] = (),
+        key: str = "",
         aside: bool = False,
-        group: TaskGroup | None = None,
     ) -> None:
         self._net = net
         self._memory = memory
@@ -86,16 +92,19 @@ class Machine:
         self._stuck = stuck
         self._run_id = run_id
         self._path = path
+        self._key = key  # under which the memory keeps where it is, if it is a subnet
         self._aside = aside  # what is said here is not for the reader
-        self._group = group
         self._durable = memory.durable
         self._said: list[str] = []  # in this step
         self._text: list[str] = []  # in the last step that said anything
         self._finished: list[ActionFinished] = []
         self._asked = False
+        self._delegated: Counter[str] = Counter()  # branches of this step, by name
+        self._answered_by: str | None = None  # the model response that the last text is from
         self._waits: StopReason | None = None
         self._cut: StopReason | None = None  # the limit that stopped a branch of this step
         self.at = NOWHERE
+        self.finish_reason: str | None = None
         self.reason: StopReason | None = None
 
     def answer(self) -> str:
@@ -110,8 +119,11 @@ class Machine:
         while node is not None:
             calls = len(memory.control.next_actions)
             if self.reason is None and (reason := self._budget.reached(calls)):
-                node = await self._best_effort(reason)
-                continue
+                # An answer that is there already is passed on: the call that gave it may have been
+                # the one that reached the limit.
+                if reason not in SPENDING or not await node.state.costs_nothing(memory):
+                    node = await self._best_effort(reason)
+                    continue
             at = self._enter(node)
             yield StateEntered(at=at)
             stream: AsyncIterator[str | Event] | None = None
@@ -132,8 +144,11 @@ class Machine:
                     else:
                         yield self._note(item, at)
             except BaseException as error:
-                await _leave_hurt(node, memory, stream, error)
-                raise
+                failure = _failure(error, node)
+                await _leave_hurt(node, memory, stream, failure)
+                if failure is error:
+                    raise
+                raise failure from error
             if node.on_exit:
                 await node.state.on_exit(memory)
             if self._waits is not None:
@@ -154,14 +169,22 @@ class Machine:
         if self._said:
             self._text = self._said
         self._said, self._finished, self._asked, self._cut = [], [], False, None
+        if self._delegated:
+            self._delegated.clear()
         self.at = Position(self._run_id, self._budget.control.step, node.name, self._path)
         return self.at
 
     def _note_text(self, text: str, at: Position) -> TextDelta:
         if type(text) is Thought:
             return TextDelta(text, thought=True, at=at)
-        self._said.append(text)
+        self._say(text, None)
         return TextDelta(text, thought=self._aside, at=at)
+
+    def _say(self, text: str, response_id: str | None) -> None:
+        """Keep text for the reader; ``response_id`` names the model response that it is from."""
+        self._said.append(text)
+        if response_id is None or response_id != self._answered_by:
+            self._answered_by, self.finish_reason = response_id, None
 
     def _note(self, event: Event, at: Position) -> Event:
         """Take notice of an event that a state yielded, and say where it happened."""
@@ -172,15 +195,20 @@ class Machine:
             )
         if event.at is NOWHERE:
             object.__setattr__(event, "at", at)
-        if isinstance(event, ActionRequested):
+        if isinstance(event, TextDelta):
+            if not event.thought:
+                self._say(event.text, event.response_id)
+                if self._aside:
+                    object.__setattr__(event, "thought", True)
+        elif isinstance(event, ActionRequested):
             self._asked = True
         elif isinstance(event, ActionFinished):
             self._finished.append(event)
             vars(self._budget.control.spent)["tool_calls"] += 1  # unvalidated: the hot path
         elif isinstance(event, UsageReported):
             self._budget.spend(event.usage)
-        elif isinstance(event, TextDelta) and not event.thought:
-            self._said.append(event.text)
+            if event.response_id is not None and event.response_id == self._answered_by:
+                self.finish_reason = event.finish_reason
         elif isinstance(event, ApprovalRequested):
             self._waits = StopReason.APPROVAL
             self._asks().approvals = [action.id for action in event.actions]
@@ -204,8 +232,9 @@ class Machine:
             self._stuck,
             run_id=self._run_id,
             path=(*self._path, self.at.state or ""),
+            within="/".join(filter(None, (self._key, self.at.state))),
+            seen=self._delegated,
             aside=self._aside or order.aside or len(order.branches) > 1,
-            group=self._group,
         )
         async with closing(run) as events:
             async for event in events:
@@ -217,7 +246,8 @@ class Machine:
             elif reason is not None and reason not in (*OWN, *WAITING):
                 self._cut = StopReason(reason)
         if len(order.branches) == 1 and not order.aside:
-            self._said.append(order.branches[0].answer)
+            self._say(order.branches[0].answer, None)
+            self.finish_reason = order.branches[0].finish_reason
 
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
         """Run as a branch: from its own beginning, or from where a resumed run had left it."""
@@ -226,6 +256,10 @@ class Machine:
             control.begin(self._run_id, self._net.initial.name)
             control.branch = f"{'/'.join(self._path)}@{main.step}"
             control.dry_run = main.dry_run
+        ended = control.ended.get(self._key)
+        if ended is not None:  # before the step of the outer net was interrupted
+            branch.answer, branch.stop_reason = ended, StopReason.DONE
+            return
         try:
             async with closing(self.steps()) as events:
                 async for event in events:
@@ -236,6 +270,7 @@ class Machine:
         finally:
             control.done = False
             branch.answer = self.answer()
+            branch.finish_reason = self.finish_reason
         branch.stop_reason = self.reason
 
     async def _move(self, node: Node) -> Node | None:
@@ -243,7 +278,12 @@ class Machine:
         control = self._memory.control
         target: Enum | None = None
         if self.reason is None:
-            target = await node.state.next_state(self._memory)
+            try:
+                target = await node.state.next_state(self._memory)
+            except BaseException as error:
+                if (failure := _failure(error, node)) is error:
+                    raise
+                raise failure from error
             if not _is_edge(target, node) and not (target is None and control.done):
                 allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
                 raise TransitionError(node.name, target, sorted(allowed))
@@ -266,18 +306,14 @@ class Machine:
         main.step += 1
         if own is not main:
             own.step += 1
-        own.hint = None
-        if state is None:
-            own.frames.pop("/".join(self._path), None)
-        else:
-            own.frames["/".join(self._path)] = state
+        own.advance_subnet(self._key, state, self.answer())
 
     def _current(self) -> Node:
         control = self._memory.control
         if not self._path:
             name = control.state or ""
         else:
-            name = control.frames.get("/".join(self._path), self._net.initial.name)
+            name = control.frames.get(self._key, self._net.initial.name)
         node = self._net.find(name)
         if node is None:
             raise ResumeError(no_state(self._net, name))
@@ -307,7 +343,7 @@ class Machine:
     async def _best_effort(self, reason: StopReason) -> Node | None:
         """The state that gives the best answer there is, if the net has one and there is time."""
         self.reason = reason
-        await close_open_calls(self._memory, f"The call was not run: {reason.value}")
+        await close_open_calls(self._memory, reason.clause)
         fallback = self._net.fallback
         if fallback is None or reason is StopReason.TIMEOUT:
             return None
@@ -321,10 +357,21 @@ async def run_branches(
     *,
     run_id: str,
     path: tuple[str, ...],
+    within: str,
     aside: bool,
-    group: TaskGroup | None,
+    seen: Counter[str],
 ) -> AsyncGenerator[Event, None]:
-    """The events of every branch, each run by a machine of its own.
+    """Yield the events of every branch, each run by a machine of its own.
+
+    Args:
+        order: The branches.
+        budget: What the whole run shares.
+        stuck: The policy of the run.
+        run_id: The run.
+        path: The states and branches around the branches.
+        within: The key of the net around them, and its state.
+        aside: What they say is not for the reader.
+        seen: How often the step has delegated to a branch of a name; counted on here.
 
     Raises:
         Exception: What a branch raised, if it is the only one or ``on_error`` is ``"cancel"``.
@@ -332,6 +379,8 @@ async def run_branches(
 
     def stream(branch: Branch) -> AsyncGenerator[Event, None]:
         inside = (*path, branch.name) if branch.name else path
+        seen[branch.name] += 1
+        again = f"#{seen[branch.name]}" if seen[branch.name] > 1 else ""
         machine = Machine(
             branch.net,
             branch.memory,
@@ -339,8 +388,8 @@ async def run_branches(
             stuck,
             run_id=run_id,
             path=inside,
+            key=f"{within}/{branch.name}{again}" if branch.name else within + again,
             aside=aside,
-            group=group,
         )
         return machine.branch(branch)
 
@@ -348,7 +397,7 @@ async def run_branches(
         merged = stream(order.branches[0])
     else:
         streams = [(branch, stream(branch)) for branch in order.branches]
-        merged = run_at_once(streams, on_error=order.on_error, group=group)
+        merged = run_at_once(streams, on_error=order.on_error)
     try:
         async with closing(merged) as events:
             async for event in events:
@@ -365,27 +414,29 @@ def _is_edge(target: object, node: Node) -> bool:
         return False
 
 
-async def close_open_calls(memory: Memory, why: str) -> None:
-    """Answer the calls of the last assistant message that have no result yet with ``why``."""
-    messages = await memory.dump()
+async def open_results(memory: Memory, why: str) -> list[Message]:
+    """Return a result for each call of the last assistant message that has none yet.
+
+    Args:
+        memory: The memory of the run.
+        why: What keeps the calls from running, as a clause: "the run was cancelled".
+    """
     answered: set[str | None] = set()
-    for message in reversed(messages):
+    for message in reversed(await memory.dump()):
         if message.role is Role.TOOL:
             answered.add(message.tool_call_id)
         elif message.role is Role.ASSISTANT:
             open_calls = [call for call in message.tool_calls if call.id not in answered]
-            if open_calls:
-                finished = memory.control.pending  # by calls of a round in which another one waits
-                results = [
-                    (call.id in finished and finished[call.id].result)
-                    or Message.tool(why, call, is_error=True)
-                    for call in open_calls
-                ]
-                await memory.update(results)
-            break
-    memory.control.next_actions = []
-    memory.control.pending = {}
-    memory.control.asked = None
+            return [memory.control.result_of(call, why) for call in open_calls]
+    return []
+
+
+async def close_open_calls(memory: Memory, why: str) -> None:
+    """Record a result for each open call; see :func:`open_results`."""
+    results = await open_results(memory, why)
+    if results:
+        await memory.update(results)
+    memory.control.close_calls()
 
 
 def no_state(net: Net, name: str) -> str:
@@ -394,6 +445,13 @@ def no_state(net: Net, name: str) -> str:
         f"The run stands in state {name!r}, which the net {net.name!r} does not have: resume it "
         "with the net that it was started with"
     )
+
+
+def _failure(error: BaseException, node: Node) -> BaseException:
+    """Return ``error``, or what to raise for a cancellation that is not meant for the run."""
+    if isinstance(error, asyncio.CancelledError) and not is_being_cancelled():
+        return StateCancelledError(node.name, type(node.state).__name__)
+    return error
 
 
 async def _close(stream: object) -> None:

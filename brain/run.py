@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import anyio
-from anyio.abc import TaskGroup
 
 from agent_brain.budget import Budget
 from agent_brain.decisions import Decisions
-from agent_brain.errors import BrainUseError, MemoryBusyError, ResumeError
+from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.limits import WAITING, Limits, StopReason
-from agent_brain.machine import CLEANUP_SECONDS, Machine, close_open_calls, no_state
+from agent_brain.machine import CLEANUP_SECONDS, Machine, close_open_calls, no_state, open_results
 from agent_brain.memories.base import Memory
+from agent_brain.memories.claim import Claim
 from agent_brain.memories.message import Message
 from agent_brain.nets.net import Net
 from agent_brain.result import Result
 from agent_brain.sources import refresh
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import (
+    NOWHERE,
     Event,
     Position,
     RunFailed,
@@ -29,6 +30,8 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
+from agent_brain.states.streams import closing
+from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.source import ToolSource
@@ -44,6 +47,7 @@ class Plan:
     stuck: StuckPolicy | None
     sources: tuple[ToolSource, ...] = ()
     dry_run: bool = False
+    on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
 
 
 class Run:
@@ -54,15 +58,19 @@ class Run:
     """
 
     __slots__ = (
+        "_began",
         "_budget",
+        "_claim",
         "_decisions",
         "_events",
         "_goal",
-        "_group",
+        "_late",
         "_machine",
         "_plan",
         "_result",
         "_scope",
+        "_watched",
+        "ended",
         "run_id",
     )
 
@@ -71,15 +79,21 @@ class Run:
         plan: Plan,
         goal: Message | None,
         decisions: Decisions = Decisions(),  # noqa: B008 - frozen
+        *,
+        watched: bool = True,
     ) -> None:
         self._plan = plan
         self._decisions = decisions
         self._goal = goal
+        self._watched = watched
         self._result: Result | None = None
+        self._began = False  # it has taken up the memory
+        self._late = False  # its time is up, and no scope has said so
         self._scope: anyio.CancelScope | None = None
-        self._group: TaskGroup | None = None
+        self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
         self._machine: Machine | None = None
+        self.ended = False
         self.run_id = new_id("run")
         self._events = self._drive() if plan.limits.timeout is None else self._drive_timed()
 
@@ -95,11 +109,6 @@ class Run:
         return self._result
 
     async def __aenter__(self) -> Self:
-        tools = self._plan.memory.available_tools.values()
-        if self._plan.net.parallel or any(tool.nested for tool in tools):
-            # Branches that stream while their consumer works need a home that outlives one event.
-            self._group = anyio.create_task_group()
-            await self._group.__aenter__()
         return self
 
     async def __aexit__(
@@ -108,12 +117,7 @@ class Run:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:
-            await self.aclose()
-        finally:
-            if self._group is not None:
-                self._group.cancel_scope.cancel()
-                await self._group.__aexit__(None, None, None)
+        await self.aclose()
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self._events
@@ -122,22 +126,27 @@ class Run:
         """End the run now if it has not ended; it then counts as cancelled."""
         await self._events.aclose()
 
+    def abandon(self) -> None:
+        """Note that nobody will read it any more: the next run waits until it is closed."""
+        if self._claim is not None:
+            self._claim.abandoned = True
+
     async def _drive(self) -> AsyncGenerator[Event, None]:
-        """Every event of the run, from its start to its end."""
+        """Yield every event of the run, from its start to its end."""
         memory, sources = self._plan.memory, self._plan.sources
-        _claim(memory)
+        self._budget.start_clock()
+        claim = self._claim = await Claim.take(memory, watched=self._watched)
+        self._report_result(None)
         try:
             yield await self._start()
-            machine = self._machine = self._make_machine()
-            steps = machine.steps()
-            try:
-                async for event in steps:
-                    yield event
-                    if sources and type(event) is StateExited:
-                        await refresh(memory, sources)
-            finally:
-                await steps.aclose()
-            await self._finish(machine.reason or StopReason.DONE)
+            machine = self._machine
+            if machine is not None:
+                async with closing(machine.steps()) as steps:
+                    async for event in steps:
+                        yield event
+                        if sources and type(event) is StateExited:
+                            await refresh(memory, sources)
+                await self._finish(machine.reason or StopReason.DONE)
             yield self._finished_event()
         except Exception as error:
             await self._cut_short(StopReason.FAILED, error)
@@ -145,12 +154,13 @@ class Run:
             raise
         except BaseException as error:
             if self._result is None:
-                late = self._scope is not None and self._scope.cancel_called
+                late = self._late or (self._scope is not None and self._scope.cancel_called)
                 reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
                 await self._cut_short(reason, error)
             raise
         finally:
-            memory.busy = False
+            self.ended = True
+            claim.release()
 
     async def _drive_timed(self) -> AsyncGenerator[Event, None]:
         """As :meth:`_drive`, within the limit of time. No scope is open while a consumer works."""
@@ -160,10 +170,16 @@ class Run:
         try:
             while True:
                 event: Event | None = None
-                deadline = anyio.current_time() + timeout - self._budget.seconds()
-                with anyio.CancelScope(deadline=deadline) as self._scope:
-                    event = await anext(events, None)
-                if self._scope.cancelled_caught:
+                left = timeout - self._budget.seconds()
+                if left > 0 or self._result is not None:
+                    deadline = anyio.current_time() + left
+                    with anyio.CancelScope(deadline=deadline) as self._scope:
+                        event = await anext(events, None)
+                    late = self._scope.cancelled_caught
+                else:  # nothing had to be waited for, so nothing could be cancelled
+                    self._late = late = True
+                    await events.aclose()
+                if late:
                     yield self._finished_event()
                     return
                 if event is None:
@@ -172,46 +188,56 @@ class Run:
         finally:
             await events.aclose()
 
-    def _make_machine(self) -> Machine:
-        plan = self._plan
-        return Machine(
-            plan.net, plan.memory, self._budget, plan.stuck, run_id=self.run_id, group=self._group
-        )
-
     async def _start(self) -> RunStarted:
-        """Begin a turn with the goal, or take up the run that the memory stands in."""
-        memory, net = self._plan.memory, self._plan.net
-        await memory.open()
-        await refresh(memory, self._plan.sources)
-        if self._goal is None:
-            await self._take_up(memory)
-        else:
-            if memory.control.next_actions or memory.control.status in ("running", "waiting"):
-                await close_open_calls(memory, "The call was not run: a new goal was set first")
-            await memory.set_goal(self._goal)
-            memory.control.begin(self.run_id, net.initial.name)
-        memory.control.dry_run = self._plan.dry_run
-        self._budget.start(memory.control)
-        await memory.checkpoint()
-        return RunStarted(self._goal, net.name, self._goal is None, at=self._position())
+        """Begin a turn with the goal, or take up the run that the memory holds.
 
-    async def _take_up(self, memory: Memory) -> None:
+        Until it has done so, nothing in the memory is changed.
+        """
+        plan, memory = self._plan, self._plan.memory
+        await memory.open()
+        await refresh(memory, plan.sources)
+        memory.control.dry_run = plan.dry_run
+        over = False
+        if self._goal is None:
+            over = await self._take_up(memory)
+        else:
+            before: list[Message] = []
+            if memory.control.next_actions or memory.control.status in ("running", "waiting"):
+                before = await open_results(memory, "a new goal was set first")
+            await memory.begin(self._goal, self.run_id, plan.net.initial.name, before=before)
+        self._began = True
+        self._budget.start(memory.control)
+        if over:
+            await self._set_result(StopReason(memory.control.stop_reason or StopReason.DONE))
+        else:
+            self._machine = Machine(plan.net, memory, self._budget, plan.stuck, run_id=self.run_id)
+        return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
+
+    async def _take_up(self, memory: Memory) -> bool:
+        """Continue the run that ``memory`` holds; return whether it had reached its end."""
         if memory.control.status == "running":
             await memory.rollback()
         control = memory.control
-        finished = control.done and control.status != "running"  # or killed just before its end
-        if control.run_id is None or control.state is None or finished:
+        if control.run_id is None or control.state is None:
             raise ResumeError(
-                "There is no run to resume on this memory: it "
-                + ("has already reached its goal" if finished else "was never started")
-                + ". Call run(task) to start one"
+                "There is no run to resume on this memory: it was never started. Call run(task) to "
+                "start one"
             )
         if self._plan.net.find(control.state) is None:
             raise ResumeError(no_state(self._plan.net, control.state))
+        before = control.model_copy(deep=True)
         self._decisions.write(control)
         self.run_id = control.run_id
+        if control.done and control.status != "running":
+            return True
         control.status = "running"
         control.stop_reason = None
+        try:
+            await memory.checkpoint()
+        except BaseException:
+            memory.control = before
+            raise
+        return False
 
     async def _finish(self, reason: StopReason) -> None:
         control = self._plan.memory.control
@@ -219,26 +245,37 @@ class Run:
         control.stop_reason = reason.value
         control.spent.seconds = self._budget.seconds()
         await self._plan.memory.checkpoint()
+        await self._set_result(reason)
+
+    async def _set_result(self, reason: StopReason) -> None:
         self._result = await self._make_result(reason)
+        self._report_result(self._result)
+
+    def _report_result(self, result: Result | None) -> None:
+        if self._plan.on_result is not None:
+            self._plan.on_result(result)
 
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
         """Leave the memory in order, whatever happened; the error itself goes on."""
         memory = self._plan.memory
-        if self._machine is None and isinstance(error, ResumeError):
-            return  # nothing was taken up: what waits goes on waiting
+        if not self._began:  # the memory stays as it was: what waits for a person still waits
+            if reason is not StopReason.FAILED:
+                self._result = self._empty_result(reason)
+                self._report_result(self._result)
+            return
         if reason is StopReason.CANCELLED and (asked := memory.control.asked) is not None:
             if asked.approvals or asked.questions:  # left when it had nothing to do but wait
                 reason = StopReason.APPROVAL if asked.approvals else StopReason.INPUT
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
                 if reason not in WAITING:
-                    why = f"The call was not run: the run was {reason.value}"
-                    await close_open_calls(memory, why)
+                    await close_open_calls(memory, reason.clause)
                 await self._finish(reason)
             except Exception as trouble:
                 error.add_note(f"Besides, the memory could not be left in order: {trouble!r}")
         if reason is StopReason.FAILED:
             self._result = None
+            self._report_result(None)
 
     async def _make_result(self, reason: StopReason) -> Result:
         control = self._plan.memory.control
@@ -254,23 +291,33 @@ class Run:
             usage=self._budget.usage(),
             messages=messages,
             run_id=self.run_id,
+            finish_reason=self._machine.finish_reason if self._machine else None,
+        )
+
+    def _empty_result(self, reason: StopReason) -> Result:
+        """The result of a run that ended before it began."""
+        return Result(
+            answer="",
+            output=None,
+            stop_reason=reason,
+            steps=0,
+            usage=Usage(cost=0.0, requests=0),
+            messages=[],
+            run_id=self.run_id,
         )
 
     def _finished_event(self) -> RunFinished:
         result = self.result
-        at = Position(self.run_id, result.steps)
-        return RunFinished(result.stop_reason, result.answer, result.output, result.usage, at=at)
+        return RunFinished(
+            result.stop_reason,
+            result.answer,
+            result.output,
+            result.usage,
+            result.finish_reason,
+            at=Position(self.run_id, result.steps),
+        )
 
     def _position(self) -> Position:
-        if self._machine is not None:
+        if self._machine is not None and self._machine.at is not NOWHERE:
             return self._machine.at
         return Position(self.run_id, self._plan.memory.control.step)
-
-
-def _claim(memory: Memory) -> None:
-    if memory.busy:
-        raise MemoryBusyError(
-            "A run is already going on over this memory. Wait for it to end, or give each run a "
-            "memory of its own (a Brain each, or memory.fork())"
-        )
-    memory.busy = True

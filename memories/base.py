@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from agent_brain.memories.claim import Claim
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
@@ -31,7 +32,7 @@ class Memory(ABC):
         ToolDefinitionError: Two tools have one name.
     """
 
-    busy: bool = False  # a run is going on over this memory
+    claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self.control = Control()
@@ -96,6 +97,21 @@ class Memory(ABC):
 
             offered.setdefault(READ_RESULT, read_result)
         return offered
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is going on over this memory."""
+        return self.claim is not None and self.claim.holds(self)
+
+    @property
+    def watched(self) -> bool:
+        """Whether events should be streamed as they come: False while nobody would see them."""
+        return self.claim is None or self.claim.watched or not self.claim.holds(self)
+
+    @property
+    def wrapped(self) -> tuple[Memory, ...]:
+        """The memories that this one stands in front of; a run over it is a run over them."""
+        return ()
 
     @property
     def done(self) -> bool:

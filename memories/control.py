@@ -38,7 +38,12 @@ class Spent(BaseModel):
 
 
 class Call(BaseModel):
-    """One begun tool call: kept so that a crash can neither lose nor repeat it unseen."""
+    """A tool call that has begun: kept so that a crash can neither lose nor repeat it unseen.
+
+    Attributes:
+        action: The call.
+        result: Its result, once it has finished.
+    """
 
     action: Action
     result: Message | None = None
@@ -101,7 +106,8 @@ class Control(BaseModel):
         done: A state has said that the goal is reached.
         stop_reason: Why the last run ended.
         next_actions: Calls that were asked for and are not answered yet.
-        frames: Where the nets inside the state stand, by their paths.
+        frames: The current state of each net inside the state, by its path.
+        ended: Answers of the nets inside the state that have ended, by their paths.
         pending: Begun calls by id, with the results that are already in.
         output: The validated output of the run, if the net makes one.
         spent: Tokens, cost and time of this run.
@@ -124,6 +130,7 @@ class Control(BaseModel):
     stop_reason: str | None = None
     next_actions: list[Action] = Field(default_factory=list)
     frames: dict[str, str] = Field(default_factory=dict)
+    ended: dict[str, str] = Field(default_factory=dict)
     pending: dict[str, Call] = Field(default_factory=dict)
     output: Any = None
     spent: Spent = Field(default_factory=Spent)
@@ -156,6 +163,7 @@ class Control(BaseModel):
             stop_reason=None,
             next_actions=[],
             frames={},
+            ended={},
             pending={},
             output=None,
             spent=Spent(),
@@ -166,12 +174,60 @@ class Control(BaseModel):
             asked=None,
         )
 
+    def result_of(self, call: Action, why: str) -> Message:
+        """Return the result to record for a call of a run that does not continue with it.
+
+        The result that the call has, if it finished; otherwise an error for the model. It never
+        says of a call that had begun that it was not run.
+
+        Args:
+            call: The call.
+            why: What keeps it from running, as a clause: "the run was cancelled".
+        """
+        begun = self.pending.get(call.id)
+        if begun is None:
+            return Message.tool(f"The call was not run: {why}", call, is_error=True)
+        return begun.result or Message.tool(uncertain(call), call, is_error=True)
+
+    def close_calls(self) -> None:
+        """Clear the registers of a round of calls, once every call has its result."""
+        vars(self).update(next_actions=[], pending={}, asked=None)
+
+    def advance_subnet(self, path: str, state: str | None, answer: str) -> None:
+        """Record that a net inside the current state left a state.
+
+        Args:
+            path: Its path: the names of the states and branches around it, joined by ``/``.
+            state: The state that comes next; None at its end.
+            answer: What it has said, for its end.
+        """
+        self.hint = None
+        inside = f"{path}/"
+        for ended in [key for key in self.ended if key.startswith(inside)]:
+            del self.ended[ended]
+        if state is not None:
+            self.frames[path] = state
+            return
+        self.frames.pop(path, None)
+        self.ended[path] = answer
+        self.done = False  # it was set by the net that has ended, not by the net around it
+
     def advance(self, state: str | None) -> None:
         """One step is over; ``state`` comes next, or nothing if the run has reached its end."""
         registers = vars(self)  # one write instead of four validated ones: this is the hot path
         registers["hint"] = None
         registers["step"] += 1
+        if registers["ended"]:
+            registers["ended"] = {}
         if state is None:
             registers["done"] = True
         else:
             registers["state"] = state
+
+
+def uncertain(call: Action) -> str:
+    """Return what the model reads about a call that had begun and has no result."""
+    return (
+        f"{call.name!r} was interrupted while it was running. It may or may not have taken effect, "
+        "and was not run again"
+    )

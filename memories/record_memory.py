@@ -219,7 +219,6 @@ class RecordMemory(QueryFace):
         snapshot = await self.snapshot()
         copied = copy.copy(self)
         copied.available_tools = dict(self.available_tools)
-        copied.busy = False
         copied._forked()
         copied._attach(journal, session, tenant)
         copied._empty()

@@ -28,6 +28,7 @@ class Branch:
         answer: What its last state that said anything said.
         stop_reason: Why it ended; None if it failed or was cancelled.
         error: What it raised.
+        finish_reason: Why the model response that gave the answer ended, if one did.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Branch:
     answer: str = ""
     stop_reason: str | None = None
     error: Exception | None = None
+    finish_reason: str | None = None
 
     @property
     def ended(self) -> bool:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from enum import Enum
+from functools import partial
 
 import anyio
 
 from agent_brain.memories.base import Memory
+from agent_brain.states.background import collected, live
 from agent_brain.states.base import State
-from agent_brain.states.calls import Calls
+from agent_brain.states.calls import Calls, is_progress
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import ApprovalRequested, Event, InputRequested
+from agent_brain.states.streams import closing
 
 CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to record what had finished
 
@@ -46,33 +49,35 @@ class ActionState(State):
         self.max_concurrency = max_concurrency
 
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Run the calls; the events of their progress and their ends come when all have ended."""
+        """Run the calls; what happens to each streams as it happens."""
         calls = Calls(memory, ActionState.__name__)
         undecided = calls.undecided()
         if undecided:
             yield ApprovalRequested(tuple(undecided))
             return
         try:
-            if memory.durable or memory.control.pending:
-                await calls.begin()
-            await calls.run_all(self.max_concurrency)
+            calls.take_over()
+            run_all = partial(calls.run_all, self.max_concurrency)
+            stream = live(run_all, may_drop=is_progress) if memory.watched else collected(run_all)
+            async with closing(stream) as events:
+                async for event in events:
+                    yield event
             if calls.nested:
                 async with AsyncExitStack() as stack:
                     runs, order = await calls.prepare(stack)
+                    for event in calls.nested_started():
+                        yield event
                     yield order
-                    await calls.take(runs)
+                    for event in await calls.take(runs):
+                        yield event
             if not calls.questions:
                 await calls.record()
         except BaseException:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await calls.record()
             raise
-        if calls.questions:
-            for call_id, question in calls.wait():
-                yield InputRequested(question, call_id)
-            return
-        for event in calls.events():
-            yield event
+        for call_id, question in calls.wait() if calls.questions else ():
+            yield InputRequested(question, call_id)
 
     async def next_state(self, memory: Memory) -> Enum:
         """``on_done``, always."""

@@ -77,6 +77,10 @@ class AnswerState(State):
         """``on_done``, or the end."""
         return (self.on_done,)
 
+    async def costs_nothing(self, memory: Memory) -> bool:
+        """Whether the answer is there already."""
+        return self.llm is None or not await self._must_ask(memory)
+
     async def _must_ask(self, memory: Memory) -> bool:
         if self.ask or self.output_type is not None:
             return True

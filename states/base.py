@@ -45,6 +45,14 @@ class State(ABC):
         ``None`` in it also the end; ``Enum`` leaves it to the parameters of the state.
         """
 
+    async def costs_nothing(self, memory: Memory) -> bool:
+        """Return whether running the state now takes neither a model call nor a tool call.
+
+        Such a state runs although a limit on tokens or cost is reached: it passes on what is there
+        already. The default is False.
+        """
+        return False
+
     def targets(self) -> Collection[Enum | None] | None:
         """Every proposal that ``next_state`` can make; override it where nothing else tells.
 

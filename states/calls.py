@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TypeAlias
 
 import anyio
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Call, Decision
+from agent_brain.memories.control import Call, Decision, uncertain
 from agent_brain.memories.message import Attachment, Message, Role, trusted
-from agent_brain.states.events import ActionFinished, Event, ToolProgress
+from agent_brain.states.events import ActionFinished, ActionStarted, Event, ToolProgress
 from agent_brain.states.nesting import NestedRun, NestedTool
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -22,9 +23,7 @@ from agent_brain.tools.errors import InputNeeded, ToolArgumentsError
 from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
 
-PROGRESS_KEPT = 100  # notes of progress a call, the last ones
-
-_STOPPED = Outcome("The call was stopped before it finished: the run was cut short", is_error=True)
+Report: TypeAlias = Callable[[Event], None]
 
 
 class Calls:
@@ -48,9 +47,10 @@ class Calls:
         self.tools = memory.offered_tools()
         self.nested: list[int] = []
         self.questions: dict[int, str] = {}
+        self._begun: set[int] = set()
         self._outcomes: dict[int, Outcome] = {}
         self._messages: dict[int, Message] = {}  # one message a result, however often it is written
-        self._progress: dict[int, deque[Progress]] = {}
+        self._report: Report = _ignore
 
     def undecided(self) -> list[Action]:
         """The calls that wait for a person's decision."""
@@ -74,24 +74,17 @@ class Calls:
         asked = self.control.asked
         return None if asked is None else asked.answers.get(action.id)
 
-    async def begin(self) -> None:
-        """Take over what a wait or a crash has left, and note the calls before they run."""
-        durable, pending = self.memory.durable, self.control.pending
+    def take_over(self) -> None:
+        """Take over the results, and the calls in doubt, that a wait or a crash has left."""
         for index, action in enumerate(self.actions):
-            call = pending.get(action.id)
+            call = self.control.pending.get(action.id)
             if call is None:
-                if durable:
-                    pending[action.id] = Call(action=action)
-            elif call.result is not None:
+                continue
+            if call.result is not None:
                 self._outcomes[index] = Outcome(call.result.content, call.result.is_error)
                 self._messages[index] = call.result
             elif not self._may_repeat(action):
-                self._outcomes[index] = Outcome(
-                    f"The program stopped while {action.name!r} was running. It may or may not "
-                    "have taken effect, and was not run again",
-                    is_error=True,
-                )
-        await self.memory.checkpoint()
+                self._outcomes[index] = Outcome(uncertain(action), is_error=True)
 
     def _may_repeat(self, action: Action) -> bool:
         """Whether a call that was begun and has no result may be run (again)."""
@@ -100,50 +93,83 @@ class Calls:
         refused = decision is not None and not decision.approved
         return tool is None or tool.idempotent or refused or self._answer(action) is not None
 
-    async def run_all(self, max_concurrency: int | None) -> None:
-        """Begin the calls in their order, so many at once; one at a time is one after the other."""
-        todo = [i for i in range(len(self.actions)) if i not in self._outcomes and self._plain(i)]
-        if len(todo) <= 1 or max_concurrency == 1:
-            for index in todo:
-                await self._run_one(index)
-            return
+    async def run_all(self, max_concurrency: int | None, report: Report) -> None:
+        """Run the calls that are not the Brain's, and report what happens to each as it happens.
+
+        Args:
+            max_concurrency: How many run at once, begun in their order; None for all of them.
+            report: Takes each event: a call begins, has made progress, has finished.
+        """
+        self._report = report
+        todo = deque(i for i in range(len(self.actions)) if self._is_open(i) and self._plain(i))
+        for index in sorted(self._outcomes.keys() - self._messages.keys()):
+            report(self._finished(index))
         workers = min(len(todo), max_concurrency or len(todo))
-        queue = iter(todo)
+        begun = deque(todo.popleft() for _ in range(workers))
+        await self._note_begun(begun)
+        if workers <= 1:
+            await self._work(begun, todo)
+            return
         try:
             async with anyio.create_task_group() as group:
                 for _ in range(workers):
-                    group.start_soon(self._work, queue)
+                    group.start_soon(self._work, begun, todo)
         except ExceptionGroup as several:  # raise what a single call would raise
             raise several.exceptions[0] from (several if len(several.exceptions) > 1 else None)
 
-    async def _work(self, queue: Iterator[int]) -> None:
-        for index in queue:
-            await self._run_one(index)
+    def _is_open(self, index: int) -> bool:
+        return index not in self._outcomes
 
-    async def _run_one(self, index: int) -> None:
+    async def _work(self, begun: deque[int], todo: deque[int]) -> None:
+        """Run one call after the other; one write notes a result and what begins next."""
+        while begun:
+            index = begun.popleft()
+            finished = await self._run_one(index)
+            if finished and self.memory.durable:
+                self.control.pending[self.actions[index].id].result = self._message(index)
+            following = [todo.popleft()] if todo else []
+            await self._note_begun(following, changed=finished)
+            begun.extend(following)
+            if finished:
+                self._report(self._finished(index))
+
+    async def _note_begun(self, indices: Collection[int], *, changed: bool = False) -> None:
+        """Write down that calls begin, before they do."""
+        self._begun.update(indices)
+        if not self.memory.durable:
+            return
+        for index in indices:
+            action = self.actions[index]
+            self.control.pending[action.id] = Call(action=action)
+        if indices or changed:
+            await self.memory.checkpoint()
+
+    async def _run_one(self, index: int) -> bool:
+        """Run a call; False if it waits for a person's answer instead of having finished."""
         action = self.actions[index]
         control = self.control
         place = (control.run_id, control.branch, control.step)
         context = ToolContext(action, self.memory, place)
-        listener = progress_sink.set(partial(self._note_progress, index))
+        self._report(ActionStarted(action))
+        listener = progress_sink.set(partial(self._note_progress, action))
         try:
             outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
         finally:
             progress_sink.reset(listener)
         if isinstance(outcome.exception, InputNeeded) and not control.branch:
             self.questions[index] = outcome.exception.prompt
-        else:
-            self._outcomes[index] = outcome
-            if self.memory.durable:
-                await self._note_result(index)
+            control.pending.pop(action.id, None)  # it has asked, and done nothing
+            return False
+        self._outcomes[index] = outcome
+        return True
 
-    def _note_progress(self, index: int, progress: Progress) -> None:
-        """Keep it for the event; may be called from any thread."""
-        self._progress.setdefault(index, deque(maxlen=PROGRESS_KEPT)).append(progress)
+    def _note_progress(self, action: Action, progress: Progress) -> None:
+        """Report it; may be called from any thread."""
+        self._report(ToolProgress(action, progress.done, progress.total, progress.message))
 
-    async def _note_result(self, index: int) -> None:
-        self.control.pending[self.actions[index].id].result = self._message(index)
-        await self.memory.checkpoint()
+    def _finished(self, index: int) -> ActionFinished:
+        message = self._message(index)
+        return ActionFinished(self.actions[index], message, self._outcomes[index].exception)
 
     def _plain(self, index: int) -> bool:
         """Whether a call is run here: it is not refused, and not left to the Brain."""
@@ -204,6 +230,7 @@ class Calls:
         """
         runs: list[NestedRun] = []
         tool: BaseTool | None = None
+        await self._note_begun(self.nested)
         for index in self.nested:
             action = self.actions[index]
             tool = self.tools[action.name]
@@ -215,8 +242,12 @@ class Calls:
         assert isinstance(tool, NestedTool)
         return runs, tool.order(runs)
 
-    async def take(self, runs: Sequence[NestedRun]) -> None:
-        """Take over what came of the branches."""
+    def nested_started(self) -> list[ActionStarted]:
+        """The events of nested calls that begin."""
+        return [ActionStarted(self.actions[index]) for index in self.nested]
+
+    async def take(self, runs: Sequence[NestedRun]) -> list[ActionFinished]:
+        """Take over the answers of the branches; return the events of the ended calls."""
         for index, run in zip(self.nested, runs, strict=True):
             action, error, text = self.actions[index], run.error, run.answer
             if error is not None:
@@ -226,12 +257,16 @@ class Calls:
             limit = self.tools[action.name].max_result_tokens
             self._outcomes[index] = fit_result(text, limit, error)
             if self.memory.durable:
-                await self._note_result(index)
+                self.control.pending[action.id].result = self._message(index)
+        if self.memory.durable:
+            await self.memory.checkpoint()
+        return [self._finished(index) for index in self.nested]
 
     def _message(self, index: int) -> Message:
         message = self._messages.get(index)
         if message is None:
-            action, outcome = self.actions[index], self._outcomes.setdefault(index, _STOPPED)
+            action = self.actions[index]
+            outcome = self._outcomes.setdefault(index, self._cut_short(index))
             message = trusted(
                 Role.TOOL,
                 outcome.content,
@@ -247,6 +282,12 @@ class Calls:
                 message = self._with_notes(message, action, outcome.full)
             self._messages[index] = message
         return message
+
+    def _cut_short(self, index: int) -> Outcome:
+        """The outcome of a call that the end of the run kept from finishing."""
+        if index in self._begun:
+            return Outcome(uncertain(self.actions[index]), is_error=True)
+        return Outcome("The call was not run: the run was cut short", is_error=True)
 
     def _with_notes(self, message: Message, action: Action, full: str | None) -> Message:
         """``message`` with what is kept beside it: its whole text, and what a person decided."""
@@ -277,16 +318,7 @@ class Calls:
         results = [self._message(index) for index in range(len(self.actions))]
         if results:
             await self.memory.update(results)
-        registers = vars(self.control)  # one write instead of three validated ones
-        registers.update(next_actions=[], pending={}, asked=None)
-
-    def events(self) -> Iterator[ToolProgress | ActionFinished]:
-        """What is streamed of it, in the order of the calls."""
-        for index, action in enumerate(self.actions):
-            if self._progress:
-                for note in list(self._progress.get(index, ())):
-                    yield ToolProgress(action, note.done, note.total, note.message)
-            yield ActionFinished(action, self._messages[index], self._outcomes[index].exception)
+        self.control.close_calls()
 
 
 def _attachment(media: Media) -> Attachment:
@@ -295,3 +327,12 @@ def _attachment(media: Media) -> Attachment:
 
 def _refusal(why: str) -> Outcome:
     return Outcome(f"{why}: it was not run", is_error=True)
+
+
+def is_progress(event: Event) -> bool:
+    """Whether an event reports progress, which a slow reader may miss a part of."""
+    return isinstance(event, ToolProgress)
+
+
+def _ignore(event: Event) -> None:
+    """Report to nobody."""

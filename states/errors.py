@@ -24,6 +24,21 @@ class StateDefinitionError(AgentBrainError, ValueError):
     """A state cannot be built as it was described."""
 
 
+class StateCancelledError(AgentBrainError, RuntimeError):
+    """A state awaited something that was cancelled, although nobody cancelled the run.
+
+    Attributes:
+        state: The name of the state in the net.
+    """
+
+    def __init__(self, state: str, kind: str) -> None:
+        super().__init__(
+            f"State {state!r} ({kind}) awaited a task or a future that was cancelled, and the run "
+            "itself was not: catch CancelledError where the state awaits its own tasks"
+        )
+        self.state = state
+
+
 class StateTimeoutError(AgentBrainError, TimeoutError):
     """A guarded state took longer than it may.
 

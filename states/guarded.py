@@ -117,6 +117,10 @@ class GuardedState(State):
                 left -= anyio.current_time() - start
                 yield part
 
+    async def costs_nothing(self, memory: Memory) -> bool:
+        """As the wrapped state."""
+        return await self.wrapped.costs_nothing(memory)
+
     async def next_state(self, memory: Memory) -> Enum | None:
         """As the wrapped state."""
         return await self.wrapped.next_state(memory)

@@ -47,6 +47,10 @@ class TellState(State):
             await memory.update([Message.assistant(answer, cause_by=type(self).__name__)])
         yield answer
 
+    async def costs_nothing(self, memory: Memory) -> bool:
+        """The answer is there already."""
+        return True
+
     async def next_state(self, memory: Memory) -> Literal[None]:
         """The end."""
         return None

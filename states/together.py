@@ -9,6 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 import anyio
 
 from agent_brain.states.asking import Question
+from agent_brain.states.background import live
 from agent_brain.states.events import Event
 from agent_brain.states.streams import closing
 
@@ -18,14 +19,13 @@ Work: TypeAlias = Callable[[Report], Awaitable[T]]
 
 
 class Together(Generic[T]):
-    """Work that is done at once.
+    """Work that is done at once; what the pieces of work report streams as it comes.
 
-    A state must not yield while tasks of its own are running, so what the pieces of work report
-    streams when the last of them has ended. The first that fails cancels the others; what the model
-    calls that had ended by then cost is reported all the same.
+    The first that fails cancels the others; what the model calls that had ended by then cost is
+    reported all the same.
 
     Attributes:
-        results: What came of each piece, in order, once :meth:`events` has ended.
+        results: The result of each piece, in order, once :meth:`events` has ended.
 
     Args:
         works: Async functions that are given where to report what is to be streamed.
@@ -36,18 +36,22 @@ class Together(Generic[T]):
         self.results: list[T] = []
 
     async def events(self) -> AsyncGenerator[str | Event, None]:
-        """Do the work; then whatever was reported.
+        """Do the work, and yield what it reports.
 
         Raises:
-            Exception: What the first piece that failed raised.
+            Exception: The error of the first piece that failed.
         """
-        reported: list[str | Event] = []
+        async with closing(live(self._do_all)) as reported:
+            async for item in reported:
+                yield item
+
+    async def _do_all(self, report: Report) -> None:
         results: dict[int, T] = {}
         errors: list[Exception] = []
 
         async def do(index: int, work: Work[T]) -> None:
             try:
-                results[index] = await work(reported.append)
+                results[index] = await work(report)
             except Exception as error:
                 errors.append(error)
                 group.cancel_scope.cancel()
@@ -55,8 +59,6 @@ class Together(Generic[T]):
         async with anyio.create_task_group() as group:
             for index, work in enumerate(self.works):
                 group.start_soon(do, index, work)
-        for item in reported:
-            yield item
         if errors:
             raise errors[0]
         self.results = [results[index] for index in range(len(self.works))]

@@ -81,7 +81,7 @@ async def call_tool(
         text = f"Tool {action.name!r} raised {type(error).__name__}: {_words_of(error)}"
         return fit_result(text, tool.max_result_tokens, error)
     except asyncio.CancelledError:
-        if _is_being_cancelled():
+        if is_being_cancelled():
             raise
         text = f"Tool {action.name!r} gave up: something that it waited for was cancelled"
         return Outcome(text, is_error=True, exception=ToolError(text))
@@ -118,10 +118,10 @@ def _rehearse(action: Action, tool: BaseTool) -> Outcome:
     return Outcome(f"Dry run: the call of {action.name!r} is valid and was not executed.")
 
 
-def _is_being_cancelled() -> bool:
-    """Whether asyncio's CancelledError is meant for this task, and not left over in the tool's own.
+def is_being_cancelled() -> bool:
+    """Return whether asyncio's CancelledError is meant for the current task.
 
-    A tool that awaits a cancelled task of its own raises it too, and nobody has cancelled the run.
+    Code that awaits a cancelled task of its own raises it too, and nobody has cancelled the run.
     """
     try:
         task = asyncio.current_task()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -87,7 +88,8 @@ def _delegated(order: Delegate, state: State, memory: Memory) -> AsyncIterator[E
         run_id=memory.control.run_id or new_id("run"),
         path=(type(state).__name__,),
         aside=len(order.branches) > 1,
-        group=None,
+        within=type(state).__name__,
+        seen=Counter(),
     )
 
 

@@ -204,10 +204,13 @@ async def test_an_answer_becomes_the_result_and_what_was_done_is_kept():
     assert run.result.stop_reason is StopReason.INPUT
     with pytest.raises(ResumeError, match="several questions wait"):
         await brain.resume(input="Rome")
-    assert (await brain.resume(input={"w": "Ann"})).stop_reason is StopReason.INPUT
+    finished = [e.action.id for e in events if isinstance(e, ActionFinished)]
+    async with brain.stream_resume(input={"w": "Ann"}) as run:
+        finished += [e.action.id async for e in run if isinstance(e, ActionFinished)]
+    assert run.result.stop_reason is StopReason.INPUT
     async with brain.stream_resume(input="Rome") as run:
-        finished = [e.action.id async for e in run if isinstance(e, ActionFinished)]
-    assert finished == ["sum", "q", "w"]
+        finished += [e.action.id async for e in run if isinstance(e, ActionFinished)]
+    assert finished == ["sum", "w", "q"]
     assert await results(brain.memory) == ["3", "Rome", "Ann"]
     assert (brain.memory.control.spent.tool_calls, shop.asked) == (3, 2)
     llm.assert_complete()
@@ -397,7 +400,7 @@ async def test_a_limit_that_is_reached_while_waiting_closes_the_calls():
     result = await brain.resume(approve=True)
     assert (result.stop_reason, shop.paid) == (StopReason.MAX_STEPS, [])
     assert brain.memory.control.asked is None
-    assert await results(brain.memory) == ["The call was not run: max_steps"]
+    assert await results(brain.memory) == ["The call was not run: the limit of steps was reached"]
 
 
 class OwnMemory(State):

@@ -102,7 +102,7 @@ async def test_cancelling_the_caller_ends_it():
         await llm.waiting.wait()
         group.cancel_scope.cancel()
     assert llm.closed == 1
-    assert "cut short" in (await results(brain.memory))[0]
+    assert "interrupted" in (await results(brain.memory))[0]
 
 
 async def test_it_may_be_renamed_denied_and_called_wrongly():

@@ -67,11 +67,14 @@ async def test_there_is_nothing_to_resume_on_a_new_memory() -> None:
         await Brain(react(ScriptedLLM())).resume()
 
 
-async def test_a_reached_goal_is_not_resumed() -> None:
+async def test_a_run_that_had_reached_its_goal_gives_its_result_again() -> None:
     brain = Brain(react(ScriptedLLM(["yes"])))
-    await brain.run("go")
-    with pytest.raises(ResumeError, match="already reached its goal"):
-        await brain.resume()
+    first = await brain.run("go")
+    again = await brain.resume()
+    assert (again.answer, again.stop_reason, again.steps) == ("yes", "done", first.steps)
+    assert (again.run_id, again.messages) == (first.run_id, first.messages)
+    with pytest.raises(ResumeError, match="waits for nobody"):
+        await brain.resume(approve=True)
 
 
 async def test_another_net_cannot_go_on_with_a_run() -> None:

@@ -69,7 +69,9 @@ async def test_a_round_that_would_exceed_the_budget_is_not_begun():
     result = await brain.run("go")
     assert result.stop_reason is StopReason.MAX_TOOL_CALLS
     assert (await results(brain.memory))[0] == "2"
-    assert (await results(brain.memory))[1:] == ["The call was not run: max_tool_calls"] * 2
+    assert (await results(brain.memory))[1:] == [
+        "The call was not run: the limit of tool calls was reached"
+    ] * 2
     assert brain.memory.control.spent.tool_calls == 1
     brain.limits = Limits(max_tool_calls=3)
     assert brain.memory.control.status == "ended"

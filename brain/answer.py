@@ -1,0 +1,84 @@
+"""The text of a run, for whoever wants nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Self
+
+from agent_brain.run import Run
+from agent_brain.states.background import EventLoop
+from agent_brain.states.events import TextDelta
+
+
+class AnswerStream:
+    """The text of a run as it comes: ``async for text in brain.answer(task)``.
+
+    It can be left at any piece and from any task; the run then ends at once. A ``break`` is enough
+    where nothing else refers to the stream; ``async with aclosing(brain.answer(task)) as pieces``
+    ends the run at a known moment. How the run ended is in ``brain.last_result``.
+    """
+
+    __slots__ = ("_loop", "_pieces", "_run")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._pieces = _read(run)
+        self._loop: EventLoop | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        if self._loop is None:
+            self._loop = EventLoop()
+        return await anext(self._pieces)
+
+    async def aclose(self) -> None:
+        """End the run if it has not ended."""
+        await self._pieces.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        loop = getattr(self, "_loop", None)  # __init__ may have failed
+        if loop is None or self._run.ended:
+            return
+        pieces, run = self._pieces, self._run
+        run.abandon()
+
+        async def close() -> None:
+            try:
+                await pieces.aclose()
+            except RuntimeError:  # the event loop, which is ending, closes it already
+                return
+
+        try:
+            loop.call_soon(lambda: loop.spawn(close))
+        except RuntimeError:  # the event loop has ended, and the run with it
+            return
+
+
+async def _read(run: Run) -> AsyncGenerator[str, None]:
+    """Yield the text for the reader; a blank line parts what different model responses say."""
+    last: tuple[str | None, int, tuple[str, ...]] | None = None
+    try:
+        async for event in run:
+            if not isinstance(event, TextDelta) or event.thought or not event.text:
+                continue
+            source = (event.response_id, event.step, event.path)
+            if last is not None and last != source and (last[0] or source[0]):
+                yield "\n\n"
+            last = source
+            yield event.text
+    finally:
+        await run.aclose()

@@ -1,0 +1,81 @@
+"""One run at a time over one memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+
+from agent_brain.memories.errors import MemoryBusyError
+
+if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
+
+
+class Claim:
+    """A run's claim on its memory and on the memories that it wraps.
+
+    Attributes:
+        watched: Somebody reads the events of the run as they come.
+        abandoned: Nobody will read the run any more; it is being closed.
+    """
+
+    __slots__ = ("_memories", "_released", "abandoned", "watched")
+
+    def __init__(self, memories: list[Memory], *, watched: bool) -> None:
+        self._memories = memories
+        self._released: anyio.Event | None = None  # made when somebody waits
+        self.watched = watched
+        self.abandoned = False
+
+    @classmethod
+    async def take(cls, memory: Memory, *, watched: bool) -> Self:
+        """Claim ``memory`` for a run.
+
+        Waits for a run that was abandoned to be closed.
+
+        Args:
+            memory: The memory; what it wraps is claimed as well.
+            watched: Whether somebody reads the events of the run as they come.
+
+        Raises:
+            MemoryBusyError: Another run is using it.
+        """
+        memories = list(_family(memory))
+        while other := next((m.claim for m in memories if m.busy), None):
+            if not other.abandoned:
+                raise MemoryBusyError(
+                    "A run is already going on over this memory. Wait for it to end, or give each "
+                    "run a memory of its own (a Brain each, or memory.fork()). An answer() that "
+                    "was left early and is still referred to ends with its aclose(): "
+                    "'async with aclosing(brain.answer(task)) as chunks'"
+                )
+            other._released = other._released or anyio.Event()
+            await other._released.wait()
+        claim = cls(memories, watched=watched)
+        for held in memories:
+            held.claim = claim
+        return claim
+
+    def holds(self, memory: Memory) -> bool:
+        """Whether it is a claim on ``memory`` itself, and not on what it was copied from."""
+        return any(held is memory for held in self._memories)
+
+    def release(self) -> None:
+        """Let the next run begin."""
+        for memory in self._memories:
+            if memory.claim is self:
+                memory.claim = None
+        if self._released is not None:
+            self._released.set()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Claim:
+        return self
+
+
+def _family(memory: Memory) -> Iterator[Memory]:
+    """Yield ``memory`` and every memory that it wraps."""
+    yield memory
+    for inner in memory.wrapped:
+        yield from _family(inner)
