@@ -52,10 +52,10 @@ class Machine:
     """
 
     __slots__ = (
+        "_answered_by",
         "_aside",
         "_asked",
         "_budget",
-        "_answered_by",
         "_cut",
         "_delegated",
         "_durable",

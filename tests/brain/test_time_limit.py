@@ -1,0 +1,123 @@
+"""The limit of time holds whether or not anything has to be waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import BaseModel
+
+from agent_brain import LLM, AnswerState, Brain, Limits, ParallelState, StopReason
+from agent_brain.nets import self_consistency
+from agent_brain.states import TextDelta
+from tests.brain.nets import Say, single
+
+pytestmark = pytest.mark.anyio
+
+PIECES = 200
+
+
+class Busy(Say):
+    """Has every piece ready, and keeps the processor busy for a while before each."""
+
+    made = 0
+
+    async def run(self, memory: Any) -> AsyncIterator[str]:
+        for _ in range(PIECES):
+            type(self).made += 1
+            until = time.perf_counter() + 0.005
+            while time.perf_counter() < until:
+                pass
+            yield "word "
+
+
+class BusyLLM(LLM):
+    """As above, for a model."""
+
+    model = "busy"
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    async def stream(
+        self, messages: Any, *, tools: Any = (), output_type: Any = None
+    ) -> AsyncIterator[str]:
+        for _ in range(PIECES):
+            self.made += 1
+            until = time.perf_counter() + 0.005
+            while time.perf_counter() < until:
+                pass
+            yield '{"n": '
+
+
+class Number(BaseModel):
+    n: int
+
+
+async def test_pieces_that_are_all_ready_do_not_hide_the_clock() -> None:
+    Busy.made = 0
+    brain = Brain(single(Busy()), limits=Limits(timeout=0.05))
+    result = await brain.run("go")
+    assert result.stop_reason is StopReason.TIMEOUT
+    assert 0 < Busy.made < PIECES / 2
+    assert result.answer.startswith("word ")
+    assert brain.memory.control.status == "ended"
+
+
+async def test_nor_do_pieces_of_a_model_that_nobody_is_shown() -> None:
+    llm = BusyLLM()
+    brain = Brain(single(AnswerState(llm, output_type=Number)), limits=Limits(timeout=0.05))
+    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+    assert 0 < llm.made < PIECES / 2
+
+
+async def test_nor_do_they_in_branches() -> None:
+    llm = BusyLLM()
+    asks = single(AnswerState(llm, output_type=Number))
+    brain = Brain(single(ParallelState([asks, asks])), limits=Limits(timeout=0.05))
+    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+    assert 0 < llm.made < PIECES
+
+
+async def test_nor_do_several_models_at_once() -> None:
+    llm = BusyLLM()
+    brain = Brain(self_consistency(llm, paths=3), limits=Limits(timeout=0.05))
+    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+    assert 0 < llm.made < PIECES
+
+
+async def test_the_time_of_a_slow_reader_counts() -> None:
+    brain = Brain(single(Say(*["word "] * PIECES)), limits=Limits(timeout=0.05))
+    pieces = 0
+    async with brain.stream("go") as run:
+        async for event in run:
+            if isinstance(event, TextDelta):
+                pieces += 1
+                until = anyio.current_time() + 0.02
+                while anyio.current_time() < until:
+                    await anyio.lowlevel.checkpoint()
+    assert run.result.stop_reason is StopReason.TIMEOUT
+    assert 0 < pieces < 10
+
+
+async def test_a_run_in_time_is_not_disturbed() -> None:
+    brain = Brain(single(Say("one ", "two")), limits=Limits(timeout=60))
+    async with brain.stream("go") as run:
+        events = [event async for event in run]
+    assert (run.result.stop_reason, run.result.answer) == (StopReason.DONE, "one two")
+    assert [event.kind for event in events].count("run_finished") == 1
+
+
+async def test_branches_end_with_the_time() -> None:
+    Busy.made = 0
+    net = single(ParallelState([single(Busy()), single(Busy())]))
+    brain = Brain(net, limits=Limits(timeout=0.05))
+    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+    assert 0 < Busy.made < PIECES
+    made = Busy.made
+    for _ in range(5):
+        await anyio.lowlevel.checkpoint()
+    assert Busy.made == made
