@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegate import Branch, Delegate
 from agent_brain.states.events import Event
-from agent_brain.states.nesting import NestedRun, NestedTool
+from agent_brain.states.nesting import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.base import Approval
 from agent_brain.tools.errors import ToolError
 
@@ -81,9 +81,10 @@ class BrainTool(NestedTool):
         return Branch(name, self.brain.net, memory)
 
     @staticmethod
-    def order(runs: Sequence[NestedRun]) -> Event:
-        """All of them at once, off the record of what the state says."""
-        return Delegate(cast("Sequence[Branch]", runs), on_error="report", aside=True)
+    def order(runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd) -> Event:
+        """All of them at once; what they say is not what the state says."""
+        branches = cast("Sequence[Branch]", runs)
+        return Delegate(branches, on_error="report", aside=True, beside=beside, on_end=on_end)
 
     def renamed(self, name: str) -> Self:
         """The same brain under another name."""

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from agent_brain.nets.delegate import Branch
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
 from agent_brain.states.streams import closing
 
-Streams = Sequence[tuple[Branch, AsyncIterator[Event]]]
+
+class Source(Protocol):
+    """What a stream belongs to: a branch, or the state that has delegated."""
+
+    error: Exception | None
+
+
+Streams = Sequence[tuple[Source, AsyncIterator[Event]]]
 
 
 async def run_at_once(
@@ -47,7 +53,7 @@ async def _run_all(
     send: MemoryObjectSendStream[Event],
     on_error: Literal["cancel", "report"],
 ) -> None:
-    async def run_one(branch: Branch, stream: AsyncIterator[Event]) -> None:
+    async def run_one(branch: Source, stream: AsyncIterator[Event]) -> None:
         try:
             async with closing(stream) as events:
                 async for event in events:

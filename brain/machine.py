@@ -9,7 +9,7 @@ from enum import Enum
 
 import anyio
 
-from agent_brain.branches import run_at_once
+from agent_brain.branches import Source, run_at_once
 from agent_brain.budget import Budget
 from agent_brain.errors import LLMError, ResumeError, StateCancelledError
 from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
@@ -238,7 +238,7 @@ class Machine:
         )
         async with closing(run) as events:
             async for event in events:
-                yield event
+                yield event if event.at is not NOWHERE else self._note(event, self.at)
         for branch in order.branches:
             reason = branch.stop_reason
             if branch.memory is self._memory and reason in WAITING:
@@ -377,11 +377,11 @@ async def run_branches(
         Exception: What a branch raised, if it is the only one or ``on_error`` is ``"cancel"``.
     """
 
-    def stream(branch: Branch) -> AsyncGenerator[Event, None]:
+    def machine_for(branch: Branch) -> Machine:
         inside = (*path, branch.name) if branch.name else path
         seen[branch.name] += 1
         again = f"#{seen[branch.name]}" if seen[branch.name] > 1 else ""
-        machine = Machine(
+        return Machine(
             branch.net,
             branch.memory,
             budget,
@@ -391,20 +391,37 @@ async def run_branches(
             key=f"{within}/{branch.name}{again}" if branch.name else within + again,
             aside=aside,
         )
-        return machine.branch(branch)
 
-    if len(order.branches) == 1:
-        merged = stream(order.branches[0])
-    else:
-        streams = [(branch, stream(branch)) for branch in order.branches]
-        merged = run_at_once(streams, on_error=order.on_error)
-    try:
-        async with closing(merged) as events:
-            async for event in events:
+    async def stream(branch: Branch, machine: Machine) -> AsyncGenerator[Event, None]:
+        try:
+            async with closing(machine.branch(branch)) as events:
+                async for event in events:
+                    yield event
+        except Exception:
+            if order.on_error == "cancel":
+                raise
+        if order.on_end is not None:
+            for event in await order.on_end(branch):
                 yield event
-    except Exception as error:  # of a single branch: several report theirs themselves
-        if order.on_error == "cancel" or error is not order.branches[0].error:
-            raise
+
+    streams: list[tuple[Source, AsyncIterator[Event]]] = [
+        (branch, stream(branch, machine_for(branch))) for branch in order.branches
+    ]
+    beside = _Beside()
+    if order.beside is not None:
+        streams.append((beside, order.beside))
+    merged = streams[0][1] if len(streams) == 1 else run_at_once(streams, on_error=order.on_error)
+    async with closing(merged) as events:
+        async for event in events:
+            yield event
+    if beside.error is not None:
+        raise beside.error
+
+
+class _Beside:
+    """The stream of a state's own events beside those of its branches."""
+
+    error: Exception | None = None
 
 
 def _is_edge(target: object, node: Node) -> bool:

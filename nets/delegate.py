@@ -7,9 +7,9 @@ events, limits, cancellation and resuming reach into every branch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
@@ -45,6 +45,9 @@ class Branch:
         return self.stop_reason in ("done", "stuck")
 
 
+OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Delegate(Event):
     """Yield it from ``State.run`` to have nets run here and now.
@@ -58,12 +61,17 @@ class Delegate(Event):
         on_error: A branch that fails cancels the others and the run, or is only reported, as
             ``branch.error``.
         aside: What a single branch says streams as thoughts too, and the state does not say it.
+        beside: Events of the state's own that stream while the branches run.
+        on_end: Called when a branch has ended, however it did; the events that it returns, which
+            are the state's own, stream then.
     """
 
     kind: ClassVar[Literal["delegate"]] = "delegate"
     branches: Sequence[Branch] = field(default_factory=tuple)
     on_error: Literal["cancel", "report"] = "cancel"
     aside: bool = False
+    beside: AsyncIterator[Event] | None = None
+    on_end: OnEnd | None = None
 
 
 async def answer_of(branch: Branch) -> str:

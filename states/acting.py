@@ -56,19 +56,18 @@ class ActionState(State):
             yield ApprovalRequested(tuple(undecided))
             return
         try:
-            calls.take_over()
+            calls.sort_out()
             run_all = partial(calls.run_all, self.max_concurrency)
-            stream = live(run_all, may_drop=is_progress) if memory.watched else collected(run_all)
-            async with closing(stream) as events:
-                async for event in events:
-                    yield event
             if calls.nested:
                 async with AsyncExitStack() as stack:
-                    runs, order = await calls.prepare(stack)
-                    for event in calls.nested_started():
-                        yield event
-                    yield order
-                    for event in await calls.take(runs):
+                    await calls.prepare(stack)
+                    yield calls.order(live(run_all, may_drop=is_progress))
+            else:
+                events = (
+                    live(run_all, may_drop=is_progress) if memory.watched else collected(run_all)
+                )
+                async with closing(events) as stream:
+                    async for event in stream:
                         yield event
             if not calls.questions:
                 await calls.record()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TypeAlias
@@ -48,6 +48,8 @@ class Calls:
         self.nested: list[int] = []
         self.questions: dict[int, str] = {}
         self._begun: set[int] = set()
+        self._todo: deque[int] = deque()
+        self._runs: list[NestedRun] = []  # of the nested calls
         self._outcomes: dict[int, Outcome] = {}
         self._messages: dict[int, Message] = {}  # one message a result, however often it is written
         self._report: Report = _ignore
@@ -74,7 +76,16 @@ class Calls:
         asked = self.control.asked
         return None if asked is None else asked.answers.get(action.id)
 
-    def take_over(self) -> None:
+    def sort_out(self) -> None:
+        """Sort the calls: which have an outcome already, which the Brain runs, which run here."""
+        self._take_over()
+        self._todo.extend(
+            index
+            for index in range(len(self.actions))
+            if index not in self._outcomes and self._plain(index)
+        )
+
+    def _take_over(self) -> None:
         """Take over the results, and the calls in doubt, that a wait or a crash has left."""
         for index, action in enumerate(self.actions):
             call = self.control.pending.get(action.id)
@@ -94,14 +105,16 @@ class Calls:
         return tool is None or tool.idempotent or refused or self._answer(action) is not None
 
     async def run_all(self, max_concurrency: int | None, report: Report) -> None:
-        """Run the calls that are not the Brain's, and report what happens to each as it happens.
+        """Run the calls that run here, and report what happens to each as it happens.
 
         Args:
             max_concurrency: How many run at once, begun in their order; None for all of them.
             report: Takes each event: a call begins, has made progress, has finished.
         """
         self._report = report
-        todo = deque(i for i in range(len(self.actions)) if self._is_open(i) and self._plain(i))
+        todo = self._todo
+        for index in self.nested:
+            report(ActionStarted(self.actions[index]))
         for index in sorted(self._outcomes.keys() - self._messages.keys()):
             report(self._finished(index))
         workers = min(len(todo), max_concurrency or len(todo))
@@ -117,31 +130,34 @@ class Calls:
         except ExceptionGroup as several:  # raise what a single call would raise
             raise several.exceptions[0] from (several if len(several.exceptions) > 1 else None)
 
-    def _is_open(self, index: int) -> bool:
-        return index not in self._outcomes
-
     async def _work(self, begun: deque[int], todo: deque[int]) -> None:
         """Run one call after the other; one write notes a result and what begins next."""
         while begun:
             index = begun.popleft()
             finished = await self._run_one(index)
-            if finished and self.memory.durable:
-                self.control.pending[self.actions[index].id].result = self._message(index)
             following = [todo.popleft()] if todo else []
-            await self._note_begun(following, changed=finished)
+            await self._note_result(index if finished else None, following)
             begun.extend(following)
             if finished:
                 self._report(self._finished(index))
 
-    async def _note_begun(self, indices: Collection[int], *, changed: bool = False) -> None:
+    async def _note_begun(self, indices: Collection[int]) -> None:
         """Write down that calls begin, before they do."""
-        self._begun.update(indices)
+        if indices:
+            await self._note_result(None, indices)
+
+    async def _note_result(self, finished: int | None, begun: Collection[int] = ()) -> None:
+        """Write down the result of a call and, in the same write, which calls begin next."""
+        self._begun.update(begun)
         if not self.memory.durable:
             return
-        for index in indices:
+        pending = self.control.pending
+        if finished is not None:
+            pending[self.actions[finished].id].result = self._message(finished)
+        for index in begun:
             action = self.actions[index]
-            self.control.pending[action.id] = Call(action=action)
-        if indices or changed:
+            pending[action.id] = Call(action=action)
+        if begun or finished is not None:
             await self.memory.checkpoint()
 
     async def _run_one(self, index: int) -> bool:
@@ -223,44 +239,40 @@ class Calls:
             return False
         return True
 
-    async def prepare(self, stack: AsyncExitStack) -> tuple[list[NestedRun], Event]:
-        """The branches of the nested calls, and the event that has the Brain run them.
+    async def prepare(self, stack: AsyncExitStack) -> list[NestedRun]:
+        """The branches of the nested calls, in their order; noted as begun.
 
         Their memories are closed with ``stack``.
         """
-        runs: list[NestedRun] = []
-        tool: BaseTool | None = None
         await self._note_begun(self.nested)
         for index in self.nested:
             action = self.actions[index]
             tool = self.tools[action.name]
             assert isinstance(tool, NestedTool)
-            same = sum(self.actions[i].name == action.name for i in self.nested[: len(runs)])
+            same = sum(self.actions[i].name == action.name for i in self.nested[: len(self._runs)])
             name = f"{action.name}#{same + 1}" if same else action.name
-            runs.append(await tool.prepare(name, action.args))
-            await stack.enter_async_context(runs[-1].memory)
+            self._runs.append(await tool.prepare(name, action.args))
+            await stack.enter_async_context(self._runs[-1].memory)
+        return self._runs
+
+    def order(self, beside: AsyncIterator[Event]) -> Event:
+        """The event that has the Brain run the branches, the other calls ``beside`` them."""
+        tool = self.tools[self.actions[self.nested[0]].name]
         assert isinstance(tool, NestedTool)
-        return runs, tool.order(runs)
+        return tool.order(self._runs, beside=beside, on_end=self._take)
 
-    def nested_started(self) -> list[ActionStarted]:
-        """The events of nested calls that begin."""
-        return [ActionStarted(self.actions[index]) for index in self.nested]
-
-    async def take(self, runs: Sequence[NestedRun]) -> list[ActionFinished]:
-        """Take over the answers of the branches; return the events of the ended calls."""
-        for index, run in zip(self.nested, runs, strict=True):
-            action, error, text = self.actions[index], run.error, run.answer
-            if error is not None:
-                text = f"{action.name!r} failed with {type(error).__name__}: {error}"
-            elif run.stop_reason != "done":
-                text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
-            limit = self.tools[action.name].max_result_tokens
-            self._outcomes[index] = fit_result(text, limit, error)
-            if self.memory.durable:
-                self.control.pending[action.id].result = self._message(index)
-        if self.memory.durable:
-            await self.memory.checkpoint()
-        return [self._finished(index) for index in self.nested]
+    async def _take(self, run: NestedRun) -> list[ActionFinished]:
+        """Take over the answer of a branch that has ended."""
+        index = self.nested[self._runs.index(run)]
+        action, error, text = self.actions[index], run.error, run.answer
+        if error is not None:
+            text = f"{action.name!r} failed with {type(error).__name__}: {error}"
+        elif run.stop_reason != "done":
+            text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
+        limit = self.tools[action.name].max_result_tokens
+        self._outcomes[index] = fit_result(text, limit, error)
+        await self._note_result(index)
+        return [self._finished(index)]
 
     def _message(self, index: int) -> Message:
         message = self._messages.get(index)

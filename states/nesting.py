@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.events import Event
@@ -12,12 +12,15 @@ from agent_brain.tools.base import BaseTool
 
 
 class NestedRun(Protocol):
-    """What came of a nested call, as the Brain writes it down."""
+    """A nested call and its outcome, as the Brain writes it down."""
 
     memory: Memory
     answer: str
     stop_reason: str | None
     error: Exception | None
+
+
+OnEnd: TypeAlias = Callable[[Any], Awaitable[Iterable[Event]]]  # takes the NestedRun
 
 
 class NestedTool(BaseTool):
@@ -39,5 +42,11 @@ class NestedTool(BaseTool):
 
     @staticmethod
     @abstractmethod
-    def order(runs: Sequence[NestedRun]) -> Event:
-        """The event that has the Brain run the branches; failures are reported on them."""
+    def order(runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd) -> Event:
+        """The event that has the Brain run the branches; failures are reported on them.
+
+        Args:
+            runs: The branches.
+            beside: Events of the other calls of the round, which stream meanwhile.
+            on_end: Called when a branch has ended; the events that it returns stream then.
+        """

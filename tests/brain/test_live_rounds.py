@@ -148,3 +148,26 @@ async def test_a_run_that_nobody_watches_has_the_same_result() -> None:
     kitchen.go_on.set()
     result = await Brain(react(asks("slow", "quick")), tools=kitchen.tools).run("go")
     assert [m.content for m in result.messages[2:]] == ["slow", "quick", "Done."]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_a_brain_that_is_called_works_beside_the_other_calls(durable: bool) -> None:
+    kitchen = Kitchen()
+    expert = Brain(react(ScriptedLLM([["I ", "know."]] * 2))).as_tool("expert", "Knows.")
+    memory = MessagesMemory([*kitchen.tools, expert], journal=RamJournal() if durable else None)
+    calls = [Action(name="slow", id="slow")]
+    calls += [Action(name="expert", args={"task": "Tell."}, id=f"expert{n}") for n in (1, 2)]
+    llm = ScriptedLLM([calls, "Done."])
+    seen: list[tuple[str, str]] = []
+    with anyio.fail_after(10):
+        async with Brain(react(llm), memory).stream("go") as run:
+            async for event in run:
+                if isinstance(event, ActionStarted | ActionFinished) and not event.path:
+                    seen.append((event.kind.removeprefix("action_"), event.action.id))
+                if ("finished", "expert1") in seen and ("finished", "expert2") in seen:
+                    kitchen.go_on.set()  # the slow call runs all the while
+    assert sorted(seen[:3]) == [("started", "expert1"), ("started", "expert2"), ("started", "slow")]
+    assert seen[-1] == ("finished", "slow")
+    results = [m.content for m in await memory.dump() if m.role == "tool"]
+    assert results == ["slow", "I know.", "I know."]
+    assert memory.control.spent.tool_calls == 3
