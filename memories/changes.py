@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic import JsonValue, ValidationError
 
@@ -90,15 +90,25 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True)
 class Checkpointed:
-    """Where the run stood."""
+    """Where the run stood.
+
+    Attributes:
+        control: The registers.
+        since: The place that a rollback returns to, if that is not this one: the last step had not
+            ended when something was taken out of the registers.
+    """
 
     control: JsonValue
+    since: int | None = None
 
     def entries(self) -> list[Entry]:
         """The change as a journal holds it."""
-        return [Entry("control", self.control)]
+        if self.since is None:
+            return [Entry("control", self.control)]
+        return [Entry("amend", {"control": self.control, "since": self.since})]
 
 
+LASTING = ("delete", "forget", "amend")  # what is gone does not come back with a rollback
 Change: TypeAlias = Added | GoalSet | Removed | Tagged | Kept | Cleared | Checkpointed
 
 
@@ -107,9 +117,12 @@ def live(entries: Sequence[Entry]) -> list[Entry]:
     counting: list[Entry] = []
     for entry in entries:
         if entry.kind == "rollback":
-            after = cast(int, entry.data)
+            after, lasting = cast(int, entry.data), []
             while counting and counting[-1].seq > after:
-                counting.pop()
+                undone = counting.pop()
+                if undone.kind in LASTING:
+                    lasting.append(undone)
+            counting += reversed(lasting)
         elif entry.kind == "clear":
             counting = [entry]
         else:
@@ -200,6 +213,8 @@ def read_change(entry: Entry) -> Change:
                 return Cleared()
             case "control":
                 return Checkpointed(data)
+            case "amend":
+                return Checkpointed(**cast("dict[str, Any]", data))
     except TypeError as error:
         raise _unreadable(entry, error) from error
     raise _unreadable(entry, f"entries of kind {entry.kind!r} are unknown to this version")

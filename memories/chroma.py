@@ -50,6 +50,7 @@ class ChromaVectors(ABC):
     """
 
     write_rows = 200  # in one call
+    readonly = False  # nothing at the place may change
     leaves_traces = False  # whether files that we answer for hold what was deleted, until a clear()
 
     def __init__(self, scope: str) -> None:

@@ -67,6 +67,8 @@ class ChromaFolder(ChromaVectors):
 
     def _load(self, embedder: str, dimension: int | None) -> dict[str, Kept]:
         """Read; what cannot be read is dropped, to be embedded again."""
+        if self.readonly:
+            return super()._load(embedder, dimension) if self._path.exists() else {}
         try:
             return super()._load(embedder, dimension)
         except EmbedderMismatchError:

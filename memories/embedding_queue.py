@@ -16,6 +16,11 @@ EMBEDDED_TOKENS = 2_000  # of a message; what a huge one is about shows in its h
 Give = Callable[[Mapping[str, str], Iterable[Any]], None]
 
 
+def embedded(text: str) -> str:
+    """What is embedded of a message's text."""
+    return shorten(text, EMBEDDED_TOKENS)
+
+
 class EmbeddingQueue:
     """Texts by message id, embedded in batches.
 
@@ -87,7 +92,7 @@ class EmbeddingQueue:
     async def _try(
         self, embedder: Embedder, batch: dict[str, str], give: Give, *, strict: bool
     ) -> bool:
-        texts = [shorten(text, EMBEDDED_TOKENS) for text in batch.values()]
+        texts = [embedded(text) for text in batch.values()]
         try:
             vectors = await embed_all(embedder, texts)
         except Exception:

@@ -13,6 +13,10 @@ class MemoryUseError(AgentBrainError, ValueError):
     """A memory was asked for something that it cannot do with what it was given."""
 
 
+class ReadOnlyMemoryError(MemoryUseError):
+    """A memory that was opened with ``readonly=True`` was asked to write; nothing has changed."""
+
+
 class MemoryBusyError(AgentBrainError):
     """A run is already going on over this memory: one memory serves one run at a time."""
 

@@ -40,7 +40,7 @@ class IndexFeed:
     def add(self, messages: Iterable[Message]) -> None:
         """Have messages wait. Those of the system, and those without words, are not recalled."""
         for message in messages:
-            if message.role is not Role.SYSTEM and message.content.strip():
+            if is_recalled(message):
                 self._waiting[message.id] = message
 
     def drop(self, ids: Sequence[str]) -> None:
@@ -89,6 +89,11 @@ class IndexFeed:
                 continue
             del self._waiting[message.id]
             done(message)
+
+
+def is_recalled(message: Message) -> bool:
+    """Whether a message can be found; those of the system, and those without words, cannot."""
+    return message.role is not Role.SYSTEM and bool(message.content.strip())
 
 
 def _item(message: Message) -> Item:

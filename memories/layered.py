@@ -72,7 +72,7 @@ class LayeredMemory(WrappingMemory):
             if await self.long.get(message.id) is not None:
                 break
             missing.append(message)
-        if missing:
+        if missing and not self.long.readonly:
             await self.long.update(missing[::-1])
 
     async def set_goal(self, goal: str | Message) -> None:
@@ -222,6 +222,8 @@ def make_layered(
     elif tools:
         short.add_tools(tools)
     if isinstance(long, str):
+        if options.get("readonly"):
+            place["readonly"] = True
         place["session"] = json.dumps([session, LONG])
         made = create_memory(long, **place)
     else:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any
+from typing import Any, cast
+
+from pydantic import JsonValue
 
 from agent_brain.memories.changes import (
     Added,
     Change,
+    Checkpointed,
     Cleared,
     Kept,
     Removed,
     Tagged,
     told,
 )
+from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.expiry import as_duration
 from agent_brain.memories.groups import with_partners
-from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.portable import read_portable, write_portable
 from agent_brain.memories.query import Names, Query, Where, moment, names
-from agent_brain.memories.record_core import RecordCore, concerns
+from agent_brain.memories.record_core import RecordCore, is_dead
 from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.striking import Gone, deleted, forgotten, strike
+
+EXPIRED = Gone(for_good=True)  # a run that waits keeps what it needs
 
 
 class QueryFace(RecordCore):
@@ -98,12 +104,15 @@ class QueryFace(RecordCore):
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
         """The messages that came after a cursor, and the cursor for the next time.
 
-        Costs only as much as there is new. Each reader keeps a cursor of its own::
+        Costs only as much as there is new. Each reader keeps a cursor of its own. After
+        :meth:`restore` everything is new, as nobody can tell what was known of it::
 
             news, cursor = await memory.find_news(cursor)
         """
         if self._due is not None:
             await self._settle()
+        if self._session is None and after > self._record.last:
+            after = 0  # a cursor of another memory: better twice than not at all
         return self._record.after(after), max(after, self._record.last)
 
     async def tag(self, ids: Names, *tags: str) -> int:
@@ -117,7 +126,7 @@ class QueryFace(RecordCore):
     async def _retag(
         self, ids: Names, *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> int:
-        await self._settle()
+        await self._write("tag()" if add else "untag()")
         wanted = names("ids", ids)
         known = [message_id for message_id in wanted if message_id in self._record]
         if known:
@@ -128,26 +137,58 @@ class QueryFace(RecordCore):
         """Take messages out of the record.
 
         A call takes its results along, and a result its call and the other results, so that no
-        half of them stays. Unknown ids are passed over. A journal may keep the text for a while;
-        :meth:`forget` removes that too.
+        half of them stays. Unknown ids are ignored. A journal may keep the text for a while;
+        :meth:`forget` removes that too. Calls that were not answered yet go with the message that
+        asked for them: a run that waited for them ends.
 
         Returns:
             How many messages went, partners included.
         """
-        await self._settle()
+        await self._write("delete()")
         wanted = names("ids", ids)
         going: list[str] = []
+        gone = Gone()
 
         def plan() -> list[Change]:
+            nonlocal gone
             going.extend(with_partners(wanted, self._record))
-            return [Removed(going)] if going else []
+            gone = deleted(m for m in map(self._record.get, going) if m is not None)
+            return [Removed(going), *self._struck(gone)] if going else []
 
         if any(message_id in self._record for message_id in wanted):
-            await self._change(plan)
+            await self._change(plan, lambda: self._strike(gone))
         return len(going)
+
+    @property
+    def _live(self) -> bool:
+        """Whether a run is going on over this memory now."""
+        return self.busy or bool(self.control.branch)
+
+    def _strike(self, gone: Gone) -> None:
+        strike(self.control, gone, live=self._live)
+
+    def _struck(self, gone: Gone) -> list[Change]:
+        """What to record so that the last checkpoint does not hold what is gone either."""
+        session = self._session
+        registers = self._registers_without(gone)
+        if session is None or registers is None or registers == session.control:
+            return []
+        running = cast("dict[str, JsonValue]", session.control)["status"] == "running"
+        return [Checkpointed(registers, session.safe_at if running else None)]
+
+    def _registers_without(self, gone: Gone) -> JsonValue:
+        """The last checkpoint without what is gone; None if there is none."""
+        session = self._session
+        if session is None or not session.control_at:
+            return None
+        control = Control.model_validate(session.control)
+        strike(control, gone, live=self._live)
+        return control.model_dump(mode="json")
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
         """Take out everything, the goal, summaries and lists included; physically, too.
+
+        A run that waits for a person ends.
 
         Args:
             keep_pinned: Keep pinned messages.
@@ -155,25 +196,25 @@ class QueryFace(RecordCore):
         Returns:
             How many messages went.
         """
-        await self._settle()
+        await self._write("clear()")
         before = len(self._record)
         kept = [m for m in self._record if m.pinned and keep_pinned]
-        await self._replace_all([Cleared(), *([Added(kept)] if kept else [])])
+        gone = forgotten((m for m in self._record if m not in kept), everything=True)
+        registers = self._registers_without(gone)
+        changes: list[Change] = [Cleared(), *([Added(kept)] if kept else [])]
+        if registers is not None:  # where the run stands goes on to count
+            changes.append(Checkpointed(registers))
+        await self._replace_all(changes, lambda: self._strike(gone))
         return before - len(kept)
 
-    async def _replace_all(self, changes: Sequence[Change]) -> None:
+    async def _replace_all(self, changes: Sequence[Change], then: Callable[[], None]) -> None:
         """Carry out ``changes``, the first of which clears, and remove what was before them."""
         session = self._session
         if session is None:
-            await self._change(lambda: changes)
+            await self._change(lambda: changes, then)
             return
         before = [entry.seq for entry in await session.journal.read(session.key)]
-        await self._change(lambda: changes)
-        self._kept_at = {name: at for name, at in self._kept_at.items() if at not in before}
-        if session.control_at in before:  # where the run stands goes on to count
-            control = session.control
-            session.forget_control()
-            await session.append_control(control)
+        await self._change(lambda: changes, then)
         await session.remove(before)
 
     async def forget(
@@ -191,7 +232,9 @@ class QueryFace(RecordCore):
 
         Their partners go along as in :meth:`delete`. A summary that may tell of them is dropped. In
         a journal the text is overwritten, not only marked; what had left a window is found there,
-        too. Nothing is spared: neither the goal nor pinned messages.
+        too. Nothing is spared: neither the goal nor pinned messages. The registers of a run that
+        has ended are emptied; a run that waits ends if they hold a forgotten call or quote a
+        forgotten message.
 
         Args:
             ids: These messages; the other arguments then narrow the choice.
@@ -218,16 +261,19 @@ class QueryFace(RecordCore):
         query = Query(where=where, until=until, role=role, name=name, tags=tags, text=text)
         fits = query.predicate()
         wanted = None if ids is None else names("ids", ids)
-        await self._settle()
+        await self._write("forget()")
         everything = await self._everything()
+        everything += [c.result for c in self.control.pending.values() if c.result is not None]
         chosen = [m.id for m in everything if (wanted is None or m.id in wanted) and fits(m)]
         unseen = wanted is None or any(message_id not in self._record for message_id in wanted)
-        return await self._forget(with_partners(chosen, everything), unseen=unseen)
+        ids_gone = dict.fromkeys(with_partners(chosen, everything))
+        gone = forgotten((m for m in everything if m.id in ids_gone), text)
+        return await self._forget([*ids_gone], unseen=unseen, gone=gone)
 
     async def _forget_ids(self, ids: Sequence[str]) -> int:
         everything = await self._everything()
         unseen = any(message_id not in self._record for message_id in ids)
-        return await self._forget(with_partners(ids, everything), unseen=unseen)
+        return await self._forget(with_partners(ids, everything), unseen=unseen, gone=EXPIRED)
 
     async def _everything(self) -> list[Message]:
         """Every message in the record or still in the journal, with its tags."""
@@ -237,37 +283,29 @@ class QueryFace(RecordCore):
         entries = await session.journal.read(session.key)
         return list(told(entries, removed=True).values())
 
-    async def _forget(self, ids: Sequence[str], *, unseen: bool) -> int:
+    async def _forget(self, ids: Sequence[str], *, unseen: bool, gone: Gone) -> int:
         """Remove messages for good.
 
         Args:
             ids: Which, partners included.
             unseen: Others may be meant too, which this memory has let go of already.
+            gone: What goes from the registers of a run.
         """
-        gone = set(ids)
-        stale = [Kept(n, None) for n in self._tells_of(gone, unseen=unseen) if n in self._kept]
-        changes: list[Change] = [*([Removed(ids, forgotten=True)] if ids else []), *stale]
-        if changes:
-            await self._change(lambda: changes)
-        if gone:
-            self._forget_last_run()
+        forgotten_ids = set(ids)
+        kept = [n for n in self._tells_of(forgotten_ids, unseen=unseen) if n in self._kept]
+        changes: list[Change] = [
+            *([Removed(ids, forgotten=True)] if ids else []),
+            *(Kept(name, None) for name in kept),
+            *(self._struck(gone) if ids or unseen else []),
+        ]
+        if ids or unseen:
+            await self._change(lambda: changes, lambda: self._strike(gone))
         session = self._session
         if session is not None and changes:
-            if self.control.status in ("idle", "ended") and session.control_at:
-                await session.append_control(self.control.model_dump(mode="json"))
             entries = await session.journal.read(session.key)
             standing = {session.control_at, *self._kept_at.values()}
-            await session.remove(e.seq for e in entries if is_dead(e, gone, standing))
-        return len(gone)
-
-    def _forget_last_run(self) -> None:
-        """Empty the registers that may quote messages, unless a run still needs them."""
-        if self.control.status in ("idle", "ended"):
-            self.control.output = None
-            self.control.scratch = {}
-            self.control.next_actions = []
-            self.control.pending = {}
-            self.control.asked = None
+            await session.remove(e.seq for e in entries if is_dead(e, forgotten_ids, standing))
+        return len(forgotten_ids)
 
     def _tells_of(self, ids: set[str], *, unseen: bool) -> Iterable[str]:
         """The names under which something is kept that may tell of forgotten messages."""
@@ -309,13 +347,7 @@ class QueryFace(RecordCore):
             await self.update(snapshot.messages)
         else:
             if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
-                snapshot.control = self.control
+                snapshot.control = self.control.model_copy(deep=True)  # of the session, not the run
+                strike(snapshot.control, Gone(everything=True, for_good=True), live=False)
             await self.restore(snapshot)
         return await self.count()
-
-
-def is_dead(entry: Entry, forgotten: set[str], standing: set[int]) -> bool:
-    """Whether an entry may hold, or quote, something forgotten and is not needed any more."""
-    if entry.kind in ("control", "view"):
-        return entry.seq not in standing
-    return concerns(entry, forgotten)

@@ -15,16 +15,20 @@ class Record:
     """Messages in order, each once, with their places and indexes by id, role and cause.
 
     A message's place is a number that grows along the record and is never given twice: in a
-    journal, the sequence number of its entry. Roles and causes are indexed from the first time that
-    they are asked for, and kept up to date from then on.
+    journal, the sequence number of its entry. A record that replaces another one continues its
+    count. Roles and causes are indexed from the first time that they are asked for, and kept up to
+    date from then on.
+
+    Args:
+        last: The last place that was given before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, last: int = 0) -> None:
         self._messages: dict[str, Message] = {}  # insertion order is the order of the record
         self._places: dict[str, int] = {}
         self._index: _Index | None = None
         self._gaps = 0
-        self.last = 0
+        self.last = last
 
     def __len__(self) -> int:
         return len(self._messages)

@@ -23,8 +23,14 @@ from agent_brain.memories.changes import (
     read_changes,
 )
 from agent_brain.memories.control import Control
-from agent_brain.memories.errors import JournalError, MemoryDefinitionError, MemoryUseError
+from agent_brain.memories.errors import (
+    JournalError,
+    MemoryDefinitionError,
+    MemoryUseError,
+    ReadOnlyMemoryError,
+)
 from agent_brain.memories.expiry import LONG_AGO, Expiry, as_duration, utc_now
+from agent_brain.memories.groups import with_partners
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
@@ -53,8 +59,12 @@ class RecordCore(Memory):
         tenant: str | None = None,
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
+        readonly: bool = False,
     ) -> None:
         super().__init__(tools)
+        if readonly and journal is None:
+            raise MemoryDefinitionError("readonly=True opens what a journal has: give journal= too")
+        self.readonly = readonly
         self._clock = clock
         self._ttl = as_duration("ttl", ttl)
         self._owned_journal: Journal | None = None
@@ -71,7 +81,7 @@ class RecordCore(Memory):
         if isinstance(journal, str | PathLike):
             from agent_brain.memories.journal.sqlite import SQLiteJournal
 
-            journal = self._owned_journal = SQLiteJournal(journal)
+            journal = self._owned_journal = SQLiteJournal(journal, readonly=self.readonly)
         elif journal is not None and not isinstance(journal, Journal):
             raise MemoryDefinitionError(
                 f"journal={journal!r} is no journal: use SQLiteJournal(path), a path, or nothing"
@@ -79,9 +89,10 @@ class RecordCore(Memory):
         self._session = None if journal is None else Session(journal, session, tenant)
         self._due: datetime | None = None if journal is None else LONG_AGO
         self._adopts_control = True  # from the journal, when it is read next
+        self._if_landed: Callable[[], None] | None = None  # see _change()
 
     def _empty(self) -> None:
-        self._record = Record()
+        self._record = Record(self._record.last if hasattr(self, "_record") else 0)
         self._goal_id: str | None = None
         self._kept: dict[str, JsonValue] = {}
         self._kept_at: dict[str, int] = {}
@@ -128,11 +139,27 @@ class RecordCore(Memory):
 
     async def _read_session(self, session: Session) -> None:
         entries = await session.read()
-        self._replay(session, live(entries))
+        counting = live(entries)
+        self._replay(session, counting)
+        if session.landed and self._if_landed is not None:
+            self._if_landed()
+        self._if_landed = None
         self._due = self._expiry.next()
-        forgotten = {i for e in entries if e.kind == "forget" for i in cast("list[str]", e.data)}
-        if forgotten:  # a process ended inside forget(): finish what it began
-            await session.remove(e.seq for e in entries if concerns(e, forgotten))
+        if not self.readonly:
+            await self._finish_removal(session, entries, counting)
+
+    async def _finish_removal(
+        self, session: Session, entries: Sequence[Entry], counting: Sequence[Entry]
+    ) -> None:
+        """Remove what a process that was stopped inside forget() or clear() has left."""
+        counts = {entry.seq for entry in counting}
+        dead = [entry.seq for entry in entries if entry.seq not in counts]
+        forgotten = {i for e in counting if e.kind == "forget" for i in cast("list[str]", e.data)}
+        if forgotten:
+            standing = {session.control_at, *self._kept_at.values()}
+            dead += [entry.seq for entry in counting if is_dead(entry, forgotten, standing)]
+        if dead:
+            await session.remove(dead)
 
     def _replay(self, session: Session, entries: Sequence[Entry]) -> None:
         self._empty()
@@ -163,7 +190,9 @@ class RecordCore(Memory):
             (staying if stays else going).append(item)
         self._due = None  # forgetting looks at the record, and must not come here again
         try:
-            if going:
+            if going and self.readonly:
+                self._drop(with_partners([message_id for _, message_id in going], self._record))
+            elif going:
                 await self._forget_ids([message_id for _, message_id in going])
         except BaseException:
             staying += going
@@ -178,11 +207,28 @@ class RecordCore(Memory):
 
     # Changing
 
-    async def _change(self, plan: Callable[[], Sequence[Change]]) -> None:
-        """Carry out what ``plan`` says, all of it or nothing.
+    async def _write(self, method: str) -> None:
+        """Get ready for ``method``, which writes.
+
+        Raises:
+            ReadOnlyMemoryError: The memory is read-only.
+        """
+        if self.readonly:
+            raise ReadOnlyMemoryError(
+                f"{method} writes, and this memory was opened with readonly=True: open the session "
+                "without it to write, or fork() the memory for a copy that can be changed"
+            )
+        if self._due is not None:
+            await self._settle()
+
+    async def _change(
+        self, plan: Callable[[], Sequence[Change]], then: Callable[[], None] | None = None
+    ) -> None:
+        """Carry out what ``plan`` says, all of it or nothing: one append to the journal.
 
         Args:
             plan: Called when no other change of this memory is under way.
+            then: Called when it is carried out, to change what the journal does not tell.
 
         Raises:
             SessionConflictError: Another memory has written to the session.
@@ -192,21 +238,30 @@ class RecordCore(Memory):
         if session is None:
             for change in plan():
                 self._carry_out(change, None)
+            if then is not None:
+                then()
             return
         async with session.lock:
             changes = plan()
             entries = [entry for change in changes for entry in change.entries()]
-            if not entries:
-                return
-            try:
-                seq = await session.append(entries)
-            except BaseException:
-                if session.doubt is not None:
-                    self._due = LONG_AGO  # what is in the journal is read before anything else
-                raise
-            for change in changes:
-                self._carry_out(change, seq)
-                seq += len(change.messages) if isinstance(change, Added) else 1
+            if entries:
+                seq = await self._append(session, entries, then)
+                for change in changes:
+                    self._carry_out(change, seq)
+                    seq += len(change.messages) if isinstance(change, Added) else 1
+            if then is not None:
+                then()
+
+    async def _append(
+        self, session: Session, entries: list[Entry], then: Callable[[], None] | None
+    ) -> int:
+        try:
+            return await session.append(entries)
+        except BaseException:
+            if session.doubt is not None:
+                self._due = LONG_AGO  # what is in the journal is read before anything else
+                self._if_landed = then
+            raise
 
     def _carry_out(self, change: Change, seq: int | None) -> None:
         match change:
@@ -223,8 +278,9 @@ class RecordCore(Memory):
                 self._keep(name, value, seq)
             case Cleared():
                 self._empty()
-            case Checkpointed(control):
-                self._note_control(control, seq)
+            case Checkpointed(control, since):
+                if self._session is not None and seq is not None:
+                    self._session.note_control(control, seq, since)
 
     def _take(self, messages: Sequence[Message], seq: int | None) -> None:
         self._record.append(messages, seq)
@@ -266,13 +322,6 @@ class RecordCore(Memory):
             self._kept_at[name] = seq
         self._kept_changed(name)
 
-    def _note_control(self, control: JsonValue, seq: int | None) -> None:
-        session = self._session
-        if session is not None and seq is not None:
-            if session.control_at:
-                session.outdate([session.control_at])
-            session.control_at, session.control = seq, control
-
 
 def checked(messages: Iterable[Message]) -> Sequence[Message]:
     """``messages`` as a sequence, if that is what they are.
@@ -302,3 +351,10 @@ def concerns(entry: Entry, forgotten: set[str]) -> bool:
         data = entry.data
         return isinstance(data, dict) and data.get("id") in forgotten
     return entry.kind == "forget"
+
+
+def is_dead(entry: Entry, forgotten: set[str], standing: set[int]) -> bool:
+    """Whether an entry may hold, or quote, something forgotten and is not needed any more."""
+    if entry.kind in ("control", "amend", "view"):
+        return entry.seq not in standing
+    return concerns(entry, forgotten)

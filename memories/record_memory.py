@@ -6,15 +6,26 @@ import copy
 from collections.abc import Sequence
 from typing import Self
 
+import anyio
 from pydantic import JsonValue
 
-from agent_brain.memories.changes import Added, Change, Checkpointed, Cleared, GoalSet, Kept
+from agent_brain.memories.changes import (
+    LASTING,
+    Added,
+    Change,
+    Checkpointed,
+    Cleared,
+    GoalSet,
+    Kept,
+)
+from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.expiry import LONG_AGO
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.query_face import QueryFace
 from agent_brain.memories.record_core import JournalLike, checked
+from agent_brain.memories.session import Session
 from agent_brain.memories.snapshot import Snapshot
 
 
@@ -37,6 +48,8 @@ class RecordMemory(QueryFace):
         ttl: How long messages are remembered, in seconds or as a timedelta, unless they are pinned
             or have an ``expires_at`` of their own. None: for ever.
         clock: Tells the time (aware) by which messages expire.
+        readonly: Only read the session: nothing is ever written, and every method that writes
+            raises ReadOnlyMemoryError. What others write is seen after :meth:`reopen`.
 
     Raises:
         MemoryDefinitionError: Options that make no sense.
@@ -54,14 +67,35 @@ class RecordMemory(QueryFace):
 
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn; earlier goals stay where they were asked."""
-        if self._due is not None:
-            await self._settle()
+        await self._write("set_goal()")
         message = as_message(goal)
+        await self._change(lambda: [GoalSet(message.id), *self._addition([message])])
+        if self._leaving:
+            await self._hand_over()
+
+    async def begin(
+        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
+    ) -> None:
+        """Start a turn and a run of it: all of it is recorded in one write, or nothing is.
+
+        Args:
+            goal: The goal of the turn.
+            run_id: The id of the run.
+            state: The name of the state that the run begins in.
+            before: Messages to record ahead of the goal.
+
+        Raises:
+            MemoryUseError: Something in ``before`` is no message.
+            SessionConflictError: Another memory has written to the session; nothing has changed.
+        """
+        await self._write("begin()")
+        messages = [*checked(before), goal]
+        control = self.control.model_copy(deep=True)
+        control.begin(run_id, state)
+        registers = control.model_dump(mode="json")
         await self._change(
-            lambda: [
-                GoalSet(message.id),
-                *([] if message.id in self._record else [Added([message])]),
-            ]
+            lambda: [GoalSet(goal.id), *self._addition(messages), Checkpointed(registers)],
+            then=lambda: self.control.begin(run_id, state),
         )
         if self._leaving:
             await self._hand_over()
@@ -73,8 +107,8 @@ class RecordMemory(QueryFace):
             MemoryUseError: Something in it is no message.
             SessionConflictError: Another memory has written to the session; nothing was written.
         """
-        if self._due is not None:
-            await self._settle()
+        if self._due is not None or self.readonly:
+            await self._write("update()")
         sequence = checked(messages)
         if self._session is None:
             fresh = self._record.add_unknown(sequence)
@@ -121,7 +155,7 @@ class RecordMemory(QueryFace):
 
         For what a view needs besides the messages. It is part of snapshots and of the journal.
         """
-        await self._settle()
+        await self._write("keep()")
         await self._change(lambda: [Kept(name, value)])
 
     async def kept(self, name: str) -> JsonValue:
@@ -139,7 +173,7 @@ class RecordMemory(QueryFace):
         session = self._session
         if session is None:
             return
-        await self._settle()
+        await self._write("checkpoint()")
         async with session.lock:
             try:
                 await session.append_control(self.control.model_dump(mode="json"))
@@ -149,22 +183,28 @@ class RecordMemory(QueryFace):
                 raise
 
     async def rollback(self) -> None:
-        """Drop what was written after the last checkpoint, and stand where it stood then."""
+        """Drop what was written after the last checkpoint, and stand where it stood then.
+
+        What was deleted or forgotten since does not come back.
+        """
         session = self._session
         if session is None:
             return
-        await self._settle()
+        await self._write("rollback()")
         async with session.lock:
-            if not session.control_at or session.last == session.control_at:
+            if not session.control_at:
                 return
-            await session.append([Entry("rollback", session.control_at)])
+            later = await session.journal.read(session.key, session.safe_at)
+            doomed = [entry.seq for entry in later if entry.kind not in LASTING]
+            if not doomed:
+                return
             self._due, self._adopts_control = LONG_AGO, True
-            doomed = await session.journal.read(session.key, session.control_at)
-            await session.remove(entry.seq for entry in doomed)
+            rollback = await session.append([Entry("rollback", session.safe_at)])
+            await session.remove([*doomed, rollback])
         await self._settle()
 
     async def reopen(self) -> None:
-        """Drop what is in RAM and read the session anew, with what others have written to it."""
+        """Drop what is in RAM and read the session again, with what others have written to it."""
         if self._session is not None:
             self._session.doubt = None
             self._due, self._adopts_control = LONG_AGO, True
@@ -187,7 +227,7 @@ class RecordMemory(QueryFace):
             SnapshotError: The snapshot's version is unknown; nothing has changed.
         """
         snapshot.check()
-        await self._settle()
+        await self._write("restore()")
         control = snapshot.control.model_copy(deep=True)
         unique = {message.id: message for message in [*snapshot.messages, *snapshot.goal]}
         changes: list[Change] = [Cleared()]
@@ -197,8 +237,11 @@ class RecordMemory(QueryFace):
         if unique:
             changes.append(Added(list(unique.values())))
         changes.append(Checkpointed(control.model_dump(mode="json")))
-        await self._replace_all(changes)
-        self.control = control
+
+        def take_control() -> None:
+            self.control = control
+
+        await self._replace_all(changes, take_control)
         if self._leaving:
             await self._hand_over()
 
@@ -208,22 +251,51 @@ class RecordMemory(QueryFace):
         journal: JournalLike | None = None,
         session: str = "default",
         tenant: str | None = None,
+        replace: bool = False,
     ) -> Self:
         """An independent copy: same tools and options, nothing shared that changes.
 
         Args:
             journal: Where to keep the copy; None: in RAM only.
-            session: Which session of ``journal`` the copy becomes; what is in there is replaced.
+            session: Which session of ``journal`` the copy becomes.
             tenant: Whose.
+            replace: Replace what that session holds. It may be lost: there is no undo.
+
+        Raises:
+            MemoryUseError: The session already holds something and ``replace`` is not given, or it
+                is the one of this memory itself.
         """
         snapshot = await self.snapshot()
         copied = copy.copy(self)
         copied.available_tools = dict(self.available_tools)
-        copied._forked()
+        copied.readonly = False
         copied._attach(journal, session, tenant)
-        copied._empty()
-        await copied.restore(snapshot)
+        try:
+            await self._check_place(copied._session, replace=replace)
+            copied._forked()
+            copied._empty()
+            await copied.restore(snapshot)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await RecordMemory.aclose(copied)
+            raise
         return copied
+
+    async def _check_place(self, place: Session | None, *, replace: bool) -> None:
+        """Refuse to make a copy where it would destroy something."""
+        if place is None:
+            return
+        own = self._session
+        if own is not None and own.key == place.key and place.journal.same_as(own.journal):
+            raise MemoryUseError(
+                f"fork() cannot write into the session of the memory itself, {place.key}: choose "
+                "another one with session= or tenant="
+            )
+        if not replace and (entries := await place.journal.read(place.key)):
+            raise MemoryUseError(
+                f"fork() would replace what session {place.key} holds ({len(entries)} entries): "
+                "choose another session=, or say replace=True"
+            )
 
     async def aclose(self) -> None:
         """Close the journal if the memory was given its path; twice is fine."""

@@ -34,8 +34,10 @@ class Session:
         lock: Held while something is written, so that the writes of one memory keep their order.
         last: The last sequence number that this memory knows.
         doubt: What an interrupted append tried to write, while nobody knows whether it did.
-        control_at: Sequence number of the last control entry, 0 if there is none.
-        control: What that entry holds.
+        landed: Whether the interrupted append was found in the journal when it was last read.
+        control_at: Sequence number of the entry that has the control, 0 if there is none.
+        control: The control of that entry.
+        safe_at: What a rollback returns to: the sequence number of the last checkpoint.
     """
 
     def __init__(self, journal: Journal, session: str, tenant: str | None) -> None:
@@ -44,8 +46,10 @@ class Session:
         self.lock = Turns()
         self.last = 0
         self.doubt: list[Entry] | None = None
+        self.landed = False
         self.control_at = 0
         self.control: JsonValue = None
+        self.safe_at = 0
         self._outdated: list[int] = []
 
     async def append(self, entries: list[Entry]) -> int:
@@ -68,15 +72,19 @@ class Session:
         """Write where the run stands, unless that is what the last such entry says."""
         if data == self.control:
             return
-        seq = await self.append([Entry("control", data)])
+        self.note_control(data, await self.append([Entry("control", data)]))
+        await self._prune()
+
+    def note_control(self, data: JsonValue, seq: int, since: int | None = None) -> None:
+        """The entry ``seq`` says where the run stands; a rollback returns to ``since``."""
         if self.control_at:
             self.outdate([self.control_at])
         self.control_at, self.control = seq, data
-        await self._prune()
+        self.safe_at = seq if since is None else since
 
     def forget_control(self) -> None:
-        """Begin to read anew: no control entry has been seen yet."""
-        self.control_at, self.control = 0, None
+        """Start reading from the beginning: no control entry has been seen yet."""
+        self.control_at, self.control, self.safe_at = 0, None, 0
 
     def outdate(self, seqs: Iterable[int]) -> None:
         """Note entries that nobody needs any more; they are removed sooner or later."""
@@ -94,6 +102,7 @@ class Session:
         """
         last = await self.journal.last(self.key)
         entries = [e for e in await self.journal.read(self.key) if e.seq <= last]
+        self.landed = False
         if self.doubt is not None:
             self._settle_doubt(entries, last)
         self.last = last
@@ -106,6 +115,7 @@ class Session:
         new = [(entry.kind, to_line(entry.data)) for entry in entries if entry.seq > self.last]
         if new and new != [(entry.kind, to_line(entry.data)) for entry in attempt or ()]:
             raise self.overtaken(last)
+        self.landed = bool(new)
 
     def overtaken(self, found: int) -> SessionConflictError:
         """The error of a memory that someone else was faster than."""

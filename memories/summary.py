@@ -17,6 +17,7 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.outline import outline
 from agent_brain.memories.record_core import JournalLike
 from agent_brain.memories.record_memory import RecordMemory
+from agent_brain.memories.striking import Gone
 from agent_brain.memories.tokens import MESSAGE_TOKENS, Counter, cut, message_tokens
 from agent_brain.memories.window import Window
 from agent_brain.tools.text import count_tokens
@@ -52,8 +53,8 @@ class SummaryMemory(RecordMemory):
         keep: How many messages to leave as they are, about; None for half of the limits.
         max_summary_tokens: A longer summary is summarised again, and cut if that does not help.
         counter: Counts the tokens of a text.
-        journal: As for :class:`RecordMemory`, like ``session``, ``tenant``, ``ttl`` and ``clock``.
-            What is summarised stays in a durable journal.
+        journal: As for :class:`RecordMemory`, like ``session``, ``tenant``, ``ttl``, ``clock`` and
+            ``readonly``. What is summarised stays in a durable journal.
 
     Raises:
         MemoryDefinitionError: A limit below 1, no limit at all, or ``keep`` above the limit.
@@ -74,6 +75,7 @@ class SummaryMemory(RecordMemory):
         tenant: str | None = None,
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
+        readonly: bool = False,
     ) -> None:
         Window(max_messages, max_tokens, counter)  # checks the limits
         if max_messages is None and max_tokens is None:
@@ -92,7 +94,13 @@ class SummaryMemory(RecordMemory):
         self._counter = counter
         self._compacting = False
         super().__init__(
-            tools, journal=journal, session=session, tenant=tenant, ttl=ttl, clock=clock
+            tools,
+            journal=journal,
+            session=session,
+            tenant=tenant,
+            ttl=ttl,
+            clock=clock,
+            readonly=readonly,
         )
 
     @property
@@ -112,7 +120,7 @@ class SummaryMemory(RecordMemory):
         """The summary, if there is one, and what came after it; summarises first if it is time."""
         if self._due is not None:
             await self._settle()
-        if self._is_too_much() and len(self._record) >= self._retry_at:
+        if not self.readonly and self._is_too_much() and len(self._record) >= self._retry_at:
             await self.compact()
         summary = self.summary
         shown = self._show(self._counter(INTRODUCTION + summary) + MESSAGE_TOKENS if summary else 0)
@@ -136,6 +144,7 @@ class SummaryMemory(RecordMemory):
             Whether anything was summarised. False too if the summariser failed (the error is in the
             log), if another call is at it, or if a message was deleted meanwhile.
         """
+        await self._write("compact()")
         chosen = [] if self._compacting else self._choose()
         if not chosen:
             return False
@@ -270,9 +279,9 @@ class SummaryMemory(RecordMemory):
         covered = any(message_id not in self._record for message_id in ids)
         return [SUMMARY] if covered or (unseen and not complete) else []
 
-    async def _forget(self, ids: Sequence[str], *, unseen: bool) -> int:
+    async def _forget(self, ids: Sequence[str], *, unseen: bool, gone: Gone) -> int:
         summary = self.summary
-        forgotten = await super()._forget(ids, unseen=unseen)
+        forgotten = await super()._forget(ids, unseen=unseen, gone=gone)
         if summary and not self.summary and self._session is not None:
             self._due = LONG_AGO  # what the summary told is read again, without what was forgotten
         return forgotten

@@ -12,11 +12,11 @@ from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.embedding_queue import EMBEDDED_TOKENS
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.expiry import utc_now
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.query import Query, Where
 from agent_brain.memories.questions import Questions
 from agent_brain.memories.recalled import Recalled, recalled_block
-from agent_brain.memories.record_core import JournalLike
+from agent_brain.memories.record_core import JournalLike, checked
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.tail import Tail
@@ -58,7 +58,7 @@ class VectorMemory(RecordMemory):
         max_tokens: At most so many tokens of recent messages; None for no such limit.
         recalled_tokens: At most so many tokens of recalled messages.
         counter: Counts the tokens of a text.
-        journal: As for :class:`RecordMemory`, like ``ttl`` and ``clock``.
+        journal: As for :class:`RecordMemory`, like ``ttl``, ``clock`` and ``readonly``.
 
     Raises:
         MemoryDefinitionError: Options that do not go together.
@@ -83,6 +83,7 @@ class VectorMemory(RecordMemory):
         journal: JournalLike | None = None,
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
+        readonly: bool = False,
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
@@ -95,12 +96,19 @@ class VectorMemory(RecordMemory):
         model = as_embedder(embedder)
         scope = repr((tenant, session))
         store = None if model is None else _make_store(path, url, client, scope)
-        self._vectors = VectorIndex(model, store)
+        self._vectors = VectorIndex(model, store, readonly=readonly)
         if path is not None and journal is None:
-            Path(path).mkdir(parents=True, exist_ok=True)
+            if not readonly:
+                Path(path).mkdir(parents=True, exist_ok=True)
             journal = Path(path) / "journal.db"
         super().__init__(
-            tools, journal=journal, session=session, tenant=tenant, ttl=ttl, clock=clock
+            tools,
+            journal=journal,
+            session=session,
+            tenant=tenant,
+            ttl=ttl,
+            clock=clock,
+            readonly=readonly,
         )
 
     @property
@@ -151,8 +159,17 @@ class VectorMemory(RecordMemory):
 
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn; earlier goals stay where they were asked."""
-        await self._get_ready()
-        await super().set_goal(goal)
+        message = as_message(goal)
+        await self._get_ready([message])
+        await super().set_goal(message)
+        await self._vectors.catch_up()
+
+    async def begin(
+        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
+    ) -> None:
+        """As :meth:`RecordMemory.begin`; when this returns the messages can be found."""
+        await self._get_ready([*before, goal])
+        await super().begin(goal, run_id, state, before=before)
         await self._vectors.catch_up()
 
     async def update(self, messages: list[Message]) -> None:
@@ -161,9 +178,10 @@ class VectorMemory(RecordMemory):
         Raises:
             MemoryUseError: Something in it is no message.
             SessionConflictError: Another memory has written to the session; nothing was written.
-            EmbedderMismatchError: The embedder makes vectors of another length than it did.
+            EmbedderMismatchError: The embedder makes vectors of another length than it did; nothing
+                was written.
         """
-        await self._get_ready()
+        await self._get_ready(checked(messages))
         await super().update(messages)
         await self._vectors.catch_up()
 
@@ -215,14 +233,16 @@ class VectorMemory(RecordMemory):
             EmbeddingError: The embedder fails; what is missing is embedded at the next use.
             VectorStoreError: The store cannot be reached.
         """
-        await super().open()
+        await self._write("reindex()")
         self._forget_answers()
         await self._vectors.begin_anew(list(self._record))
 
-    async def _get_ready(self) -> None:
-        """Open what is to be opened before anything is written; what is refused leaves no trace."""
+    async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
+        """Open what must be open before anything is written; what is refused leaves no trace."""
         if not self._vectors.loaded:
             await self.open()
+        if not self.readonly:
+            await self._vectors.check_length([m for m in coming if m.id not in self._record])
 
     # Showing and recalling
 

@@ -8,16 +8,18 @@ record may change while a piece is in work, the piece is then compared with it a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
 
-from agent_brain.memories.embedders import Embedder
-from agent_brain.memories.embedding_queue import EmbeddingQueue
+from agent_brain.memories.embedders import Embedder, embed_all
+from agent_brain.memories.embedding_queue import EmbeddingQueue, embedded
 from agent_brain.memories.errors import EmbedderMismatchError
-from agent_brain.memories.index_feed import IndexFeed
+from agent_brain.memories.index_feed import IndexFeed, is_recalled
 from agent_brain.memories.message import Message
 from agent_brain.memories.vector_writer import VectorWriter
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from agent_brain.memories.chroma import ChromaVectors, Kept
     from agent_brain.memories.recall import RecallIndex
 
+log = logging.getLogger(__name__)
 PIECE = 256  # vectors that the index takes at once
 
 
@@ -34,15 +37,20 @@ class VectorIndex:
     Args:
         embedder: Makes the vectors; None: there are none.
         store: Keeps them; None: they are in RAM only.
+        readonly: Do not change what the store has.
 
     Attributes:
         loaded: What the store has is known.
     """
 
-    def __init__(self, embedder: Embedder | None, store: ChromaVectors | None) -> None:
+    def __init__(
+        self, embedder: Embedder | None, store: ChromaVectors | None, *, readonly: bool = False
+    ) -> None:
         self.embedder = embedder
         self.loaded = store is None
-        self._writer = None if store is None else VectorWriter(store, self.vectors)
+        self._writer = (
+            None if store is None else VectorWriter(store, self.vectors, readonly=readonly)
+        )
         self._embedding = anyio.Lock()
         self._feed = IndexFeed()
         self._queue = EmbeddingQueue()
@@ -137,6 +145,42 @@ class VectorIndex:
         if self._writer is not None and self._writer.due:
             await self._writer.save()
 
+    async def check_length(self, coming: Sequence[Message]) -> None:
+        """Embed messages that are not recorded yet where it shows only then how long vectors are.
+
+        Their vectors are kept for :meth:`catch_up`. An embedder that fails is left to it too.
+
+        Raises:
+            EmbedderMismatchError: They are of another length than those that are here.
+        """
+        embedder, known = self.embedder, self._known_length()
+        if embedder is None or embedder.dimension is not None or known is None or self.failing:
+            return
+        texts = {m.id: m.content for m in coming if is_recalled(m)}
+        texts = dict(islice(texts.items(), embedder.batch_size))
+        if not texts:
+            return
+        from agent_brain.memories.chroma import Kept, mark_of
+
+        try:
+            vectors = await embed_all(embedder, [embedded(text) for text in texts.values()])
+        except Exception:
+            log.debug("Messages could not be embedded before they are recorded", exc_info=True)
+            return
+        self._check_lengths(embedder, known, vectors.shape[1])
+        for (message_id, text), vector in zip(texts.items(), vectors, strict=True):
+            self._spare[message_id] = Kept(mark_of(text), vector)
+
+    def _known_length(self) -> int | None:
+        if self.words is not None and self.words.dimension is not None:
+            return self.words.dimension
+        return next((len(kept.vector) for kept in self._spare.values()), None)
+
+    def _check_lengths(self, embedder: Embedder, known: int | None, given: int) -> None:
+        if known not in (None, given):
+            name = embedder.name
+            raise EmbedderMismatchError(f"{name}, {known} numbers", f"{name}, {given} numbers")
+
     async def begin_anew(self, messages: Iterable[Message]) -> None:
         """Index and embed ``messages`` and nothing else, whatever was known so far.
 
@@ -183,7 +227,10 @@ class VectorIndex:
         for start in range(0, len(fitting), PIECE):
             texts = {i: text for i, text in fitting[start : start + PIECE] if i in self._spare}
             if texts:
-                self._give(texts, [self._spare.pop(message_id).vector for message_id in texts])
+                vectors = [self._spare.pop(message_id).vector for message_id in texts]
+                kept = self._give(texts, vectors)
+                if self._writer is not None:
+                    self._writer.put_unknown(kept)
             await anyio.lowlevel.checkpoint()
 
     def _give_new(self, texts: Mapping[str, str], vectors: Iterable[Any]) -> None:
@@ -201,10 +248,7 @@ class VectorIndex:
         if self.words is None or self.embedder is None:
             return {}
         vectors = list(vectors)
-        known, given = self.words.dimension, len(vectors[0])
-        if known not in (None, given):
-            name = self.embedder.name
-            raise EmbedderMismatchError(f"{name}, {known} numbers", f"{name}, {given} numbers")
+        self._check_lengths(self.embedder, self.words.dimension, len(vectors[0]))
         given_to = {
             message_id: Kept(mark_of(text), vector)
             for (message_id, text), vector in zip(texts.items(), vectors, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -27,10 +27,18 @@ class VectorWriter:
     Args:
         store: Keeps the vectors.
         all_vectors: Gives all vectors that the session has now.
+        readonly: Only :meth:`load`, and never change what the store has.
     """
 
-    def __init__(self, store: ChromaVectors, all_vectors: Callable[[], dict[str, Kept]]) -> None:
+    def __init__(
+        self,
+        store: ChromaVectors,
+        all_vectors: Callable[[], dict[str, Kept]],
+        *,
+        readonly: bool = False,
+    ) -> None:
         self._store = store
+        self._readonly = store.readonly = readonly
         self._all_vectors = all_vectors
         self._lock = anyio.Lock()
         self._model: tuple[str, int | None] = ("", None)
@@ -52,6 +60,12 @@ class VectorWriter:
     def put(self, message_id: str, kept: Kept) -> None:
         """Have a vector written."""
         self._unsaved[message_id] = kept
+
+    def put_unknown(self, vectors: Mapping[str, Kept]) -> None:
+        """Have those written that the store does not have."""
+        for message_id, kept in vectors.items():
+            if message_id not in self._rows:
+                self._unsaved[message_id] = kept
 
     def drop(self, ids: Iterable[str]) -> None:
         """Have vectors deleted; unknown ids are passed over."""
@@ -94,7 +108,7 @@ class VectorWriter:
         Raises:
             VectorStoreError: The store cannot be reached.
         """
-        if not (self._unsaved or self._doomed or self._astray):
+        if self._readonly or not (self._unsaved or self._doomed or self._astray):
             return
         async with self._lock:
             try:

@@ -40,7 +40,8 @@ class WindowedMemory(RecordMemory):
         counter: Counts the tokens of a text; the default estimates, without a tokenizer.
         on_evict: Gets what leaves, oldest first, in lists; sync or async. While it raises, what it
             was given stays, and ``update``, which has added its messages, raises the error.
-        journal: As for :class:`RecordMemory`, like ``session``, ``tenant``, ``ttl`` and ``clock``.
+        journal: As for :class:`RecordMemory`, like ``session``, ``tenant``, ``ttl``, ``clock`` and
+            ``readonly``.
 
     Raises:
         MemoryDefinitionError: A limit below 1.
@@ -59,11 +60,18 @@ class WindowedMemory(RecordMemory):
         tenant: str | None = None,
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
+        readonly: bool = False,
     ) -> None:
         self._window = Window(max_messages, max_tokens, counter)
         self.on_evict = on_evict
         super().__init__(
-            tools, journal=journal, session=session, tenant=tenant, ttl=ttl, clock=clock
+            tools,
+            journal=journal,
+            session=session,
+            tenant=tenant,
+            ttl=ttl,
+            clock=clock,
+            readonly=readonly,
         )
 
     async def context(self) -> list[Message]:

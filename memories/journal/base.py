@@ -76,6 +76,10 @@ class Journal(ABC):
             How many entries were removed.
         """
 
+    def same_as(self, other: Journal) -> bool:
+        """Whether both keep the same sessions. Default: they are one object."""
+        return self is other
+
     async def aclose(self) -> None:
         """Give back what the journal opened; twice is fine. Default: nothing."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +15,8 @@ from anyio.lowlevel import RunVar
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, conflict
 from agent_brain.memories.journal.entry import Entry, from_line, to_line
-from agent_brain.memories.journal.sqlite_file import connect, explain
+from agent_brain.memories.journal.sqlite_file import IN_RAM, OpenFiles, connect, explain
+from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, note_scrubbing, writing
 
 T = TypeVar("T")
 
@@ -28,11 +30,20 @@ class SQLiteJournal(Journal):
     Args:
         path: The file; made if it is missing, its folder not. ``":memory:"`` keeps it in RAM.
         busy_timeout: Seconds to wait for another process that is writing.
+        readonly: Never write to the file, nor make one; for viewers and backups.
     """
 
-    def __init__(self, path: str | PathLike[str], *, busy_timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        busy_timeout: float = 30.0,
+        readonly: bool = False,
+    ) -> None:
         self.path = fspath(path)
+        self.readonly = readonly
         self._busy_timeout = busy_timeout
+        self._files = OpenFiles()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
         self._lock = threading.Lock()  # loops may be several; within one the limiter keeps order
@@ -45,6 +56,7 @@ class SQLiteJournal(Journal):
         self, session: str, entries: Sequence[Entry], *, expect: int | None = None
     ) -> int:
         """See :meth:`Journal.append`."""
+        self._check_writable()
         return await self._do(lambda db: _append(db, session, entries, expect))
 
     async def read(self, session: str, after: int = 0) -> list[Entry]:
@@ -64,7 +76,14 @@ class SQLiteJournal(Journal):
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`. Scrubbing rewrites the file: its time grows with the size."""
+        self._check_writable()
         return await self._do(lambda db: _delete(db, session, seqs, scrub=scrub))
+
+    def same_as(self, other: Journal) -> bool:
+        """See :meth:`Journal.same_as`: they may be two objects for one file."""
+        if self is other or not isinstance(other, SQLiteJournal) or IN_RAM in (self.path, other.path):
+            return self is other
+        return os.path.realpath(self.path) == os.path.realpath(other.path)
 
     async def aclose(self) -> None:
         """Close the file; a journal that is closed stays so."""
@@ -72,7 +91,18 @@ class SQLiteJournal(Journal):
             await self._run(self._close)
 
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._run(lambda: work(self._open()))
+        def on_the_file() -> T:
+            db = self._open()
+            self._files.check()
+            done = work(db)
+            self._files.check()
+            return done
+
+        return await self._run(on_the_file)
+
+    def _check_writable(self) -> None:
+        if self.readonly:
+            raise JournalError(f"The journal {self.path!r} was opened with readonly=True")
 
     async def _run(self, work: Callable[[], T]) -> T:
         """Do ``work`` in a thread; cut off, it is either done to its end or never begun."""
@@ -92,7 +122,9 @@ class SQLiteJournal(Journal):
         if self._closed:
             raise JournalError(f"The journal {self.path!r} is closed: make a new SQLiteJournal")
         if self._connection is None:
-            self._connection = connect(self.path, self._busy_timeout)
+            self._connection = connect(self.path, self._busy_timeout, readonly=self.readonly)
+            if self.path != IN_RAM:
+                self._files = OpenFiles(self.path)
         return self._connection
 
     def _close(self) -> None:
@@ -125,19 +157,6 @@ class _Job(Generic[T]):
                 raise explain(self._path, error) from error
 
 
-class _writing:  # noqa: N801 - reads as a verb: with _writing(db)
-    """A transaction that takes the write lock at once, and leaves nothing half-done."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
-
-
 def _last(db: sqlite3.Connection, session: str) -> int:
     row = db.execute("SELECT last FROM sessions WHERE key = ?", (session,)).fetchone()
     return 0 if row is None else int(row[0])
@@ -147,7 +166,7 @@ def _append(
     db: sqlite3.Connection, session: str, entries: Sequence[Entry], expect: int | None
 ) -> int:
     lines = [(entry.kind, to_line(entry.data)) for entry in entries]
-    with _writing(db):
+    with writing(db):
         found = _last(db, session)
         if expect is not None and expect != found:
             raise conflict(session, expect, found)
@@ -180,7 +199,7 @@ def _delete(
     db: sqlite3.Connection, session: str, seqs: Collection[int] | None, *, scrub: bool
 ) -> int:
     owner = "(SELECT id FROM sessions WHERE key = ?)"
-    with _writing(db):
+    with writing(db):
         before = db.total_changes
         if seqs is None:
             db.execute(f"DELETE FROM entries WHERE session = {owner}", (session,))
@@ -192,19 +211,8 @@ def _delete(
                 [(session, seq) for seq in seqs],
             )
             removed = db.total_changes - before
+        if scrub and removed:
+            note_scrubbing(db)
     if scrub and removed:
-        _scrub(db)
+        do_scrub(db)
     return removed
-
-
-def _scrub(db: sqlite3.Connection) -> None:
-    """Write the file anew without free space, and empty the log: what was deleted is gone.
-
-    ``PRAGMA secure_delete`` alone is not enough: pages that were split keep copies of old rows.
-    """
-    db.execute("VACUUM")
-    if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-        raise sqlite3.OperationalError(
-            "the entries are deleted, but the write-ahead log is being read by another process and "
-            "could not be emptied"
-        )

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sqlite3
 import time
+from pathlib import Path
 
 from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, scrubbing_noted
 
+log = logging.getLogger(__name__)
+IN_RAM = ":memory:"
 APPLICATION_ID = 0x41425250  # says in the file's header that it is a journal of Agent Brain
 VERSION = 1
 
@@ -31,20 +37,53 @@ COMMIT;
 """
 
 
-def connect(path: str, busy_timeout: float) -> sqlite3.Connection:
+_DAMAGED = (
+    "is damaged or not a SQLite file ({said}): restore it from a backup, or move it away to start "
+    "with an empty one"
+)
+_LOCKED = "stayed locked by another process ({said}): try again, or raise busy_timeout="
+_MEANINGS = {
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened ({said}): check that it and its folder exist and may be written to"
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "may not be written to ({said}): check the permissions of the file and its folder and how "
+        "the file system is mounted, or open it with readonly=True"
+    ),
+    sqlite3.SQLITE_PERM: "may not be opened ({said}): check the permissions of the file",
+    sqlite3.SQLITE_FULL: (
+        "has no room ({said}): free space on its file system. Nothing of this call was written, "
+        "and what was written before is whole"
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "could not be read or written by the operating system ({said}): check the file system, its "
+        "free space and its limits, then try again. Nothing says that the file is damaged: leave "
+        "it and its -wal file where they are"
+    ),
+}
+
+
+def connect(path: str, busy_timeout: float, *, readonly: bool = False) -> sqlite3.Connection:
     """Open the file, and make it if it is missing or empty.
 
     Raises:
         JournalError: It is no journal, or one of a version that this library does not know.
     """
+    name = f"{Path(path).absolute().as_uri()}?mode=ro" if readonly else path
     try:
         db = sqlite3.connect(
-            path, timeout=busy_timeout, isolation_level=None, check_same_thread=False
+            name, timeout=busy_timeout, isolation_level=None, check_same_thread=False, uri=readonly
         )
     except sqlite3.Error as error:
         raise explain(path, error) from error
     try:
-        _prepare(db, path, busy_timeout)
+        known = _is_journal(db, path)
+        if not readonly:
+            _prepare(db, busy_timeout, known=known)
     except BaseException as error:
         db.close()
         if isinstance(error, sqlite3.Error):
@@ -53,7 +92,8 @@ def connect(path: str, busy_timeout: float) -> sqlite3.Connection:
     return db
 
 
-def _prepare(db: sqlite3.Connection, path: str, busy_timeout: float) -> None:
+def _is_journal(db: sqlite3.Connection, path: str) -> bool:
+    """Whether the file is laid out already; something else than a journal is refused."""
     db.execute("BEGIN")  # what is read is of one moment, while another process may lay it out
     application = db.execute("PRAGMA application_id").fetchone()[0]
     version = db.execute("PRAGMA user_version").fetchone()[0]
@@ -68,11 +108,20 @@ def _prepare(db: sqlite3.Connection, path: str, busy_timeout: float) -> None:
             f"The journal {path!r} has layout version {version}; this library reads version "
             f"{VERSION}. Open it with the library that wrote it, or a newer one"
         )
+    return bool(application == APPLICATION_ID)
+
+
+def _prepare(db: sqlite3.Connection, busy_timeout: float, *, known: bool) -> None:
     _write_ahead(db, busy_timeout)
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA secure_delete = ON")
-    if application != APPLICATION_ID:
+    if not known:
         db.executescript(_LAYOUT)
+    elif scrubbing_noted(db):  # a process was stopped between deleting and rewriting
+        try:
+            do_scrub(db)
+        except sqlite3.OperationalError as error:  # the note stays, and so does the journal
+            log.warning("Deleted entries could not be wiped from the file yet: %s", error)
 
 
 def _write_ahead(db: sqlite3.Connection, busy_timeout: float) -> None:
@@ -89,6 +138,44 @@ def _write_ahead(db: sqlite3.Connection, busy_timeout: float) -> None:
             return
 
 
+class OpenFiles:
+    """Tells whether the files of a connection are still those at its path.
+
+    SQLite keeps writing to a file that was deleted or replaced, and all of that would be lost.
+
+    Args:
+        path: The database, just opened; None for one that is in no file.
+    """
+
+    def __init__(self, path: str | None = None) -> None:
+        names = [] if path is None else [os.path.abspath(path), os.path.abspath(path) + "-wal"]
+        self._known = {name: found for name in names if (found := _identity(name)) is not None}
+
+    def check(self) -> None:
+        """Raise unless the files are where they were.
+
+        Raises:
+            JournalError: One was deleted or replaced.
+        """
+        for name, known in self._known.items():
+            found = _identity(name)
+            if found != known:
+                what = "deleted or moved away" if found is None else "replaced by another file"
+                raise JournalError(
+                    f"The journal's file {name!r} was {what} while it was open, so nothing can be "
+                    "read or written any more: put it back, or restore it from a backup, and open "
+                    "it with a new SQLiteJournal"
+                )
+
+
+def _identity(name: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(name)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def explain(path: str, error: Exception) -> JournalError:
     """What an error of SQLite means for whoever uses the journal."""
     said = str(error)
@@ -96,19 +183,6 @@ def explain(path: str, error: Exception) -> JournalError:
         return JournalError(f"A session's key or an entry's kind cannot be encoded: {said}")
     if isinstance(error, json.JSONDecodeError):
         return JournalError(f"The journal {path!r} has an entry that is not JSON ({said})")
-    if "not a database" in said or "malformed" in said or "disk I/O" in said:
-        return JournalError(
-            f"The journal {path!r} is damaged or not a SQLite file ({said}): restore it from a "
-            "backup, or move it away to start anew"
-        )
-    if "unable to open" in said:
-        return JournalError(
-            f"The journal {path!r} cannot be opened ({said}): check that its folder exists and may "
-            "be written to"
-        )
-    if "locked" in said or "busy" in said:
-        return JournalError(
-            f"The journal {path!r} stayed locked by another process ({said}): try again, or raise "
-            "busy_timeout="
-        )
-    return JournalError(f"The journal {path!r} cannot be used: {said}")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the high bits have the particulars
+    meaning = _MEANINGS.get(code, "cannot be used ({said})")
+    return JournalError(f"The journal {path!r} {meaning.format(said=said)}")

@@ -47,18 +47,51 @@ async def test_words_decide_while_it_fails_and_it_is_tried_again(embedder, fault
     assert first.why["meaning"] > 0
 
 
-async def test_vectors_of_another_length_are_told(embedder) -> None:
+async def test_vectors_of_another_length_are_refused_before_anything_is_recorded(embedder) -> None:
     embedder.dimension = None
     memory = VectorMemory(embedder=embedder)
     await memory.update(said("My kitten sleeps"))
     embedder.makes = 16
     with pytest.raises(EmbedderMismatchError, match="reindex"):
-        await memory.update(said("We drove home"))
-    assert await memory.count() == 2
+        await memory.update(said("We drove home", "It rained"))
+    with pytest.raises(EmbedderMismatchError):
+        await memory.set_goal("And now?")
+    with pytest.raises(EmbedderMismatchError):
+        await memory.begin(Message.user("And now?"), "run-1", "REASON")
+    assert await memory.count() == 1
+    assert await memory.goal() == []
+    assert memory.control.run_id is None
     with pytest.raises(EmbedderMismatchError):
         await memory.recall("kitten")
     await memory.reindex()
     assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+
+
+async def test_another_embedder_of_one_name_is_refused_before_anything_is_recorded(
+    tmp_path,
+) -> None:
+    async with VectorMemory(embedder=WordsEmbedder(None), path=tmp_path) as memory:
+        await memory.update(said("My kitten sleeps"))
+    other = WordsEmbedder(None)
+    other.makes = 16
+    memory = VectorMemory(embedder=other, path=tmp_path)
+    with pytest.raises(EmbedderMismatchError, match="16 numbers"):
+        await memory.update(said("We drove home"))
+    await memory.aclose()
+    async with VectorMemory(path=tmp_path) as later:
+        assert [m.content for m in await later.messages()] == ["My kitten sleeps"]
+
+
+async def test_what_is_embedded_before_it_is_recorded_is_embedded_once_and_kept(tmp_path) -> None:
+    embedder = WordsEmbedder(None)
+    async with VectorMemory(embedder=embedder, path=tmp_path) as memory:
+        await memory.update(said("My kitten sleeps"))
+        await memory.update(said("We drove home", "It rained"))
+        assert embedder.texts == ["My kitten sleeps", "We drove home", "It rained"]
+    again = WordsEmbedder(None)
+    async with VectorMemory(embedder=again, path=tmp_path) as memory:
+        assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+        assert again.texts == ["dog"]
 
 
 async def test_a_reindex_says_that_the_embedder_fails(embedder) -> None:

@@ -1,0 +1,49 @@
+"""Rewrites a SQLite file so that nothing that was deleted stays in it, also after a crash."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def writing(db: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that takes the write lock at once, and leaves nothing half-done."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # some errors, such as that of a full disk, have ended it already
+            db.execute("ROLLBACK")
+        raise
+
+
+def note_scrubbing(db: sqlite3.Connection) -> None:
+    """Note, in the transaction that deletes, that the file must be rewritten afterwards."""
+    db.execute("CREATE TABLE IF NOT EXISTS scrubbing (id INTEGER PRIMARY KEY AUTOINCREMENT)")
+    db.execute("INSERT INTO scrubbing DEFAULT VALUES")
+
+
+def scrubbing_noted(db: sqlite3.Connection) -> int:
+    """The last note that nobody has acted on, 0 if there is none."""
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'scrubbing'").fetchone():
+        return 0
+    return int(db.execute("SELECT coalesce(max(id), 0) FROM scrubbing").fetchone()[0])
+
+
+def do_scrub(db: sqlite3.Connection) -> None:
+    """Rewrite the file without free space, and empty the log: what was deleted is gone.
+
+    ``PRAGMA secure_delete`` alone is not enough: pages that were split keep copies of old rows.
+    """
+    noted = scrubbing_noted(db)
+    db.execute("VACUUM")
+    if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        raise sqlite3.OperationalError(
+            "the entries are deleted, but the write-ahead log is being read by another process and "
+            "could not be emptied; the next deletion, or the next opening of the file, does it"
+        )
+    with writing(db):
+        db.execute("DELETE FROM scrubbing WHERE id <= ?", (noted,))

@@ -1,0 +1,145 @@
+"""Takes what was forgotten, deleted or cleared out of the registers of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_brain.memories.control import Control
+from agent_brain.memories.message import Message
+
+LEAST_LETTERS = 2  # a shorter text is in everything, and quotes nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Messages that are gone, as far as the registers of a run may hold them.
+
+    Attributes:
+        calls: Ids of the calls that they asked for.
+        texts: What no register may quote, in lower case.
+        everything: Nothing that the run was about is left.
+        for_good: No copy may stay; otherwise the calls alone must not run any more.
+    """
+
+    calls: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+    everything: bool = False
+    for_good: bool = False
+
+
+def deleted(messages: Iterable[Message]) -> Gone:
+    """``messages`` were deleted."""
+    return Gone(calls=frozenset(call.id for message in messages for call in message.tool_calls))
+
+
+def forgotten(
+    messages: Iterable[Message], text: str | None = None, *, everything: bool = False
+) -> Gone:
+    """``messages`` were forgotten; ``text`` is what they were chosen by, if they were."""
+    chosen = list(messages)
+    texts = [text or "", *(leaf for message in chosen for leaf in _said(message))]
+    return Gone(
+        calls=deleted(chosen).calls,
+        texts=frozenset(t.strip().casefold() for t in texts if len(t.strip()) >= LEAST_LETTERS),
+        everything=everything,
+        for_good=True,
+    )
+
+
+def strike(control: Control, gone: Gone, *, live: bool) -> None:
+    """Take out of ``control`` what holds or quotes what is ``gone``.
+
+    An ended run needs its registers no more, so they are emptied. A run that waits, or was cut
+    off, ends if they held anything of it: it cannot go on without what was taken away. One that is
+    going on loses only that.
+
+    Args:
+        control: Changed in place.
+        gone: What is gone.
+        live: A run is going on over it now.
+    """
+    held = _take_calls(control, gone.calls)
+    if control.status in ("idle", "ended"):
+        if gone.for_good:
+            _empty(control)
+        return
+    held = _take_quotes(control, gone.texts) or held or gone.everything
+    if held and not live:
+        _empty(control)
+        control.status, control.state, control.stop_reason = "ended", None, "cancelled"
+        control.frames = {}
+
+
+def _take_calls(control: Control, calls: frozenset[str]) -> bool:
+    """Whether any of ``calls`` was open, which it is not any more."""
+    asked = control.asked
+    begun = control.pending.keys() & calls
+    open_calls = [action for action in control.next_actions if action.id in calls]
+    if open_calls:
+        control.next_actions = [a for a in control.next_actions if a.id not in calls]
+    for call_id in begun:
+        del control.pending[call_id]
+    if asked is not None:
+        asked.approvals = [call_id for call_id in asked.approvals if call_id not in calls]
+        for register in (asked.questions, asked.decisions, asked.answers):
+            for call_id in register.keys() & calls:
+                del register[call_id]
+    return bool(begun or open_calls)
+
+
+def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
+    """Whether a register quoted one of ``texts``, which it does not any more."""
+    if not texts:
+        return False
+    quoting = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in texts))
+
+    def quotes(value: Any) -> bool:
+        return any(quoting.search(leaf.casefold()) for leaf in _leaves(value))
+
+    found = False
+    registers: list[dict[str, Any]] = [control.scratch]
+    if control.asked is not None:
+        registers += [control.asked.questions, control.asked.answers]
+    for register in registers:
+        for name in [name for name, value in register.items() if quotes(value)]:
+            del register[name]
+            found = True
+    if quotes(_plain(control.output)):
+        control.output = None
+        found = True
+    return found
+
+
+def _empty(control: Control) -> None:
+    control.output = None
+    control.scratch = {}
+    control.next_actions = []
+    control.pending = {}
+    control.asked = None
+
+
+def _said(message: Message) -> Iterator[str]:
+    yield message.content
+    for call in message.tool_calls:
+        yield from _leaves(call.args)
+
+
+def _plain(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    return dump() if callable(dump) else value
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """All texts in a JSON value, names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield str(name)
+            yield from _leaves(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _leaves(inner)
