@@ -172,9 +172,14 @@ class Brain:
 
         Closing the iterator ends the run. Raises what :meth:`run` raises.
         """
+        before: tuple[object, ...] | None = None
         async with self.stream(task) as run:
             async for event in run:
                 if isinstance(event, TextDelta) and not event.thought:
+                    source = (event.step, event.path, event.response_id)
+                    if before not in (None, source):
+                        yield "\n\n"
+                    before = source
                     yield event.text
 
     def stream(self, task: str | Message) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator
 from enum import Enum
 
@@ -172,6 +173,8 @@ class Machine:
             )
         if event.at is NOWHERE:
             object.__setattr__(event, "at", at)
+        if isinstance(event, TextDelta):
+            return self._note_delta(event)
         if isinstance(event, ActionRequested):
             self._asked = True
         elif isinstance(event, ActionFinished):
@@ -179,8 +182,6 @@ class Machine:
             vars(self._budget.control.spent)["tool_calls"] += 1  # unvalidated: the hot path
         elif isinstance(event, UsageReported):
             self._budget.spend(event.usage)
-        elif isinstance(event, TextDelta) and not event.thought:
-            self._said.append(event.text)
         elif isinstance(event, ApprovalRequested):
             self._waits = StopReason.APPROVAL
             self._asks().approvals = [action.id for action in event.actions]
@@ -188,6 +189,12 @@ class Machine:
             self._waits = StopReason.INPUT
             self._asks().questions[event.id] = event.prompt
         return event
+
+    def _note_delta(self, event: TextDelta) -> TextDelta:
+        if event.thought:
+            return event
+        self._said.append(event.text)
+        return dataclasses.replace(event, thought=True) if self._aside else event
 
     def _asks(self) -> Asked:
         """What a person is asked, to be written down: the run may go on in another process."""
