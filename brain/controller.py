@@ -172,14 +172,13 @@ class Brain:
 
         Closing the iterator ends the run. Raises what :meth:`run` raises.
         """
-        before: tuple[object, ...] | None = None
+        before: object = ()  # no text yet
         async with self.stream(task) as run:
             async for event in run:
                 if isinstance(event, TextDelta) and not event.thought:
-                    source = (event.step, event.path, event.response_id)
-                    if before not in (None, source):
+                    if before not in ((), event.response_id):
                         yield "\n\n"
-                    before = source
+                    before = event.response_id
                     yield event.text
 
     def stream(self, task: str | Message) -> Run:
