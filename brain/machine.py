@@ -20,6 +20,7 @@ from agent_brain.nets.checks import name_of
 from agent_brain.nets.delegate import Branch, Delegate
 from agent_brain.nets.errors import TransitionError
 from agent_brain.nets.net import Net, Node
+from agent_brain.states.answering import best_words
 from agent_brain.states.events import (
     NOWHERE,
     ActionFinished,
@@ -36,7 +37,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.llm import Thought
 from agent_brain.states.streams import closing
-from agent_brain.stuck import StuckPolicy, fingerprint
+from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 
 CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to leave things in order
 
@@ -64,6 +65,7 @@ class Machine:
         "_said",
         "_stuck",
         "_text",
+        "_verdict",
         "_waits",
         "at",
         "reason",
@@ -94,6 +96,7 @@ class Machine:
         self._text: list[str] = []  # in the last step that said anything
         self._finished: list[ActionFinished] = []
         self._asked = False
+        self._verdict: Verdict | None = None  # on the step just left
         self._waits: StopReason | None = None
         self._cut: StopReason | None = None  # the limit that stopped a branch of this step
         self.at = NOWHERE
@@ -145,10 +148,12 @@ class Machine:
             else:  # the run stays in this state: it is gone on with inside of it
                 node = await self._best_effort(self._cut)
             yield StateExited(node.name if node else None, at=at)
-            if node is not None and (stuck := self._look_for_circles()):
-                yield stuck
-                if stuck.verdict == "stop":
+            if node is not None and (verdict := self._verdict) is not None:
+                yield StuckDetected(*verdict, at=self.at)
+                if verdict.action == "stop":
                     node = await self._best_effort(StopReason.STUCK)
+                    if node is None and not self.answer():
+                        yield self._note_text(await best_words(memory), at)
         self.reason = self.reason or StopReason.DONE
 
     def _enter(self, node: Node) -> Position:
@@ -254,12 +259,11 @@ class Machine:
             if not _is_edge(target, node) and not (target is None and control.done):
                 allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
                 raise TransitionError(node.name, target, sorted(allowed))
-        if self._stuck is not None:
-            self._remember_step(node, self._stuck)
         next_node = None if target is None or control.done else self._net.node(target)
         if control.asked is not None:  # what was asked here was for this state
             control.asked = None
         self._advance(next_node.name if next_node else None)
+        self._verdict = None if self._stuck is None else self._look_for_circles(node, self._stuck)
         if self._durable:
             await self._memory.checkpoint()
         return next_node
@@ -290,26 +294,10 @@ class Machine:
             raise ResumeError(no_state(self._net, name))
         return node
 
-    def _remember_step(self, node: Node, policy: StuckPolicy) -> None:
-        mark = fingerprint(node.name, self._finished, self._said, asked=self._asked)
-        if mark is not None:
-            recent = self._memory.control.recent
-            recent.append(mark)
-            del recent[: -policy.keep()]
-
-    def _look_for_circles(self) -> StuckDetected | None:
-        policy, control = self._stuck, self._memory.control
-        if policy is None or not (self._finished or self._said) or self._asked:
-            return None  # nothing that could repeat, or the results will tell
-        reason = policy.repeated(control.recent)
-        if reason is None:
-            control.hints = 0
-            return None
-        if control.hints >= policy.hints:
-            return StuckDetected(reason, "stop", at=self.at)
-        control.hints += 1
-        control.hint = policy.prompt.replace("{reason}", reason)
-        return StuckDetected(reason, "hint", at=self.at)
+    def _look_for_circles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
+        tools = self._memory.available_tools
+        mark = fingerprint(node.name, self._finished, self._said, asked=self._asked, tools=tools)
+        return None if mark is None else policy.look(self._memory.control, mark)
 
     async def _best_effort(self, reason: StopReason) -> Node | None:
         """The state that gives the best answer there is, if the net has one and there is time."""
