@@ -55,6 +55,7 @@ def test_an_event_becomes_one_json_object_on_one_line():
         "path": ["outer", "inner"],
         "text": "a\nb é",
         "thought": True,
+        "response_id": None,
     }
     assert "\n" not in event.to_json()
 

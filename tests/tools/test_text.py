@@ -139,8 +139,8 @@ def test_any_value_becomes_text(value, text):
     assert to_text(value) == text
 
 
-def test_a_model_that_cannot_be_written_says_what_it_is():
+def test_a_model_with_a_lone_surrogate_is_json_too():
     class Said(BaseModel):
         text: str
 
-    assert "\\ud800" in to_text(Said.model_construct(text="\ud800"))
+    assert to_text(Said.model_construct(text="\ud800")) == '{"text": "\ufffd"}'
