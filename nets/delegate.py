@@ -55,6 +55,8 @@ class Delegate(Event):
         branches: What to run.
         on_error: A branch that fails cancels the others and the run, or is only reported, as
             ``branch.error``.
+        until: Run until all branches have ended, or until the first has come to its end; the
+            others are then cancelled.
         aside: What a single branch says streams as thoughts too, and the state does not say it.
     """
 
@@ -62,6 +64,7 @@ class Delegate(Event):
     branches: Sequence[Branch] = field(default_factory=tuple)
     on_error: Literal["cancel", "report"] = "cancel"
     aside: bool = False
+    until: Literal["all", "first"] = "all"
 
 
 async def answer_of(branch: Branch) -> str:
