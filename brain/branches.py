@@ -18,7 +18,11 @@ Streams = Sequence[tuple[Branch, AsyncIterator[Event]]]
 
 
 async def run_at_once(
-    streams: Streams, *, on_error: Literal["cancel", "report"], group: TaskGroup | None
+    streams: Streams,
+    *,
+    on_error: Literal["cancel", "report"],
+    until: Literal["all", "first"] = "all",
+    group: TaskGroup | None,
 ) -> AsyncGenerator[Event, None]:
     """Merge the events of all branches.
 
@@ -26,6 +30,7 @@ async def run_at_once(
         streams: Branches and their events.
         on_error: ``"cancel"`` cancels the others when one fails and raises its error;
             ``"report"`` lets them go on.
+        until: ``"first"`` cancels the others when one has come to its end.
         group: A task group that outlives this generator: events then come live, each branch
             waiting until its event was taken. Without one, nothing may run between two events, and
             they all come when the last branch has ended.
@@ -33,11 +38,11 @@ async def run_at_once(
     if group is None:
         send, receive = anyio.create_memory_object_stream[Event](math.inf)
         with receive:
-            await _run_all(streams, send, on_error)
+            await _run_all(streams, send, on_error, until)
             while receive.statistics().current_buffer_used:
                 yield receive.receive_nowait()
     else:
-        async with closing(_live(streams, on_error, group)) as events:
+        async with closing(_live(streams, on_error, until, group)) as events:
             async for event in events:
                 yield event
     failed = [branch.error for branch, _ in streams if branch.error is not None]
@@ -46,7 +51,10 @@ async def run_at_once(
 
 
 async def _live(
-    streams: Streams, on_error: Literal["cancel", "report"], group: TaskGroup
+    streams: Streams,
+    on_error: Literal["cancel", "report"],
+    until: Literal["all", "first"],
+    group: TaskGroup,
 ) -> AsyncGenerator[Event, None]:
     send, receive = anyio.create_memory_object_stream[Event](0)
     scope, ended = anyio.CancelScope(), anyio.Event()
@@ -54,7 +62,7 @@ async def _live(
     async def work() -> None:
         try:
             with scope:
-                await _run_all(streams, send, on_error)
+                await _run_all(streams, send, on_error, until)
         finally:
             ended.set()
 
@@ -73,6 +81,7 @@ async def _run_all(
     streams: Streams,
     send: MemoryObjectSendStream[Event],
     on_error: Literal["cancel", "report"],
+    until: Literal["all", "first"],
 ) -> None:
     async def run_one(branch: Branch, stream: AsyncIterator[Event]) -> None:
         try:
@@ -83,6 +92,8 @@ async def _run_all(
             branch.error = error
             if on_error == "cancel":
                 tasks.cancel_scope.cancel()
+        if until == "first" and branch.ended:
+            tasks.cancel_scope.cancel()
 
     with send:
         async with anyio.create_task_group() as tasks:
