@@ -343,7 +343,7 @@ async def run_branches(
         merged = stream(order.branches[0])
     else:
         streams = [(branch, stream(branch)) for branch in order.branches]
-        merged = run_at_once(streams, on_error=order.on_error, group=group)
+        merged = run_at_once(streams, on_error=order.on_error, until=order.until, group=group)
     try:
         async with closing(merged) as events:
             async for event in events:
