@@ -13,6 +13,7 @@
     ├── StateDefinitionError       a state cannot be built as described
     ├── StateMutationError         a state tried to keep run data on itself
     ├── StateTimeoutError          a guarded state took longer than it may
+    ├── RecordedError              an error that was read back from the JSON of an event
     ├── EventLoopError             something that needs asyncio was used on another event loop
     ├── LLMError                   a model call failed
     │   ├── LLMAuthenticationError
@@ -22,6 +23,7 @@
     │   ├── LLMTimeoutError
     │   ├── LLMConnectionError
     │   ├── LLMServerError
+    │   ├── LLMRefusalError        the model declined to answer, or its answer was withheld
     │   └── MalformedOutputError
     ├── MemoryDefinitionError      a memory cannot be built or registered as described
     ├── MemoryUseError             a memory cannot do that with what it was given
@@ -70,9 +72,11 @@ from agent_brain.states.errors import (
     LLMConnectionError,
     LLMError,
     LLMRateLimitError,
+    LLMRefusalError,
     LLMServerError,
     LLMTimeoutError,
     MalformedOutputError,
+    RecordedError,
     StateDefinitionError,
     StateMutationError,
     StateTimeoutError,
@@ -117,6 +121,7 @@ __all__ = [
     "LLMConnectionError",
     "LLMError",
     "LLMRateLimitError",
+    "LLMRefusalError",
     "LLMServerError",
     "LLMTimeoutError",
     "MalformedOutputError",
@@ -127,6 +132,7 @@ __all__ = [
     "MemoryUseError",
     "NetDefinitionError",
     "NetFileError",
+    "RecordedError",
     "ResumeError",
     "SessionConflictError",
     "SnapshotError",

@@ -15,9 +15,11 @@ from agent_brain.states.errors import (
     LLMConnectionError,
     LLMError,
     LLMRateLimitError,
+    LLMRefusalError,
     LLMServerError,
     LLMTimeoutError,
     MalformedOutputError,
+    RecordedError,
     StateDefinitionError,
     StateMutationError,
     StateTimeoutError,
@@ -49,6 +51,7 @@ from agent_brain.states.notes import Notes
 from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
+from agent_brain.states.response import Response
 from agent_brain.states.summarizing import model_summarizer
 from agent_brain.states.telling import TellState
 from agent_brain.states.together import Together
@@ -81,6 +84,7 @@ __all__ = [
     "LLMConnectionError",
     "LLMError",
     "LLMRateLimitError",
+    "LLMRefusalError",
     "LLMServerError",
     "LLMTimeoutError",
     "LiteLLM",
@@ -92,8 +96,10 @@ __all__ = [
     "Position",
     "Question",
     "ReasoningState",
+    "RecordedError",
     "Reflection",
     "ReflectionState",
+    "Response",
     "RunFailed",
     "RunFinished",
     "RunStarted",

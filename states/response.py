@@ -183,6 +183,8 @@ class Response:
             elif isinstance(piece, Thought):
                 yield from self._part(piece)
             else:
+                if self._tags.idle and self._parts:  # words that took the short way
+                    self._tags.last = self._parts[-1][-1:]
                 for part in self._tags.split(piece):
                     yield from self._part(part)
 

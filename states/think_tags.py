@@ -20,14 +20,15 @@ class ThinkTags:
 
     Attributes:
         idle: No thought is open and nothing is held back.
+        last: The character before what comes next.
     """
 
-    __slots__ = ("_held", "_inside", "_last", "_trim", "idle")
+    __slots__ = ("_held", "_inside", "_trim", "idle", "last")
 
     def __init__(self) -> None:
         self._held = ""
         self._inside = False
-        self._last = ""  # the character before what comes next
+        self.last = ""
         self._trim = False  # white space after a thought belongs to the thought
         self.idle = True
 
@@ -43,7 +44,7 @@ class ThinkTags:
             yield from self._part(text[: found.start()])
             self._inside = not self._inside
             self._trim = not self._inside
-            self._last = ">"
+            self.last = ">"
             text = text[found.end() :]
         self.idle = not (self._held or self._inside or self._trim)
 
@@ -56,7 +57,7 @@ class ThinkTags:
         if self._inside:
             return _CLOSE.search(text)
         for found in _OPEN.finditer(text):
-            before = text[found.start() - 1] if found.start() else self._last
+            before = text[found.start() - 1] if found.start() else self.last
             if not before or before not in _QUOTES:
                 return found
         return None
@@ -66,7 +67,7 @@ class ThinkTags:
             text = text.lstrip()
             self._trim = not text
         if text:
-            self._last = text[-1]
+            self.last = text[-1]
             yield Thought(text) if self._inside else text
 
 
