@@ -63,7 +63,7 @@ class Shape(Generic[T]):
                 self._wrapped = True
                 schema = self.model.model_json_schema()
         except Exception as error:  # pydantic raises what it likes about what is not a type
-            why = str(error).splitlines()[0]
+            why = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
             raise StateDefinitionError(
                 f"output_type={output_type!r} cannot be asked of a model: {why}. Use a pydantic "
                 "model, or another type that pydantic validates, such as list[str]"
@@ -119,13 +119,20 @@ class Shape(Generic[T]):
         Raises:
             ValidationError: It is not of the type.
         """
-        if isinstance(self.type, type) and not get_args(self.type) and isinstance(value, self.type):
+        if self._holds(value):
             return cast(T, value)
         data = to_json(value, by_alias=True, fallback=str)
         try:
             return cast(T, self._adapter.validate_json(data, by_alias=True, by_name=True))
         except ValidationError:
             return cast(T, self._adapter.validate_python(value, by_alias=True, by_name=True))
+
+    def _holds(self, value: Any) -> bool:
+        """Whether ``value`` is an object of a class that tells its objects from JSON data."""
+        try:
+            return not get_args(self.type) and isinstance(value, self.type)
+        except TypeError:  # a type that knows no objects of its own, such as a TypedDict
+            return False
 
     def _from_json(self, text: str) -> T:
         try:

@@ -119,7 +119,7 @@ def to_json_data(value: Any) -> Any:
     Lone surrogates become U+FFFD, infinite and undefined numbers None, and what no serialiser knows
     the text that it says of itself.
     """
-    return clean_json(to_jsonable_python(value, fallback=str))
+    return clean_json(to_jsonable_python(clean_json(value), fallback=str))
 
 
 def to_compact_json(value: Any) -> str:
