@@ -16,7 +16,7 @@ from agent_brain.states.errors import MalformedOutputError
 from agent_brain.states.events import ActionRequested, Event
 from agent_brain.states.llm import LLM
 from agent_brain.states.parsing import parse_reasoning
-from agent_brain.states.response import Response
+from agent_brain.states.response import Response, Words
 from agent_brain.states.streams import closing
 from agent_brain.tools.action import Action
 
@@ -73,14 +73,11 @@ class ReasoningState(State):
             prompt = prompts.REASONING if native else prompts.REASONING_TEXT
         messages = await prompts.assemble(memory, prompt, tools, plain=not native)
         aside = self.aside or not native
-        for attempt in (1, 2):
-            response = Response(
-                self.llm,
-                messages,
-                tools=tools if native else (),
-                words="aside" if aside else "shown",
-                acts=True,
-            )
+        words: Words = "aside" if aside else "shown"
+        offered = tools if native else ()
+        response = Response(self.llm, messages, tools=offered, words=words, acts=True)
+        corrected = False
+        while True:
             async with closing(response.events()) as events:
                 async for event in events:
                     yield event
@@ -88,13 +85,15 @@ class ReasoningState(State):
             turn = _read_native(response) if native else _read_text(response)
             if turn.problem is None:
                 break
-            if attempt == 2:
+            if corrected:
                 raise MalformedOutputError(
                     f"The model's output could not be used: {turn.problem}",
                     output=response.text,
                     model=self.llm.model,
                 )
             messages = [*response.messages, *correction(response.text, turn.problem)]
+            response = Response(self.llm, messages, tools=offered, words=words, acts=True)
+            corrected = True
         if turn.actions and not response.actions:
             yield ActionRequested(turn.actions[0], response.id)
         await memory.update([self._message(turn, response, aside=aside)])

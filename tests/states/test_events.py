@@ -176,13 +176,14 @@ def test_an_error_that_was_read_back_has_its_type_and_its_words():
 
 
 def test_what_is_no_event_is_refused():
-    for data in ({"kind": "unheard_of"}, {}, [], {"kind": "text_delta"}):
+    wrong: list[object] = [{"kind": "unheard_of"}, {}, [], {"kind": "text_delta"}]
+    for data in wrong:
         with pytest.raises(ValidationError):
             ADAPTER.validate_python(data)
 
 
 def test_fields_of_later_releases_are_left_out():
-    data = {**TextDelta("hi", at=AT).to_dict(), "later": 1}
+    data: dict[str, object] = {**TextDelta("hi", at=AT).to_dict(), "later": 1}
     assert ADAPTER.validate_python(data) == TextDelta("hi", at=AT)
 
 

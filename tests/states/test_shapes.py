@@ -149,6 +149,6 @@ def test_a_model_with_aliases_is_restored():
     class Aliased(BaseModel):
         city_name: str = Field(alias="cityName")
 
-    shape = shape_of(Aliased)
+    shape: Shape[Aliased] = shape_of(Aliased)
     value = shape.read('{"cityName": "Oslo"}')
     assert shape.restore({"city_name": "Oslo"}) == shape.restore({"cityName": "Oslo"}) == value

@@ -156,9 +156,7 @@ def test_a_result_is_json_whatever_numbers_are_in_it(number):
         json.loads(to_text(value), parse_constant=lambda constant: pytest.fail(constant))
 
 
-@pytest.mark.parametrize(
-    "value", [{"a": "\ud800"}, ["\udfff"], {"\ud800": {1, 2}}, Pair("\ud800", None)]
-)
+@pytest.mark.parametrize("value", [{"a": "\ud800"}, ["\udfff"], {"\ud800": {1, 2}}])
 def test_a_result_with_a_lone_surrogate_is_json_too(value):
     assert "\ufffd" in str(json.loads(to_text(value).encode()))
 
