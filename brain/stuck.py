@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
@@ -57,6 +57,7 @@ class StuckPolicy:
     prompt: str = HINT
     hints: int = 1
     max_cycle: int = 6
+    _needed: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.threshold < 2:
@@ -68,17 +69,19 @@ class StuckPolicy:
             raise BrainDefinitionError(f"StuckPolicy(hints={self.hints!r}): at least 0")
         if self.max_cycle < 1:
             raise BrainDefinitionError(f"StuckPolicy(max_cycle={self.max_cycle!r}): at least 1")
+        lengths = range(1, self.max_cycle + 1)
+        object.__setattr__(self, "_needed", tuple(n * self._times(n) for n in lengths))
 
     def look(self, control: Control, mark: str) -> Verdict | None:
         """Remember a step by its fingerprint; return what to do if the run repeats itself."""
         recent = control.recent
-        if mark not in recent:
-            control.hints = 0  # something new happened
-            recent.append(mark)
-            del recent[: -self._kept()]
-            return None
+        known = mark in recent
         recent.append(mark)
-        del recent[: -self._kept()]
+        del recent[: -max(self._needed)]
+        if not known:  # something new happened
+            if control.hints:
+                control.hints = 0
+            return None
         length = self._cycle(recent)
         if not length:
             return None
@@ -94,14 +97,10 @@ class StuckPolicy:
         """How often a cycle of that many steps must have come."""
         return max(-(-self.threshold // length), min(self.threshold, 3))
 
-    def _kept(self) -> int:
-        return max(self.threshold, self.max_cycle * self._times(self.max_cycle))
-
     def _cycle(self, recent: Sequence[str]) -> int:
         """The length of the shortest cycle that the last steps have repeated; 0 if none."""
         last = recent[-1]
-        for length in range(1, self.max_cycle + 1):
-            needed = length * self._times(length)
+        for length, needed in enumerate(self._needed, 1):
             if needed > len(recent):
                 continue
             if recent[-1 - length] == last and recent[-needed:-length] == recent[length - needed :]:

@@ -7,8 +7,9 @@ call is reported once; and a request that is too long is trimmed and sent once m
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, JsonValue
@@ -87,7 +88,7 @@ class Response:
         self.finish: Finish | None = None
         self._parts: list[str] = []
         self._blank = ""  # white space that no word has followed yet
-        self._tags = ThinkTags()
+        self._tags: ThinkTags | None = None  # made where one may be
         self._usage: Usage | None = None
         self._reported = self._started = False
 
@@ -169,7 +170,7 @@ class Response:
         return without_oldest(messages)
 
     def _is_plain(self, piece: str) -> bool:
-        return "<" not in piece and self._tags.idle and bool(self._parts)
+        return bool(self._parts) and "<" not in piece and (self._tags is None or self._tags.idle)
 
     def _note(self, piece: Piece) -> Iterator[Event]:
         if isinstance(piece, Usage):
@@ -183,10 +184,19 @@ class Response:
             elif isinstance(piece, Thought):
                 yield from self._part(piece)
             else:
-                if self._tags.idle and self._parts:  # words that took the short way
-                    self._tags.last = self._parts[-1][-1:]
-                for part in self._tags.split(piece):
+                for part in self._split(piece):
                     yield from self._part(part)
+
+    def _split(self, piece: str) -> Iterable[str]:
+        """The words and thoughts in a piece of text."""
+        tags = self._tags
+        if tags is None:
+            if "<" not in piece:
+                return (piece,)
+            tags = self._tags = ThinkTags()
+        if tags.idle and self._parts:  # words that took the short way
+            tags.last = self._parts[-1][-1:]
+        return tags.split(piece)
 
     def _part(self, part: str) -> Iterator[TextDelta]:
         if isinstance(part, Thought):
@@ -207,14 +217,21 @@ class Response:
             yield ActionRequested(action, self.id)
 
     def _end(self) -> Iterator[Event]:
-        for part in self._tags.flush():
-            yield from self._part(part)
+        if self._tags is not None:
+            for part in self._tags.flush():
+                yield from self._part(part)
         self.text = "".join(self._parts)
-        yield self._report(self._usage or Usage(model=self.llm.model))
+        yield self._report(self._usage or _unknown(self.llm.model))
 
     def _report(self, usage: Usage) -> UsageReported:
         self._reported = True
         return UsageReported(usage, self.id, self.finish_reason)
+
+
+@lru_cache(maxsize=64)
+def _unknown(model: str) -> Usage:
+    """What a call used that the provider said nothing about."""
+    return Usage(model=model)
 
 
 def _failed(known: Usage | None, error: BaseException) -> Usage:
