@@ -19,12 +19,20 @@ class Source(Protocol):
 
     error: Exception | None
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has come to an end of its own."""
+        ...
+
 
 Streams = Sequence[tuple[Source, AsyncIterator[Event]]]
 
 
 async def run_at_once(
-    streams: Streams, *, on_error: Literal["cancel", "report"]
+    streams: Streams,
+    *,
+    on_error: Literal["cancel", "report"],
+    until: Literal["all", "first"] = "all",
 ) -> AsyncGenerator[Event, None]:
     """Merge the events of all branches; each branch waits until its event was taken.
 
@@ -32,9 +40,10 @@ async def run_at_once(
         streams: Branches and their events.
         on_error: ``"cancel"`` cancels the others when one fails and raises its error;
             ``"report"`` lets them go on.
+        until: ``"first"`` cancels the others when one has come to its end.
     """
     send, receive = anyio.create_memory_object_stream[Event](0)
-    task = BackgroundTask(partial(_run_all, streams, send, on_error))
+    task = BackgroundTask(partial(_run_all, streams, send, on_error, until))
     try:
         with receive:
             async for event in receive:
@@ -52,6 +61,7 @@ async def _run_all(
     streams: Streams,
     send: MemoryObjectSendStream[Event],
     on_error: Literal["cancel", "report"],
+    until: Literal["all", "first"],
 ) -> None:
     async def run_one(branch: Source, stream: AsyncIterator[Event]) -> None:
         try:
@@ -62,6 +72,8 @@ async def _run_all(
             branch.error = error
             if on_error == "cancel":
                 tasks.cancel_scope.cancel()
+        if until == "first" and branch.ended:
+            tasks.cancel_scope.cancel()
 
     with send:
         async with anyio.create_task_group() as tasks:

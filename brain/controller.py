@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
-from pydantic import BaseModel
 
 from agent_brain.answer import AnswerStream
 from agent_brain.brain_tool import BrainTool
@@ -27,6 +26,7 @@ from agent_brain.run import Plan, Run
 from agent_brain.sources import split, withdraw
 from agent_brain.states.base import State
 from agent_brain.states.llm import LLM
+from agent_brain.states.shapes import OutputType
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.source import ToolSource
 from agent_brain.tools.toolset import ToolLike
@@ -56,7 +56,8 @@ class Brain:
         tools: What the agent may call: tools, or functions with type hints.
         llm: For a net by name: an :class:`LLM`, a LiteLLM model name, or None for the model that
             ``AGENT_BRAIN_MODEL`` names, else the offline demo model.
-        output_type: For a net by name: a pydantic model that the answer must fit.
+        output_type: For a net by name: what the answer must fit: a pydantic model, or any other
+            type that pydantic validates (``int``, ``list[str]``, a dataclass, …).
         limits: How far a run may go.
         stuck: What to do about a run that repeats itself; None never looks.
         dry_run: Tool calls are checked but not executed, and their results say so.
@@ -78,7 +79,7 @@ class Brain:
         tools: Iterable[ToolLike] = (),
         *,
         llm: LLM | str | None = None,
-        output_type: type[BaseModel] | None = None,
+        output_type: OutputType | None = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
         dry_run: bool = False,
@@ -326,7 +327,7 @@ class Brain:
         self,
         net: NetLike,
         llm: LLM | str | None,
-        output_type: type[BaseModel] | None,
+        output_type: OutputType | None,
         options: Mapping[str, Any] | None,
     ) -> Net:
         if isinstance(net, str):

@@ -14,6 +14,7 @@
     ├── StateMutationError         a state tried to keep run data on itself
     ├── StateCancelledError        a state awaited something that was cancelled
     ├── StateTimeoutError          a guarded state took longer than it may
+    ├── RecordedError              an error that was read back from the JSON of an event
     ├── EventLoopError             something that needs asyncio was used on another event loop
     ├── LLMError                   a model call failed
     │   ├── LLMAuthenticationError
@@ -23,6 +24,7 @@
     │   ├── LLMTimeoutError
     │   ├── LLMConnectionError
     │   ├── LLMServerError
+    │   ├── LLMRefusalError        the model declined to answer, or its answer was withheld
     │   └── MalformedOutputError
     ├── MemoryDefinitionError      a memory cannot be built or registered as described
     ├── MemoryUseError             a memory cannot do that with what it was given
@@ -71,9 +73,11 @@ from agent_brain.states.errors import (
     LLMConnectionError,
     LLMError,
     LLMRateLimitError,
+    LLMRefusalError,
     LLMServerError,
     LLMTimeoutError,
     MalformedOutputError,
+    RecordedError,
     StateCancelledError,
     StateDefinitionError,
     StateMutationError,
@@ -119,6 +123,7 @@ __all__ = [
     "LLMConnectionError",
     "LLMError",
     "LLMRateLimitError",
+    "LLMRefusalError",
     "LLMServerError",
     "LLMTimeoutError",
     "MalformedOutputError",
@@ -129,6 +134,7 @@ __all__ = [
     "MemoryUseError",
     "NetDefinitionError",
     "NetFileError",
+    "RecordedError",
     "ResumeError",
     "SessionConflictError",
     "SnapshotError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from enum import Enum
@@ -20,6 +21,7 @@ from agent_brain.nets.checks import name_of
 from agent_brain.nets.delegate import Branch, Delegate
 from agent_brain.nets.errors import TransitionError
 from agent_brain.nets.net import Net, Node
+from agent_brain.states.answering import best_words
 from agent_brain.states.events import (
     NOWHERE,
     ActionFinished,
@@ -36,7 +38,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.llm import Thought
 from agent_brain.states.streams import closing
-from agent_brain.stuck import StuckPolicy, fingerprint
+from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.calling import is_being_cancelled
 
 CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to leave things in order
@@ -68,6 +70,7 @@ class Machine:
         "_said",
         "_stuck",
         "_text",
+        "_verdict",
         "_waits",
         "at",
         "finish_reason",
@@ -101,6 +104,7 @@ class Machine:
         self._asked = False
         self._delegated: Counter[str] = Counter()  # branches of this step, by name
         self._answered_by: str | None = None  # the model response that the last text is from
+        self._verdict: Verdict | None = None  # on the step just left
         self._waits: StopReason | None = None
         self._cut: StopReason | None = None  # the limit that stopped a branch of this step
         self.at = NOWHERE
@@ -159,10 +163,12 @@ class Machine:
             else:  # the run stays in this state: it is gone on with inside of it
                 node = await self._best_effort(self._cut)
             yield StateExited(node.name if node else None, at=at)
-            if node is not None and (stuck := self._look_for_circles()):
-                yield stuck
-                if stuck.verdict == "stop":
+            if node is not None and (verdict := self._verdict) is not None:
+                yield StuckDetected(*verdict, at=self.at)
+                if verdict.action == "stop":
                     node = await self._best_effort(StopReason.STUCK)
+                    if node is None and not self.answer():
+                        yield self._note_text(await best_words(memory), at)
         self.reason = self.reason or StopReason.DONE
 
     def _enter(self, node: Node) -> Position:
@@ -196,11 +202,8 @@ class Machine:
         if event.at is NOWHERE:
             object.__setattr__(event, "at", at)
         if isinstance(event, TextDelta):
-            if not event.thought:
-                self._say(event.text, event.response_id)
-                if self._aside:
-                    object.__setattr__(event, "thought", True)
-        elif isinstance(event, ActionRequested):
+            return self._note_delta(event)
+        if isinstance(event, ActionRequested):
             self._asked = True
         elif isinstance(event, ActionFinished):
             self._finished.append(event)
@@ -216,6 +219,12 @@ class Machine:
             self._waits = StopReason.INPUT
             self._asks().questions[event.id] = event.prompt
         return event
+
+    def _note_delta(self, event: TextDelta) -> TextDelta:
+        if event.thought:
+            return event
+        self._say(event.text, event.response_id)
+        return dataclasses.replace(event, thought=True) if self._aside else event
 
     def _asks(self) -> Asked:
         """What a person is asked, to be written down: the run may go on in another process."""
@@ -287,12 +296,11 @@ class Machine:
             if not _is_edge(target, node) and not (target is None and control.done):
                 allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
                 raise TransitionError(node.name, target, sorted(allowed))
-        if self._stuck is not None:
-            self._remember_step(node, self._stuck)
         next_node = None if target is None or control.done else self._net.node(target)
         if control.asked is not None:  # what was asked here was for this state
             control.asked = None
         self._advance(next_node.name if next_node else None)
+        self._verdict = None if self._stuck is None else self._look_for_circles(node, self._stuck)
         if self._durable:
             await self._memory.checkpoint()
         return next_node
@@ -319,26 +327,10 @@ class Machine:
             raise ResumeError(no_state(self._net, name))
         return node
 
-    def _remember_step(self, node: Node, policy: StuckPolicy) -> None:
-        mark = fingerprint(node.name, self._finished, self._said, asked=self._asked)
-        if mark is not None:
-            recent = self._memory.control.recent
-            recent.append(mark)
-            del recent[: -policy.keep()]
-
-    def _look_for_circles(self) -> StuckDetected | None:
-        policy, control = self._stuck, self._memory.control
-        if policy is None or not (self._finished or self._said) or self._asked:
-            return None  # nothing that could repeat, or the results will tell
-        reason = policy.repeated(control.recent)
-        if reason is None:
-            control.hints = 0
-            return None
-        if control.hints >= policy.hints:
-            return StuckDetected(reason, "stop", at=self.at)
-        control.hints += 1
-        control.hint = policy.prompt.replace("{reason}", reason)
-        return StuckDetected(reason, "hint", at=self.at)
+    def _look_for_circles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
+        tools = self._memory.available_tools
+        mark = fingerprint(node.name, self._finished, self._said, asked=self._asked, tools=tools)
+        return None if mark is None else policy.look(self._memory.control, mark)
 
     async def _best_effort(self, reason: StopReason) -> Node | None:
         """The state that gives the best answer there is, if the net has one and there is time."""
@@ -410,7 +402,9 @@ async def run_branches(
     beside = _Beside()
     if order.beside is not None:
         streams.append((beside, order.beside))
-    merged = streams[0][1] if len(streams) == 1 else run_at_once(streams, on_error=order.on_error)
+    merged = streams[0][1] if len(streams) == 1 else run_at_once(
+        streams, on_error=order.on_error, until=order.until
+    )
     async with closing(merged) as events:
         async for event in events:
             yield event
@@ -422,6 +416,7 @@ class _Beside:
     """The stream of a state's own events beside those of its branches."""
 
     error: Exception | None = None
+    ended = False
 
 
 def _is_edge(target: object, node: Node) -> bool:

@@ -285,7 +285,7 @@ class Run:
             answer = await last_answer(self._plan.memory)  # said before the run was cut off
         return Result(
             answer=answer,
-            output=control.output,
+            output=self._plan.net.restore_output(control.output),
             stop_reason=reason,
             steps=control.step,
             usage=self._budget.usage(),

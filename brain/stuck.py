@@ -1,18 +1,23 @@
 """Noticing that a run goes in circles.
 
-A step that finished actions is known by those actions, their arguments and their results; a step
-that only said something, by its text. A tool that is polled and answers differently each time is
-not stuck; the same question with the same answer is.
+A step that finished tool calls is known by those calls and their results, a step that only said
+something by its text. What makes no difference to a reader is left out: white space and case, and
+the counters that a model puts behind words it repeats ("once more (3)"). Calls of tools that are
+declared ``repeatable`` do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Literal, NamedTuple
 
 from agent_brain.errors import BrainDefinitionError
+from agent_brain.memories.control import Control
 from agent_brain.states.events import ActionFinished
+from agent_brain.tools.base import BaseTool
 
 HINT = (
     "You are going in circles: {reason}. Doing it again will not change anything. Try something "
@@ -20,23 +25,39 @@ HINT = (
 )
 
 
+class Verdict(NamedTuple):
+    """What is to be done about a run that repeats itself, and why."""
+
+    reason: str
+    action: Literal["hint", "stop"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckPolicy:
     """What to do about a run that repeats itself: a hint to the model, then a stop.
 
+    The default is patient, as agents poll and read pages: the hint comes when five steps in a row
+    were the same, or a cycle of steps came three times, and the stop when it then goes on like
+    that. A tool that is meant to be called again and again, whatever it returns, says so with
+    ``@tool(repeatable=True)``.
+
     Attributes:
-        threshold: How often in a row the same step, or the same pair of steps, makes a run stuck.
+        threshold: How many equal steps in a row make a run stuck. A cycle of several steps must
+            come at least three times, or ``threshold`` times if that is less.
         prompt: The hint; ``{reason}`` stands for what was repeated. The model sees it once; it is
             never stored.
         hints: How many hints in a row to give before the run is stopped.
+        max_cycle: The longest cycle of steps that is noticed.
 
     Raises:
-        BrainDefinitionError: ``threshold`` below 2, or ``hints`` below 0.
+        BrainDefinitionError: ``threshold`` below 2, ``hints`` below 0, or ``max_cycle`` below 1.
     """
 
-    threshold: int = 2
+    threshold: int = 5
     prompt: str = HINT
     hints: int = 1
+    max_cycle: int = 6
+    _needed: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.threshold < 2:
@@ -46,46 +67,96 @@ class StuckPolicy:
             )
         if self.hints < 0:
             raise BrainDefinitionError(f"StuckPolicy(hints={self.hints!r}): at least 0")
+        if self.max_cycle < 1:
+            raise BrainDefinitionError(f"StuckPolicy(max_cycle={self.max_cycle!r}): at least 1")
+        lengths = range(1, self.max_cycle + 1)
+        object.__setattr__(self, "_needed", tuple(n * self._times(n) for n in lengths))
 
-    def repeated(self, recent: Sequence[str]) -> str | None:
-        """What the last fingerprints repeat, in words; None if they do not."""
-        last = recent[-self.threshold :]
-        if len(last) == self.threshold and len(set(last)) == 1:
-            what = "said" if last[0].startswith("text") else "done, with the same result,"
-            return f"the same was {what} {self.threshold} times in a row"
-        pairs = recent[-2 * self.threshold :]
-        if len(pairs) == 2 * self.threshold and set(pairs[::2]) != set(pairs[1::2]):
-            if len(set(pairs[::2])) == len(set(pairs[1::2])) == 1:
-                return f"the same two steps alternated {self.threshold} times"
-        return None
+    def look(self, control: Control, mark: str) -> Verdict | None:
+        """Remember a step by its fingerprint; return what to do if the run repeats itself."""
+        recent = control.recent
+        known = mark in recent
+        recent.append(mark)
+        del recent[: -max(self._needed)]
+        if not known:  # something new happened
+            if control.hints:
+                control.hints = 0
+            return None
+        length = self._cycle(recent)
+        if not length:
+            return None
+        reason = self._reason(recent, length)
+        if control.hints >= self.hints:
+            return Verdict(reason, "stop")
+        control.hints += 1
+        control.hint = self.prompt.replace("{reason}", reason)
+        del recent[:-length]  # count afresh
+        return Verdict(reason, "hint")
 
-    def keep(self) -> int:
-        """How many fingerprints :meth:`repeated` looks at."""
-        return 2 * self.threshold
+    def _times(self, length: int) -> int:
+        """How often a cycle of that many steps must have come."""
+        return max(-(-self.threshold // length), min(self.threshold, 3))
+
+    def _cycle(self, recent: Sequence[str]) -> int:
+        """The length of the shortest cycle that the last steps have repeated; 0 if none."""
+        last = recent[-1]
+        for length, needed in enumerate(self._needed, 1):
+            if needed > len(recent):
+                continue
+            if recent[-1 - length] == last and recent[-needed:-length] == recent[length - needed :]:
+                return length
+        return 0
+
+    def _reason(self, recent: Sequence[str], length: int) -> str:
+        times = self._times(length)
+        if length > 1:
+            return f"the same {length} steps were repeated {times} times"
+        what = "said" if recent[-1].startswith("t") else "done, with the same result,"
+        return f"the same was {what} {times} times in a row"
+
+
+_COUNTER = re.compile(r"\(\s*\d+\s*\)|#\s*\d+|\b(?:attempt|try|retry|time)\s+\d+")
 
 
 def fingerprint(
-    state: str, finished: Sequence[ActionFinished], text: Sequence[str], *, asked: bool
+    state: str,
+    finished: Sequence[ActionFinished],
+    text: Sequence[str],
+    *,
+    asked: bool,
+    tools: Mapping[str, BaseTool],
 ) -> str | None:
-    """A short digest of what a step did; None if it did nothing that could repeat.
+    """A short digest of what a step did; None if it did nothing that counts.
 
     Args:
         state: Name of the state.
-        finished: The actions that ended in the step.
+        finished: The calls that ended in the step.
         text: What it said, in pieces.
-        asked: It asked for actions; then their results will tell.
+        asked: It asked for calls; then their results will tell.
+        tools: The tools, to know which are repeatable.
     """
     if finished:
         done = [
-            (e.action.name, sorted(e.action.args.items()), e.result.content, e.result.is_error)
-            for e in finished
+            (
+                event.action.name,
+                _plain(repr(sorted(event.action.args.items()))),
+                event.result.content,
+                event.result.is_error,
+            )
+            for event in finished
+            if not ((tool := tools.get(event.action.name)) and tool.repeatable)
         ]
-        return "done:" + _digest(repr(done))
+        return "d" + _digest(repr(done)) if done else None
     if asked or not text:
         return None
-    said = "".join(text).strip()
-    return "text:" + _digest(f"{state}\0{said}") if said else None
+    said = _plain("".join(text))
+    return "t" + _digest(f"{state}\0{said}") if said else None
+
+
+def _plain(text: str) -> str:
+    """``text`` without case, white space and counters; other numbers tell pages apart."""
+    return _COUNTER.sub("#", " ".join(text.casefold().split()))
 
 
 def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()

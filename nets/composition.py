@@ -95,6 +95,9 @@ class ParallelState(State):
             itself and return None. Default: the branches' answers, each under its name.
         on_error: A branch that fails cancels the others and the run (``"cancel"``), or is told to
             ``join`` as ``branch.error`` (``"report"``).
+        until: ``"all"`` waits for all branches. ``"first"`` ends with the first that has come to
+            its end and cancels the others; ``join`` then gets that one, and those that failed
+            before, and its default is the answer of that one.
         on_done: Where to go afterwards; None ends the run.
     """
 
@@ -106,14 +109,18 @@ class ParallelState(State):
         *,
         join: Join | None = None,
         on_error: Literal["cancel", "report"] = "cancel",
+        until: Literal["all", "first"] = "all",
         on_done: Enum | None = None,
     ) -> None:
+        if until not in ("all", "first"):
+            raise StateDefinitionError(f"until={until!r}: use 'all' or 'first'")
         if not isinstance(branches, Mapping):
             branches = {str(index): net for index, net in enumerate(branches)}
         if not branches:
             raise StateDefinitionError("ParallelState needs at least one branch")
         self.branches = {name: as_net(net) for name, net in branches.items()}
-        self.join = join or list_answers
+        self.join = join or (list_answers if until == "all" else first_answer)
+        self.until: Literal["all", "first"] = until
         self.on_error: Literal["cancel", "report"] = on_error
         self.on_done = on_done
 
@@ -129,7 +136,9 @@ class ParallelState(State):
                 Branch(name, net, await stack.enter_async_context(await memory.fork()))
                 for name, net in self.branches.items()
             ]
-            yield Delegate(branches, on_error=self.on_error, aside=True)
+            yield Delegate(branches, on_error=self.on_error, aside=True, until=self.until)
+            if self.until == "first" and any(branch.ended for branch in branches):
+                branches = [b for b in branches if b.ended or b.error is not None]
             joined = self.join(memory, branches)
             text = await joined if inspect.isawaitable(joined) else joined
         cut = any(branch.error is None and not branch.ended for branch in branches)
@@ -152,6 +161,12 @@ def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
         f"{branch.name}: {branch.answer if branch.error is None else f'failed: {branch.error}'}"
         for branch in branches
     )
+
+
+def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
+    """The answer of the branch that came to its end, or how the branches failed."""
+    ended = [branch.answer for branch in branches if branch.ended]
+    return ended[0] if ended else list_answers(memory, branches)
 
 
 async def _resolve(goal: str | Goal, memory: Memory) -> str | Message:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from enum import Enum
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
@@ -21,6 +21,7 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM
 from agent_brain.states.notes import Notes
+from agent_brain.states.shapes import OutputType
 
 PERSONAS: Mapping[str, str] = {
     "Advocate": "You look for the best answer and argue for it as strongly as the facts allow.",
@@ -76,7 +77,7 @@ def debate(
     personas: Mapping[str, str | NetLike] | None = None,
     rounds: int = 2,
     moderator: LLM | None = None,
-    output_type: type[BaseModel] | None = None,
+    output_type: OutputType | None = None,
     persona_prompt: str = PERSONA,
     moderator_prompt: prompts.Prompt = MODERATION,
     fallback: bool = False,
@@ -95,7 +96,8 @@ def debate(
             :data:`PERSONAS`.
         rounds: How often everyone speaks.
         moderator: Another model for the moderator.
-        output_type: A pydantic model that the answer must fit; ``Result.output`` is the object.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
         persona_prompt: What a persona is told first, with ``{name}`` and ``{persona}``.
         moderator_prompt: What the moderator is told first; ``{debate}`` is what was said.
         fallback: When a limit stops the run, have the moderator answer from what was said so far.

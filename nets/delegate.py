@@ -60,6 +60,8 @@ class Delegate(Event):
         branches: What to run.
         on_error: A branch that fails cancels the others and the run, or is only reported, as
             ``branch.error``.
+        until: Run until all branches have ended, or until the first has come to its end; the
+            others are then cancelled.
         aside: What a single branch says streams as thoughts too, and the state does not say it.
         beside: Events of the state's own that stream while the branches run.
         on_end: Called when a branch has ended, however it did; the events that it returns, which
@@ -70,6 +72,7 @@ class Delegate(Event):
     branches: Sequence[Branch] = field(default_factory=tuple)
     on_error: Literal["cancel", "report"] = "cancel"
     aside: bool = False
+    until: Literal["all", "first"] = "all"
     beside: AsyncIterator[Event] | None = None
     on_end: OnEnd | None = None
 

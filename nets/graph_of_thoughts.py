@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from pydantic import BaseModel
-
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.nets.operating import OPERATING, Graph, OperationState, best_of
@@ -25,6 +23,7 @@ from agent_brain.states import prompts
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.base import State
 from agent_brain.states.llm import LLM
+from agent_brain.states.shapes import OutputType
 from agent_brain.states.telling import TellState
 
 SHAPE = "Give my goal's answer in the shape that is asked for. It is:\n\n{result}"
@@ -49,7 +48,7 @@ def graph_of_thoughts(
     llm: LLM,
     operations: Sequence[Operation | Mapping[str, Any]] = OPERATIONS,
     *,
-    output_type: type[BaseModel] | None = None,
+    output_type: OutputType | None = None,
     prompt: prompts.Prompt = OPERATING,
     fallback: bool = False,
 ) -> Net:
@@ -67,7 +66,8 @@ def graph_of_thoughts(
         llm: The model that operates where no function does.
         operations: The graph, as objects or as plain data with a ``kind``. The default drafts three
             answers, scores them, combines the best two, and refines that.
-        output_type: A pydantic model that the answer must fit; ``Result.output`` is the object.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
             One more model call brings the result into this shape.
         prompt: What the model is told first.
         fallback: When a limit stops the run, answer with the best of what was made last.

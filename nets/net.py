@@ -9,6 +9,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import ValidationError
+
 from agent_brain.nets.checks import ALLOWABLE, check_declared, check_graph, name_of
 from agent_brain.nets.dot import to_dot
 from agent_brain.nets.edges import Target, as_targets, declared_targets, known_targets
@@ -19,6 +21,7 @@ from agent_brain.nets.svg import to_svg
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
 from agent_brain.states.guarded import ErrorHook, GuardedState, Hook
+from agent_brain.states.shapes import OutputType, shape_of
 
 Transitions = Mapping[Any, Enum | Iterable[Target] | None]
 
@@ -110,6 +113,35 @@ class Net:
     def fallback(self) -> Enum | None:
         """Where a run that a limit stops gives its best answer."""
         return self._fallback
+
+    @property
+    def output_type(self) -> OutputType | None:
+        """The type of ``Result.output``, if a state makes one (``output_type=``)."""
+        return next(iter(self._output_types()), None)
+
+    def restore_output(self, output: Any) -> Any:
+        """``output``, as it was kept as JSON data, as an object of the type that the net makes.
+
+        What is an object of that type already, or of no type that a state makes, is returned as it
+        is.
+        """
+        if output is None:
+            return None
+        for kind in self._output_types():
+            try:
+                return shape_of(kind).restore(output)
+            except ValidationError:
+                continue
+        return output
+
+    def _output_types(self) -> Iterator[OutputType]:
+        """The output types of the states, then those of the nets inside them."""
+        states = self._states.values()
+        own = (getattr(state, "output_type", None) for state in states)
+        yield from (kind for kind in own if kind is not None)
+        for state in states:
+            for net in subnets_of(state).values():
+                yield from net._output_types()
 
     @property
     def edges(self) -> Mapping[Enum, tuple[Target, ...]]:

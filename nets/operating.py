@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
+from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -13,13 +14,15 @@ from agent_brain.memories.message import Message
 from agent_brain.nets.operations import Aggregate, Generate, KeepBest, Operation, Refine, Score
 from agent_brain.nets.thinking import Thoughts
 from agent_brain.states import prompts
-from agent_brain.states.asking import DataQuestion, M, brief
+from agent_brain.states.asking import DataQuestion, asked, brief
 from agent_brain.states.base import State
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
 from agent_brain.states.notes import Notes
 from agent_brain.states.streams import closing
 from agent_brain.states.together import Report, Together, Work, ask_aside, settle
+
+T = TypeVar("T")
 
 OPERATING = (
     "You do one operation of a larger plan to reach the user's goal. Do exactly what is asked; "
@@ -123,9 +126,9 @@ class OperationState(State):
     ) -> list[Idea]:
         """One portion of an operation, by its function or by the model."""
 
-        async def ask(output_type: type[M]) -> M:
-            asked = [*messages, _request(operation, ideas)]
-            return await ask_aside(DataQuestion(self.llm, asked, output_type), report)
+        async def ask(output_type: type[T]) -> T:
+            request = [*messages, _request(operation, ideas)]
+            return await ask_aside(DataQuestion(self.llm, request, output_type), report)
 
         texts = [idea.text for idea in ideas]
         match operation:
@@ -162,7 +165,7 @@ def _request(operation: Operation, ideas: Sequence[Idea]) -> Message:
     text = operation.prompt or REQUESTS[operation.kind]
     if isinstance(operation, Generate):
         text = text.replace("{count}", str(operation.count))
-    return Message.user("\n\n".join([text, *(idea.text for idea in ideas)]))
+    return asked("\n\n".join([text, *(idea.text for idea in ideas)]))
 
 
 def ranked(ideas: Sequence[Idea]) -> list[Idea]:

@@ -74,6 +74,7 @@ class ParallelOptions(OnDone):
 
     branches: dict[str, NetName] = Field(min_length=1)
     on_error: Literal["cancel", "report"] = "cancel"
+    until: Literal["all", "first"] = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,7 @@ def _parallel(options: ParallelOptions, site: Site) -> State:
     return ParallelState(
         {name: site.net(net) for name, net in options.branches.items()},
         on_error=options.on_error,
+        until=options.until,
         on_done=site.key_or_end(options.on_done),
     )
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from enum import Enum
 
-from pydantic import BaseModel
-
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Role
 from agent_brain.nets.composition import NetLike, SubnetState
@@ -18,6 +16,7 @@ from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM
 from agent_brain.states.planning import PLANNING, Planned, PlanningState
 from agent_brain.states.prompts import ANSWER, Prompt
+from agent_brain.states.shapes import OutputType
 from agent_brain.states.streams import closing
 
 EVALUATION = (
@@ -45,7 +44,7 @@ def plan_execute(
     evaluate: LLM | Evaluate | None = None,
     max_steps: int = 10,
     max_plans: int = 3,
-    output_type: type[BaseModel] | None = None,
+    output_type: OutputType | None = None,
     plan_prompt: Prompt = PLANNING,
     step_prompt: Prompt | None = None,
     evaluate_prompt: Prompt = EVALUATION,
@@ -69,7 +68,8 @@ def plan_execute(
             result, sync or async, that returns whether it passes, or what is wrong with it.
         max_steps: At most so many steps in one plan.
         max_plans: At most so many plans; then the answer is given from what is known.
-        output_type: A pydantic model that the answer must fit; ``Result.output`` is the object.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
         plan_prompt: What the planning model is told first.
         step_prompt: What the reasoning state of a step tells the model first.
         evaluate_prompt: What an evaluating model is told first.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pydantic import BaseModel
-
 from agent_brain.nets.net import Net
 from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.llm import LLM
 from agent_brain.states.prompts import Prompt
 from agent_brain.states.reasoning import Mode, ReasoningState
+from agent_brain.states.shapes import OutputType
 
 
 class ReAct(Enum):
@@ -26,7 +25,7 @@ def react(
     llm: LLM,
     *,
     answer_llm: LLM | None = None,
-    output_type: type[BaseModel] | None = None,
+    output_type: OutputType | None = None,
     prompt: Prompt | None = None,
     mode: Mode = "auto",
     max_concurrency: int | None = None,
@@ -43,17 +42,24 @@ def react(
     Args:
         llm: The model that reasons.
         answer_llm: Another model for the answer.
-        output_type: A pydantic model that the answer must fit; ``Result.output`` is the object.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
         prompt: What the reasoning state tells the model first.
         mode: How tools are called: ``"native"``, ``"text"``, or ``"auto"`` for what the model can.
         max_concurrency: How many tool calls may run at once; None for all of a round.
         fallback: When a limit stops the run, ask for the best answer that can be given (one more
             model call).
     """
+    separate = answer_llm is not None or output_type is not None
     return Net(
         {
             ReAct.REASONING: ReasoningState(
-                llm, on_action=ReAct.ACTION, on_answer=ReAct.ANSWER, prompt=prompt, mode=mode
+                llm,
+                on_action=ReAct.ACTION,
+                on_answer=ReAct.ANSWER,
+                prompt=prompt,
+                mode=mode,
+                aside=separate,
             ),
             ReAct.ACTION: ActionState(ReAct.REASONING, max_concurrency=max_concurrency),
             ReAct.ANSWER: AnswerState(

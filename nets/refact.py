@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pydantic import BaseModel
-
 from agent_brain.nets.net import Net
 from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
@@ -13,6 +11,7 @@ from agent_brain.states.llm import LLM
 from agent_brain.states.prompts import Prompt
 from agent_brain.states.reasoning import Mode, ReasoningState
 from agent_brain.states.reflection import REFLECTION, ReflectionState
+from agent_brain.states.shapes import OutputType
 
 
 class RefAct(Enum):
@@ -29,7 +28,7 @@ def refact(
     *,
     reflect_llm: LLM | None = None,
     answer_llm: LLM | None = None,
-    output_type: type[BaseModel] | None = None,
+    output_type: OutputType | None = None,
     prompt: Prompt | None = None,
     reflect_prompt: Prompt = REFLECTION,
     mode: Mode = "auto",
@@ -47,7 +46,8 @@ def refact(
         llm: The model that reasons.
         reflect_llm: Another model for the reflection.
         answer_llm: Another model for the answer.
-        output_type: A pydantic model that the answer must fit; ``Result.output`` is the object.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
         prompt: What the reasoning state tells the model first.
         reflect_prompt: What the reflection state tells its model first.
         mode: How tools are called: ``"native"``, ``"text"``, or ``"auto"`` for what the model can.
@@ -55,10 +55,16 @@ def refact(
         fallback: When a limit stops the run, ask for the best answer that can be given (one more
             model call).
     """
+    separate = answer_llm is not None or output_type is not None
     return Net(
         {
             RefAct.REASONING: ReasoningState(
-                llm, on_action=RefAct.ACTION, on_answer=RefAct.ANSWER, prompt=prompt, mode=mode
+                llm,
+                on_action=RefAct.ACTION,
+                on_answer=RefAct.ANSWER,
+                prompt=prompt,
+                mode=mode,
+                aside=separate,
             ),
             RefAct.ACTION: ActionState(RefAct.REFLECTION, max_concurrency=max_concurrency),
             RefAct.REFLECTION: ReflectionState(

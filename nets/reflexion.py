@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pydantic import BaseModel
-
 from agent_brain.memories.base import Memory
 from agent_brain.nets.composition import NetLike, SubnetState
 from agent_brain.nets.net import Net
@@ -14,6 +12,7 @@ from agent_brain.states.evaluation import EVALUATION, Evaluate, EvaluationState,
 from agent_brain.states.llm import LLM
 from agent_brain.states.prompts import Prompt
 from agent_brain.states.reflection import SELF_REFLECTION, SelfReflectionState
+from agent_brain.states.shapes import OutputType
 from agent_brain.states.telling import TellState
 
 
@@ -34,7 +33,7 @@ def reflexion(
     attempt: NetLike | None = None,
     reflect_llm: LLM | None = None,
     threshold: float = 1.0,
-    output_type: type[BaseModel] | None = None,
+    output_type: OutputType | None = None,
     prompt: Prompt | None = None,
     evaluate_prompt: Prompt = EVALUATION,
     reflect_prompt: Prompt = SELF_REFLECTION,
@@ -59,7 +58,8 @@ def reflexion(
         attempt: Another net for an attempt than :func:`react`.
         reflect_llm: Another model for the reflection.
         threshold: The least score that passes.
-        output_type: A pydantic model that the answer must fit; ``Result.output`` is the object.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
             With a net of your own for an attempt, have that net answer in this shape.
         prompt: What the reasoning state of an attempt tells the model first.
         evaluate_prompt: What an evaluating model is told first.

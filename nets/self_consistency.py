@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Literal
 
-from pydantic import BaseModel
-
 from agent_brain.memories.base import Memory
 from agent_brain.nets.composition import NetLike, ParallelState
 from agent_brain.nets.delegate import Branch, answer_of
@@ -17,6 +15,7 @@ from agent_brain.nets.voting import VOTING, Candidates, Judge, VoteState, final_
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
 from agent_brain.states.prompts import REASONING, Prompt
+from agent_brain.states.shapes import OutputType
 
 PATH = f"{REASONING} Think step by step, and close with one line: The answer is …"
 
@@ -35,7 +34,7 @@ def self_consistency(
     vote: Literal["majority"] | LLM | Judge = "majority",
     normalise: Callable[[str], str] = final_answer,
     path: NetLike | None = None,
-    output_type: type[BaseModel] | None = None,
+    output_type: OutputType | None = None,
     prompt: Prompt | None = None,
     vote_prompt: Prompt = VOTING,
 ) -> Net:
@@ -54,7 +53,8 @@ def self_consistency(
             and the answers, sync or async, that returns one of them.
         normalise: For the majority: brings equal answers to equal texts.
         path: Another net for a path than :func:`react`.
-        output_type: A pydantic model that the answer must fit; ``Result.output`` is the object.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
         prompt: What the reasoning state of a path tells the model first.
         vote_prompt: What a judging model is told first.
 

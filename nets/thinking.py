@@ -14,7 +14,7 @@ from agent_brain.memories.message import Message
 from agent_brain.nets.tree import Bounds, Search, Tree, Value
 from agent_brain.nets.voting import choice_question
 from agent_brain.states import prompts
-from agent_brain.states.asking import DataQuestion, brief
+from agent_brain.states.asking import DataQuestion, asked, brief
 from agent_brain.states.base import State
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
@@ -113,7 +113,7 @@ class ProposeState(State):
     ) -> Sequence[str]:
         wanted = self.count if self.samples == 1 else 1
         text = (CONTINUE if wanted > 1 else SAMPLE).replace("{count}", str(wanted))
-        request = Message.user(text.replace("{path}", written(path)))
+        request = asked(text.replace("{path}", written(path)))
         found = await ask_aside(DataQuestion(llm, [*messages, request], Thoughts), report)
         return found.thoughts[:wanted]
 
@@ -191,7 +191,7 @@ class SearchState(State):
     async def _value(
         self, llm: LLM, messages: list[Message], path: Path, report: Report
     ) -> list[Value]:
-        request = Message.user(JUDGE.replace("{path}", written(path)))
+        request = asked(JUDGE.replace("{path}", written(path)))
         return [await ask_aside(DataQuestion(llm, [*messages, request], Value), report)]
 
     async def _vote(

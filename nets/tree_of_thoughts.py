@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal
 
-from pydantic import BaseModel
-
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.nets.thinking import (
@@ -23,6 +21,7 @@ from agent_brain.states import prompts
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
+from agent_brain.states.shapes import OutputType
 
 ANSWER = (
     "Answer the user's goal now, directly and completely, by these thoughts. Where they do not "
@@ -52,7 +51,7 @@ def tree_of_thoughts(
     depth: int = 3,
     threshold: float = 0.0,
     max_calls: int = 100,
-    output_type: type[BaseModel] | None = None,
+    output_type: OutputType | None = None,
     propose_prompt: prompts.Prompt = PROPOSING,
     evaluate_prompt: prompts.Prompt = JUDGING,
     answer_prompt: prompts.Prompt = ANSWER,
@@ -85,7 +84,8 @@ def tree_of_thoughts(
         depth: How many thoughts make a way.
         threshold: Ways with no higher score are given up.
         max_calls: How often thoughts may be asked for or judged, by models or functions.
-        output_type: A pydantic model that the answer must fit; ``Result.output`` is the object.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
         propose_prompt: What a proposing model is told first.
         evaluate_prompt: What a judging model is told first.
         answer_prompt: What the answering model is told first; ``{thoughts}`` is the best way.

@@ -13,11 +13,12 @@ from pydantic import BaseModel, Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.asking import DataQuestion, brief
+from agent_brain.states.asking import DataQuestion, asked, brief
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
 from agent_brain.states.notes import Notes
+from agent_brain.states.shapes import OutputType
 from agent_brain.states.streams import closing
 from agent_brain.states.telling import TellState
 from agent_brain.states.together import settle
@@ -79,13 +80,13 @@ def choice_question(
 ) -> DataQuestion[Choice]:
     """The question which of ``options`` is best; they take the place of ``{options}``."""
     numbered = "\n\n".join(f"Number {n}:\n{option}" for n, option in enumerate(options, 1))
-    asked = [*messages, Message.user(request.replace("{options}", numbered))]
+    question = [*messages, asked(request.replace("{options}", numbered))]
 
     def check(choice: Choice) -> str | None:
         known = choice.number <= len(options)
         return None if known else f"there are only {len(options)} to choose from"
 
-    return DataQuestion(llm, asked, Choice, check=check)
+    return DataQuestion(llm, question, Choice, check=check)
 
 
 class VoteState(TellState):
@@ -95,7 +96,8 @@ class VoteState(TellState):
         vote: ``"majority"``; a model that judges; or a function of the memory and the answers, sync
             or async, that returns one.
         normalise: For the majority: brings equal answers to equal texts.
-        output_type: A pydantic model that the answers are the JSON of.
+        output_type: A pydantic model, or any other type that pydantic validates, that the answers
+            are the JSON of.
         prompt: What a judging model is told first.
     """
 
@@ -104,7 +106,7 @@ class VoteState(TellState):
         vote: Literal["majority"] | LLM | Judge = "majority",
         *,
         normalise: Callable[[str], str] = final_answer,
-        output_type: type[BaseModel] | None = None,
+        output_type: OutputType | None = None,
         prompt: prompts.Prompt = VOTING,
     ) -> None:
         if isinstance(vote, str) and vote != "majority":

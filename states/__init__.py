@@ -15,9 +15,11 @@ from agent_brain.states.errors import (
     LLMConnectionError,
     LLMError,
     LLMRateLimitError,
+    LLMRefusalError,
     LLMServerError,
     LLMTimeoutError,
     MalformedOutputError,
+    RecordedError,
     StateCancelledError,
     StateDefinitionError,
     StateMutationError,
@@ -50,6 +52,7 @@ from agent_brain.states.notes import Notes
 from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
+from agent_brain.states.response import Response
 from agent_brain.states.summarizing import model_summarizer
 from agent_brain.states.telling import TellState
 from agent_brain.states.together import Together
@@ -82,6 +85,7 @@ __all__ = [
     "LLMConnectionError",
     "LLMError",
     "LLMRateLimitError",
+    "LLMRefusalError",
     "LLMServerError",
     "LLMTimeoutError",
     "LiteLLM",
@@ -93,8 +97,10 @@ __all__ = [
     "Position",
     "Question",
     "ReasoningState",
+    "RecordedError",
     "Reflection",
     "ReflectionState",
+    "Response",
     "RunFailed",
     "RunFinished",
     "RunStarted",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from enum import Enum
-
-from pydantic import BaseModel
+from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
 from agent_brain.states import prompts
-from agent_brain.states.asking import DataQuestion, TextQuestion, brief
+from agent_brain.states.asking import DataQuestion, Question, TextQuestion, brief
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
+from agent_brain.states.events import Event, TextDelta
 from agent_brain.states.llm import LLM
+from agent_brain.states.shapes import OutputType, Shape, shape_of
 from agent_brain.states.streams import closing
 
 
@@ -27,28 +27,33 @@ class AnswerState(State):
 
     Args:
         llm: The model to ask; needed for ``ask`` and ``output_type``.
-        output_type: A pydantic model that the answer must fit. The validated object is the run's
-            output; one that does not fit goes back to the model once with what was wrong.
+        output_type: A pydantic model that the answer must fit, or any other type that pydantic
+            validates. The validated object is the run's output; one that does not fit goes back to
+            the model once with what was wrong.
         ask: Ask the model even when there is closing text.
         on_done: Where to go afterwards; None ends the run.
         prompt: What the model is told first.
 
     Raises:
-        StateDefinitionError: Something to ask, and no model to ask it.
+        StateDefinitionError: Something to ask, and no model to ask it; or an output type that
+            cannot be asked of a model.
         MalformedOutputError: While running: the second answer did not fit either.
+        LLMRefusalError: While running: the model refused to answer, or gave no data for it.
     """
 
     def __init__(
         self,
         llm: LLM | None = None,
         *,
-        output_type: type[BaseModel] | None = None,
+        output_type: OutputType | None = None,
         ask: bool = False,
         on_done: Enum | None = None,
         prompt: prompts.Prompt = prompts.ANSWER,
     ) -> None:
         if llm is None and (ask or output_type is not None):
             raise StateDefinitionError("AnswerState needs llm= to ask for an answer")
+        if output_type is not None:
+            shape_of(output_type)  # or it is refused
         self.llm = llm
         self.output_type = output_type
         self.ask = ask
@@ -61,7 +66,7 @@ class AnswerState(State):
             parts = (
                 self._ask_text(self.llm, memory)
                 if self.output_type is None
-                else self._ask_data(self.llm, memory, self.output_type)
+                else self._ask_data(self.llm, memory, shape_of(self.output_type))
             )
             async with closing(parts) as events:
                 async for event in events:
@@ -92,25 +97,46 @@ class AnswerState(State):
         async with closing(question.events()) as events:
             async for event in events:
                 yield event
-        await memory.update([Message.assistant(question.answer, cause_by=type(self).__name__)])
+        await memory.update([self._message(question.answer, question)])
 
     async def _ask_data(
-        self, llm: LLM, memory: Memory, output_type: type[BaseModel]
+        self, llm: LLM, memory: Memory, shape: Shape[object]
     ) -> AsyncIterator[str | Event]:
-        question = DataQuestion(llm, await brief(llm, memory, self.prompt), output_type)
+        question = DataQuestion(llm, await brief(llm, memory, self.prompt), shape)
         async with closing(question.events()) as events:
             async for event in events:
                 yield event
         memory.control.output = question.answer
-        written = question.answer.model_dump_json(by_alias=True)  # as the schema names the fields
-        await memory.update([Message.assistant(written, cause_by=type(self).__name__)])
-        yield written
+        written = shape.write(question.answer)
+        await memory.update([self._message(written, question)])
+        yield TextDelta(written, response_id=question.response.id)
+
+    def _message(self, text: str, question: Question[Any]) -> Message:
+        metadata = question.response.metadata()
+        return Message.assistant(text, cause_by=type(self).__name__, metadata=metadata)
 
 
 async def last_answer(memory: Memory) -> str:
     """The last words of this turn that were meant for the reader; empty if there are none."""
     answers = [message.content for message in await memory.turn() if _is_closing(message)]
     return answers[-1] if answers else ""
+
+
+async def best_words(memory: Memory) -> str:
+    """The best answer that this turn holds, for a run that was stopped without one.
+
+    The last words for the reader, else the last words of the model, thoughts included, else the
+    last result of a tool; empty if there are none.
+    """
+    answer = await last_answer(memory)
+    if answer:
+        return answer
+    turn = await memory.turn()
+    for role in (Role.ASSISTANT, Role.TOOL):
+        for message in reversed(turn):
+            if message.role is role and message.content.strip() and not message.is_error:
+                return message.content
+    return ""
 
 
 def _is_closing(message: Message) -> bool:

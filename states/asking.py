@@ -11,7 +11,6 @@ A state asks like this, so that what the model thinks streams and what it costs 
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Generic, TypeVar
@@ -22,14 +21,13 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
 from agent_brain.states.errors import MalformedOutputError
-from agent_brain.states.events import Event, UsageReported
-from agent_brain.states.llm import LLM, Thought
-from agent_brain.states.parsing import json_values
+from agent_brain.states.events import Event
+from agent_brain.states.llm import LLM
+from agent_brain.states.response import Response, Words
+from agent_brain.states.shapes import Shape, shape_of
 from agent_brain.states.streams import closing
-from agent_brain.states.usage import Usage
 
 T = TypeVar("T")
-M = TypeVar("M", bound=BaseModel)
 
 
 async def brief(
@@ -46,14 +44,21 @@ async def brief(
     """
     await llm.open()
     tools = tuple(memory.offered_tools().values())
-    messages = await prompts.assemble(memory, prompt, tools, plain=not llm.supports_tools)
-    return messages if request is None else [*messages, Message.user(request)]
+    plain = not llm.supports_tools
+    messages = await prompts.assemble(memory, prompt, tools, plain=plain, offered=False)
+    return messages if request is None else [*messages, asked(request)]
+
+
+def asked(request: str) -> Message:
+    """What a state asks of a model, as the user message that ends a request."""
+    return Message.user(request, cause_by=Question.__name__)
 
 
 def correction(output: str, problem: str) -> list[Message]:
     """What a model is told, once and without a trace, about output that cannot be used."""
     said = [Message.assistant(output)] if output else []
-    return [*said, Message.user(f"That could not be used: {problem}. Write it again, corrected.")]
+    request = f"That could not be used: {problem}. Write it again, corrected."
+    return [*said, Message.user(request, cause_by=correction.__name__)]
 
 
 class Question(ABC, Generic[T]):
@@ -61,6 +66,7 @@ class Question(ABC, Generic[T]):
 
     Attributes:
         answer: What it answered, once :meth:`events` has ended.
+        response: The model's last response.
 
     Args:
         llm: The model.
@@ -68,53 +74,52 @@ class Question(ABC, Generic[T]):
     """
 
     answer: T
+    response: Response
     output_type: type[BaseModel] | None = None
+    words: Words = "shown"
+    ending: str = prompts.ANSWER_NOW
+    refusal_is_an_answer: bool = True
 
     def __init__(self, llm: LLM, messages: Sequence[Message]) -> None:
         self.llm = llm
         self.messages = list(messages)
 
     async def events(self) -> AsyncGenerator[str | Event, None]:
-        """Ask, and once again if the answer is of no use; whatever is to be streamed meanwhile.
+        """Ask, and once more if the answer cannot be used; yield what streams meanwhile.
 
         Raises:
-            MalformedOutputError: The second answer was of no use either.
+            LLMRefusalError: The model refused to answer.
+            MalformedOutputError: The second answer could not be used either.
         """
         messages = self.messages
         for attempt in (1, 2):
-            text: list[str] = []
-            async with closing(self.llm.stream(messages, output_type=self.output_type)) as items:
-                async for item in items:
-                    if isinstance(item, Usage):
-                        yield UsageReported(item)
-                    elif isinstance(item, Thought):
-                        yield item
-                    elif isinstance(item, str):
-                        text.append(item)
-                        shown = self.show(item)
-                        if shown:
-                            yield shown
-            output = "".join(text)
-            problem = self.read(output)
+            response = self.response = Response(
+                self.llm,
+                messages,
+                output_type=self.output_type,
+                words=self.words,
+                ending=self.ending,
+            )
+            async with closing(response.events()) as events:
+                async for event in events:
+                    yield event
+            response.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
+            problem = self.read(response.text)
             if problem is None:
                 return
             if attempt == 2:
                 raise MalformedOutputError(
-                    self.complaint(problem), output=output, model=self.llm.model
+                    self.complaint(problem), output=response.text, model=self.llm.model
                 )
-            messages = [*messages, *correction(output, problem)]
-
-    @abstractmethod
-    def show(self, piece: str) -> str:
-        """How a piece of the answer is streamed; empty text for not at all."""
+            messages = [*response.messages, *correction(response.text, problem)]
 
     @abstractmethod
     def read(self, output: str) -> str | None:
-        """Take the model's words as ``answer``; what is wrong with them if that cannot be."""
+        """Take the model's words as ``answer``; return what is wrong if that is not possible."""
 
     @abstractmethod
     def complaint(self, problem: str) -> str:
-        """What the error says when the correction did not help."""
+        """The text of the error when the correction did not help."""
 
 
 class TextQuestion(Question[str]):
@@ -128,83 +133,65 @@ class TextQuestion(Question[str]):
 
     def __init__(self, llm: LLM, messages: Sequence[Message], *, aside: bool = False) -> None:
         super().__init__(llm, messages)
-        self.aside = aside
-
-    def show(self, piece: str) -> str:
-        """The piece, as a thought if it is said aside."""
-        return Thought(piece) if self.aside else piece
+        self.words = "aside" if aside else "shown"
 
     def read(self, output: str) -> str | None:
         """Anything but nothing will do."""
         self.answer = output
-        return None if output.strip() else "it was empty"
+        return None if output.strip() else self.response.cut or "it was empty"
 
     def complaint(self, problem: str) -> str:
-        """As the problem can only be that."""
-        return "The model gave no answer"
+        """Name the problem."""
+        return f"The model gave no answer: {problem}"
 
 
-class DataQuestion(Question[M]):
+class DataQuestion(Question[T]):
     """A question whose answer is data; nothing is shown before it is valid.
 
     Args:
         llm: The model.
-        messages: What it sees; how to write the data is added.
-        output_type: The shape.
-        check: Looks at what has the shape, and says what is wrong with it, if anything.
+        messages: What it sees; how to write the data is added to the system message.
+        output_type: A pydantic model, or any other type that pydantic validates.
+        check: Looks at what has the shape, and returns what is wrong with it, if anything.
+
+    Raises:
+        StateDefinitionError: A type that cannot be asked of a model.
     """
+
+    words = "hidden"
+    ending = prompts.ANSWER_NOW_AS_DATA
+    refusal_is_an_answer = False
 
     def __init__(
         self,
         llm: LLM,
         messages: Sequence[Message],
-        output_type: type[M],
+        output_type: type[T] | Shape[T],
         *,
-        check: Callable[[M], str | None] | None = None,
+        check: Callable[[T], str | None] | None = None,
     ) -> None:
-        schema = json.dumps(output_type.model_json_schema(), ensure_ascii=False)
-        shape = Message.system(prompts.OUTPUT.replace("{schema}", schema))
-        super().__init__(llm, [*messages, shape])
-        self.shape = output_type
-        self.output_type = output_type
+        self.shape: Shape[T] = shape_of(output_type)
+        self.output_type = self.shape.model
+        told = (
+            prompts.OUTPUT_KNOWN
+            if llm.sends_schema
+            else prompts.OUTPUT.replace("{schema}", self.shape.schema_text)
+        )
+        super().__init__(llm, [*messages, Message.system(told)])
         self.check = check
 
-    def show(self, piece: str) -> str:
-        """Nothing."""
-        return ""
-
     def read(self, output: str) -> str | None:
-        """Take the JSON in the text."""
+        """Take the JSON in the text; of a response that was cut off, only if it is whole."""
+        cut = self.response.cut
         try:
-            self.answer = read_output(output, self.shape)
+            self.answer = self.shape.read(output, repair=cut is None)
         except ValidationError as error:
-            return _explain(error)
+            return cut or ("it was empty" if not output.strip() else _explain(error))
         return self.check(self.answer) if self.check is not None else None
 
     def complaint(self, problem: str) -> str:
-        """Which shape was asked for, and how the answer differs."""
-        return f"The answer does not fit {self.shape.__name__}: {problem}"
-
-
-def read_output(text: str, output_type: type[M]) -> M:
-    """The JSON in ``text``, with or without words and fences around it, as ``output_type``.
-
-    Of several JSON values the last that fits counts: models show examples first.
-
-    Raises:
-        ValidationError: None fits.
-    """
-    try:
-        return output_type.model_validate_json(text)
-    except ValidationError as error:
-        first = error
-    wrong = None
-    for value in reversed(list(json_values(text))):
-        try:
-            return output_type.model_validate_json(json.dumps(value))
-        except ValidationError as error:
-            wrong = wrong or error
-    raise wrong or first
+        """Name the shape and how the answer differs."""
+        return f"The answer does not fit {self.shape.name}: {problem}"
 
 
 def _explain(error: ValidationError) -> str:

@@ -122,3 +122,34 @@ class MalformedOutputError(LLMError):
     def __init__(self, message: str, *, output: str, model: str | None = None) -> None:
         super().__init__(message, model=model)
         self.output = output
+
+
+class LLMRefusalError(LLMError):
+    """The model declined to answer, or the provider withheld the answer. Not retried.
+
+    Attributes:
+        reason: ``"refusal"`` or ``"content_filter"``.
+        output: What the model said about it, if anything.
+    """
+
+    def __init__(self, reason: str, *, output: str = "", model: str | None = None) -> None:
+        who = (
+            "The model refused to answer"
+            if reason == "refusal"
+            else "The provider's content filter withheld the answer"
+        )
+        super().__init__(f"{who}: {output.strip()}" if output.strip() else who, model=model)
+        self.reason = reason
+        self.output = output
+
+
+class RecordedError(AgentBrainError):
+    """An error that was read back from the JSON of an event.
+
+    Attributes:
+        type: The name of the class of the error that was written.
+    """
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(message)
+        self.type = type_name

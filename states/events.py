@@ -1,22 +1,26 @@
 """What happened, as typed data: the one union that a run streams.
 
 An event says where it happened (:class:`Position`) and what. A state may yield events of its own
-making without a position: the Brain gives them theirs.
+making without a position: the Brain gives them theirs. Events become JSON, and are read back from
+it::
+
+    event = TypeAdapter(AgentEvent).validate_json(event.to_json())
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from pydantic import BaseModel
+from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
 from agent_brain.memories.message import Message
+from agent_brain.states.errors import RecordedError
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
-from agent_brain.tools.text import clean, to_text
+from agent_brain.tools.text import clean, clean_json, to_compact_json, to_json_data
 
 
 class Position(NamedTuple):
@@ -76,26 +80,29 @@ class Event:
         return {"kind": self.kind, **place, "path": list(self.path), **data}
 
     def to_json(self) -> str:
-        """The event as one JSON object on one line."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
+        """The event as one JSON object on one line; ``TypeAdapter(AgentEvent)`` reads it back."""
+        return to_compact_json(self.to_dict())
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[Event], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from agent_brain.states.event_schema import event_schema
+
+        return event_schema(cls, handler)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if value is None or isinstance(value, int | float | bool):
+    if value is None or type(value) is bool:
         return value
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
+    if type(value) is str:
+        return clean(value)
     if isinstance(value, BaseException):
-        return {"type": type(value).__name__, "message": str(value)}
-    if isinstance(value, Usage):
-        return dataclasses.asdict(value)
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    return to_text(value)
+        name = value.type if isinstance(value, RecordedError) else type(value).__name__
+        return {"type": name, "message": clean(str(value))}
+    if isinstance(value, BaseModel):
+        return clean_json(value.model_dump(mode="json"))
+    return to_json_data(value)
 
 
 @dataclass(frozen=True, slots=True)

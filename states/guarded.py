@@ -11,12 +11,40 @@ import anyio
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.base import State, seal
-from agent_brain.states.errors import StateDefinitionError, StateTimeoutError
-from agent_brain.states.events import Event
+from agent_brain.states.errors import (
+    LLMAuthenticationError,
+    LLMBadRequestError,
+    LLMRefusalError,
+    StateDefinitionError,
+    StateTimeoutError,
+)
+from agent_brain.states.events import Event, UsageReported
 from agent_brain.states.streams import closing
+from agent_brain.tools.errors import InputNeeded
 
 Hook: TypeAlias = Callable[[Memory], Awaitable[None] | None]
+RetryOn: TypeAlias = (
+    type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool | Awaitable[bool]]
+)
 ErrorHook: TypeAlias = Callable[[Memory, Exception], bool | Awaitable[bool | None] | None]
+
+
+NOT_RETRIED: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    InputNeeded,
+    LLMAuthenticationError,
+    LLMBadRequestError,
+    LLMRefusalError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    StateDefinitionError,
+    TypeError,
+)
+"""Errors that a retry does not cure: faults of a program, and what a provider refuses for good."""
 
 
 class GuardedState(State):
@@ -29,9 +57,12 @@ class GuardedState(State):
         on_error: Called when it raised; returning True swallows the error and the run goes on as
             the state proposes.
         timeout: Seconds that it may take, consumers' time not counted.
-        retries: How often to try again when it raised before it had streamed anything; what it
-            wrote to the memory until then stays, so states should write last, as the built-in ones
-            do.
+        retries: How often to try again when it raised before it had streamed anything but the usage
+            of model calls; what it wrote to the memory until then stays, so states should write
+            last, as the built-in ones do.
+        retry_on: Which errors to try again after: classes of errors, or a function of the error,
+            sync or async, that returns whether to. Default: all but those that would only come
+            again (:data:`NOT_RETRIED`).
         backoff: Seconds before the first retry, doubled each time.
 
     Raises:
@@ -47,18 +78,25 @@ class GuardedState(State):
         on_error: ErrorHook | None = None,
         timeout: float | None = None,
         retries: int = 0,
+        retry_on: RetryOn | None = None,
         backoff: float = 0.5,
     ) -> None:
         if timeout is not None and timeout <= 0:
             raise StateDefinitionError(f"timeout={timeout!r}: above 0 seconds, or None")
         if retries < 0 or backoff < 0:
             raise StateDefinitionError("retries= and backoff= must not be below 0")
+        if retry_on is not None and not (_are_errors(retry_on) or _is_function(retry_on)):
+            raise StateDefinitionError(
+                f"retry_on={retry_on!r}: give a class of errors, a tuple of them, or a function of "
+                "an error"
+            )
         self.wrapped = wrapped
         self.before = before
         self.after = after
         self.on_error = on_error
         self.timeout = timeout
         self.retries = retries
+        self.retry_on = retry_on
         self.backoff = backoff
         self.parallel = wrapped.parallel
         seal(wrapped)
@@ -67,6 +105,11 @@ class GuardedState(State):
     def subnets(self) -> object:
         """The nets inside the wrapped state."""
         return getattr(self.wrapped, "subnets", {})
+
+    @property
+    def output_type(self) -> object:
+        """The output type of the wrapped state."""
+        return getattr(self.wrapped, "output_type", None)
 
     async def on_enter(self, memory: Memory) -> None:
         """As the wrapped state."""
@@ -85,11 +128,12 @@ class GuardedState(State):
             try:
                 async with closing(self._timed(memory)) as items:
                     async for item in items:
-                        streamed = True
+                        streamed = streamed or not isinstance(item, UsageReported)
                         yield item
                 break
             except Exception as error:
-                if not streamed and attempt < self.retries:
+                left = attempt < self.retries and not streamed
+                if left and await self._is_retried(error):
                     await anyio.sleep(self.backoff * 2**attempt)
                 elif self.on_error is None or await _call(self.on_error(memory, error)) is not True:
                     raise
@@ -97,6 +141,14 @@ class GuardedState(State):
                     return
         if self.after is not None:
             await _call(self.after(memory))
+
+    async def _is_retried(self, error: Exception) -> bool:
+        retry_on = self.retry_on
+        if retry_on is None:
+            return not isinstance(error, NOT_RETRIED)
+        if isinstance(retry_on, type | tuple):
+            return isinstance(error, retry_on)
+        return bool(await _call(retry_on(error)))
 
     async def _timed(self, memory: Memory) -> AsyncIterator[str | Event]:
         async with closing(self.wrapped.run(memory)) as items:
@@ -128,6 +180,15 @@ class GuardedState(State):
     def targets(self) -> Collection[Enum | None] | None:
         """As the wrapped state."""
         return self.wrapped.targets()
+
+
+def _are_errors(value: object) -> bool:
+    kinds = value if isinstance(value, tuple) else (value,)
+    return bool(kinds) and all(isinstance(k, type) and issubclass(k, Exception) for k in kinds)
+
+
+def _is_function(value: object) -> bool:
+    return callable(value) and not isinstance(value, type)
 
 
 async def _call(result: object) -> object:

@@ -142,6 +142,11 @@ class LiteLLM(LLM):
             return self._supports_schema
         return bool((self._entry or {}).get("supports_response_schema"))
 
+    @cached_property
+    def sends_schema(self) -> bool:  # type: ignore[override]  # an attribute once it is known
+        """It sends the schema of the output as ``response_format``, and so do its fallbacks."""
+        return self._schema and all(llm.sends_schema for llm in self._fallbacks)
+
     @property
     def _entry(self) -> dict[str, Any] | None:
         return model_entry(self.params.get("base_model") or self.model)

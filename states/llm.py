@@ -53,10 +53,13 @@ class LLM(ABC):
     Attributes:
         model: What the model is called, for errors and usage.
         supports_tools: It calls tools natively: it takes ``tools`` and yields actions.
+        sends_schema: It sends the JSON Schema of ``output_type`` to the model by itself, so that
+            the prompt need not repeat it.
     """
 
     model: str = "unnamed"
     supports_tools: bool = True
+    sends_schema: bool = False
 
     @abstractmethod
     def stream(

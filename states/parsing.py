@@ -19,6 +19,13 @@ _ARGS_KEYS = ("args", "arguments", "action_input", "input", "parameters")
 _WRAPPERS = ("function", "action", "tool_call")
 _FENCE = re.compile(r"```[a-zA-Z]*\s*|```")
 _MAX_OPENERS = 500
+_NAMED = re.compile(  # "Action: name / Action Input: {…}", and "<function=name>{…}</function>"
+    r"^[ \t*]*action[ \t*]*:[ \t*`\"']*(?P<action>[\w.-]+)[ \t*`\"']*(?:\r?\n[ \t]*){1,3}"
+    r"\**action[ _]input[ \t*]*:[ \t*]*(?P<input>.*?)"
+    r"(?=^[ \t*]*(?:observation|thought|action)\b|\Z)"
+    r"|<function=(?P<function>[\w.-]+)>(?P<body>.*?)(?:</function>|\Z)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
 _LEAD_IN = re.compile(r"(?:\baction\s*:|<tool_call>)\s*$", re.IGNORECASE)
 
 
@@ -41,10 +48,14 @@ def parse_reasoning(text: str) -> Parsed:
     """Split ``text`` into a thought and at most one action.
 
     An action is a JSON object with a tool's name (``name``, ``action`` or ``tool``) and its
-    arguments (``args``, ``arguments`` or ``input``). Small faults of the JSON are repaired; other
-    JSON objects in the text are part of the thought.
+    arguments (``args``, ``arguments`` or ``input``); or ``Action: name`` and, on the next line,
+    ``Action Input: {…}``; or ``<function=name>{…}</function>``. Small faults of the JSON are
+    repaired; other JSON objects in the text are part of the thought.
     """
-    found = [
+    thinking, tag, rest = text.partition("</think>")
+    if tag and "<think" not in thinking:  # the chat template had opened it
+        text = rest
+    found = list(_named_calls(text)) or [
         (start, call)
         for start, value in _values(text, "{")
         if isinstance(value, dict) and (call := _call_in(value)) is not None
@@ -61,6 +72,17 @@ def parse_reasoning(text: str) -> Parsed:
         return Parsed(thought, Action(name=name, args=args))
     except (ValueError, RecursionError):
         return Parsed(thought, problem='"args" is nested too deeply')
+
+
+def _named_calls(text: str) -> Iterator[tuple[int, tuple[str, dict[str, Any] | None]]]:
+    """The calls that are written with the name in front of their arguments."""
+    for match in _NAMED.finditer(text):
+        name = match["action"] or match["function"]
+        written = match["input"] if match["action"] else match["body"]
+        written = _FENCE.sub("", written).strip()
+        value = next((v for start, v in _values(written, "{") if start == 0), None)
+        empty = written.casefold() in ("", "none", "null", "n/a")
+        yield match.start(), (name, {} if empty else value if isinstance(value, dict) else None)
 
 
 def json_values(text: str) -> Iterator[Any]:

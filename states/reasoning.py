@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from enum import Enum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Call
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
 from agent_brain.states.asking import correction
 from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError
-from agent_brain.states.events import ActionRequested, Event, TextDelta, UsageReported
-from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.events import ActionRequested, Event
+from agent_brain.states.llm import LLM
 from agent_brain.states.parsing import parse_reasoning
+from agent_brain.states.response import Response, Words
 from agent_brain.states.streams import closing
-from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 
 Mode = Literal["auto", "native", "text"]
@@ -28,7 +29,8 @@ class ReasoningState(State):
     With a model that calls tools natively, text without tool calls is the answer, streamed as it
     comes. In the text mode, for models that do not, the model writes a thought and at most one JSON
     action, and none of it is meant for the reader. Output that cannot be used goes back to the
-    model once with what was wrong.
+    model once with what was wrong; a tool call that was cut off is answered with an error that says
+    so, and is not run.
 
     Args:
         llm: The model.
@@ -36,8 +38,11 @@ class ReasoningState(State):
         on_answer: Where to go when the model has none to call.
         prompt: What the model is told first; the default depends on the mode.
         mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
+        aside: Its words are not for the reader, as another state asks for the answer: they stream
+            as thoughts.
 
     Raises:
+        LLMRefusalError: While running: the model refused without a word.
         MalformedOutputError: While running: the model's second try was no better.
     """
 
@@ -49,42 +54,61 @@ class ReasoningState(State):
         on_answer: Enum,
         prompt: prompts.Prompt | None = None,
         mode: Mode = "auto",
+        aside: bool = False,
     ) -> None:
         self.llm = llm
         self.on_action = on_action
         self.on_answer = on_answer
         self.prompt = prompt
         self.mode: Mode = mode
+        self.aside = aside
 
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
         """Stream the model's words; record them, and the calls in them, when they are whole."""
         await self.llm.open()
         native = is_native(self.mode, self.llm)
-        turn = _NativeTurn() if native else _TextTurn()
         tools = tuple(memory.offered_tools().values())
         prompt = self.prompt
         if prompt is None:
             prompt = prompts.REASONING if native else prompts.REASONING_TEXT
         messages = await prompts.assemble(memory, prompt, tools, plain=not native)
-        for attempt in (1, 2):
-            stream = self.llm.stream(messages, tools=tools if native else ())
-            async with closing(stream) as items:
-                async for item in items:
-                    yield turn.see(item)
-            for event in turn.end():
-                yield event
+        aside = self.aside or not native
+        words: Words = "aside" if aside else "shown"
+        offered = tools if native else ()
+        response = Response(self.llm, messages, tools=offered, words=words, acts=True)
+        corrected = False
+        while True:
+            async with closing(response.events()) as events:
+                async for event in events:
+                    yield event
+            response.check_refusal()
+            turn = _read_native(response) if native else _read_text(response)
             if turn.problem is None:
                 break
-            if attempt == 2:
+            if corrected:
                 raise MalformedOutputError(
                     f"The model's output could not be used: {turn.problem}",
-                    output=turn.text,
+                    output=response.text,
                     model=self.llm.model,
                 )
-            messages = [*messages, *correction(turn.text, turn.problem)]
-            turn = type(turn)()
-        await memory.update([turn.message(cause_by=type(self).__name__)])
+            messages = [*response.messages, *correction(response.text, turn.problem)]
+            response = Response(self.llm, messages, tools=offered, words=words, acts=True)
+            corrected = True
+        if turn.actions and not response.actions:
+            yield ActionRequested(turn.actions[0], response.id)
+        await memory.update([self._message(turn, response, aside=aside)])
         memory.next_actions = turn.actions
+        if response.cut is not None:
+            _answer_cut_calls(memory, response.cut)
+
+    def _message(self, turn: _Turn, response: Response, *, aside: bool) -> Message:
+        calls = tuple(turn.actions)
+        cause = type(self).__name__
+        message = trusted(Role.ASSISTANT, turn.text, tool_calls=calls, cause_by=cause)
+        metadata = response.metadata()
+        if aside and not calls:  # closing words that are no answer yet
+            metadata["thought"] = True
+        return message.model_copy(update={"metadata": metadata}) if metadata else message
 
     async def next_state(self, memory: Memory) -> Enum:
         """``on_action`` if tools are to be called, else ``on_answer``."""
@@ -96,61 +120,48 @@ def is_native(mode: Mode, llm: LLM) -> bool:
     return llm.supports_tools if mode == "auto" else mode == "native"
 
 
-class _NativeTurn:
-    """What one call of a model that asks for tools natively says."""
+class _Turn(NamedTuple):
+    """What a response comes to.
 
-    def __init__(self) -> None:
-        self.text = ""
-        self.actions: list[Action] = []
-        self.problem: str | None = None
-        self._parts: list[str] = []
+    Attributes:
+        text: The words to record.
+        actions: The calls it asks for.
+        problem: Why it cannot be used, if it cannot.
+    """
 
-    def see(self, item: str | Action | Usage) -> str | Event:
-        """Take in a piece, and say how it is to be streamed."""
-        if isinstance(item, str):
-            if type(item) is not Thought:
-                self._parts.append(item)
-            return item
-        if isinstance(item, Action):
-            if any(item.id == other.id for other in self.actions):  # some servers number badly
-                item = Action(name=item.name, args=item.args, unparsed=item.unparsed)
-            self.actions.append(item)
-            return ActionRequested(item)
-        return UsageReported(item)
-
-    def message(self, cause_by: str) -> Message:
-        """What is recorded of it."""
-        return trusted(Role.ASSISTANT, self.text, tool_calls=tuple(self.actions), cause_by=cause_by)
-
-    def end(self) -> Sequence[Event]:
-        """Take stock when the call is over; what there is to stream only now."""
-        self.text = "".join(self._parts)
-        if not self.actions and not self.text.strip():
-            self.problem = "it was empty: neither text nor a tool call"
-        return ()
+    text: str
+    actions: list[Action]
+    problem: str | None = None
 
 
-class _TextTurn(_NativeTurn):
-    """What one call of a model says that writes its actions as JSON into its text."""
+def _read_native(response: Response) -> _Turn:
+    if response.actions or response.text.strip():
+        return _Turn(response.text, response.actions)
+    empty = "it was empty: neither text nor a tool call"
+    return _Turn("", [], f"{response.cut} before it said anything" if response.cut else empty)
 
-    def see(self, item: str | Action | Usage) -> str | Event:
-        """As for native calls, but none of the text is meant for the reader."""
-        seen = super().see(item)
-        return TextDelta(seen, thought=True) if isinstance(seen, str) else seen
 
-    def message(self, cause_by: str) -> Message:
-        """As for native calls; closing words are marked as a thought: they are no answer yet."""
-        if self.actions:
-            return super().message(cause_by)
-        return Message.assistant(self.text, cause_by=cause_by, metadata={"thought": True})
+def _read_text(response: Response) -> _Turn:
+    """Read the thought and the action out of the text."""
+    native = _read_native(response)
+    if native.problem or native.actions:
+        return native
+    parsed = parse_reasoning(response.text)
+    if parsed.action is None:
+        return _Turn(response.text, [], parsed.problem)
+    if response.cut is not None:  # a repaired half of a call is another call
+        return _Turn("", [], response.cut)
+    return _Turn(parsed.thought, [parsed.action])
 
-    def end(self) -> Sequence[Event]:
-        """Read the thought and the action out of the text."""
-        super().end()
-        parsed = parse_reasoning(self.text)
-        self.problem = self.problem or parsed.problem
-        if parsed.action is None:
-            return ()
-        self.text = parsed.thought
-        self.actions = [parsed.action]
-        return (ActionRequested(parsed.action),)
+
+def _answer_cut_calls(memory: Memory, cut: str) -> None:
+    """Answer the calls whose arguments are not whole, so that they are not run."""
+    calls = memory.next_actions
+    for action in calls:
+        if action.unparsed is not None or (action is calls[-1] and not action.args):
+            text = (
+                f"Your call of {action.name!r} was not run: {cut} before its arguments were "
+                "complete. Make the call again, with shorter arguments"
+            )
+            result = Message.tool(text, action, is_error=True, cause_by=ReasoningState.__name__)
+            memory.control.pending[action.id] = Call(action=action, result=result)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from agent_brain.memories.message import Message
-from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.llm import LLM
 from agent_brain.states.prompts import as_text
+from agent_brain.states.response import Response
 from agent_brain.states.streams import closing
 
 SUMMARY = """\
@@ -43,11 +44,11 @@ def model_summarizer(
             *as_text(messages),
             Message.user("Write the new summary now."),
         ]
-        parts: list[str] = []
-        async with closing(llm.stream(request)) as stream:
-            async for item in stream:
-                said = isinstance(item, str) and not isinstance(item, Thought)
-                parts += [str(item)] if said else []
-        return "".join(parts).strip()
+        response = Response(llm, request, words="hidden")
+        async with closing(response.events()) as events:
+            async for _ in events:
+                pass
+        response.check_refusal()
+        return response.text.strip()
 
     return summarize

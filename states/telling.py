@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states.answering import last_answer
-from agent_brain.states.asking import read_output
 from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError
 from agent_brain.states.events import Event
+from agent_brain.states.shapes import OutputType, shape_of
 
 
 class TellState(State):
@@ -21,31 +21,37 @@ class TellState(State):
 
     Args:
         find: The answer, from the memory.
-        output_type: A pydantic model that the answer is the JSON of; ``Result.output`` is it.
+        output_type: A pydantic model, or any other type that pydantic validates, that the answer is
+            the JSON of; ``Result.output`` is the object.
 
     Raises:
+        StateDefinitionError: An output type that cannot be asked of a model.
         MalformedOutputError: While running: the answer is not of that type.
     """
 
     def __init__(
-        self, find: Callable[[Memory], str], *, output_type: type[BaseModel] | None = None
+        self, find: Callable[[Memory], str], *, output_type: OutputType | None = None
     ) -> None:
+        if output_type is not None:
+            shape_of(output_type)  # or it is refused
         self.find = find
         self.output_type = output_type
 
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
         """Say the answer; record it unless it is what was recorded last."""
         answer = self.find(memory)
-        if self.output_type is not None:
+        if answer and self.output_type is not None:
+            shape = shape_of(self.output_type)
             try:
-                memory.control.output = read_output(answer, self.output_type)
+                memory.control.output = shape.read(answer)
             except ValidationError as error:
                 raise MalformedOutputError(
-                    f"The answer is no {self.output_type.__name__}: {error}", output=answer
+                    f"The answer does not fit {shape.name}: {error}", output=answer
                 ) from error
         if answer and answer != await last_answer(memory):
             await memory.update([Message.assistant(answer, cause_by=type(self).__name__)])
-        yield answer
+        if answer:
+            yield answer
 
     async def costs_nothing(self, memory: Memory) -> bool:
         """The answer is there already."""

@@ -36,6 +36,8 @@ class BaseTool(ABC):
         max_result_tokens: Longer results are shortened to this many estimated tokens (head and
             tail are kept), and the model is offered a tool that reads the rest; None keeps all.
         max_concurrency: How many of its calls may run at once, in the whole process; others wait.
+        repeatable: Calling it again with the same arguments is normal, whatever it returns, as when
+            waiting for something: its calls do not count when a run goes in circles.
         rate: How many of its calls may begin in a span of time, as ``"10/min"``, ``"3/10s"`` or
             ``(calls, seconds)``; others wait.
 
@@ -57,6 +59,7 @@ class BaseTool(ABC):
         max_result_tokens: int | None = None,
         max_concurrency: int | None = None,
         rate: str | tuple[int, float] | None = None,
+        repeatable: bool = False,
     ) -> None:
         self.name = name
         self.description = description
@@ -65,6 +68,7 @@ class BaseTool(ABC):
         self.requires_approval = requires_approval
         self.idempotent = idempotent
         self.max_result_tokens = max_result_tokens
+        self.repeatable = repeatable
         self.limiter: Limiter | None = None
         problems = self._problems()
         try:

@@ -123,6 +123,7 @@ def tool(
     max_result_tokens: int | None = ...,
     max_concurrency: int | None = ...,
     rate: str | tuple[int, float] | None = ...,
+    repeatable: bool = ...,
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a sync or async function.

@@ -28,6 +28,7 @@ class RenamedTool(BaseTool):
             timeout=wrapped.timeout,
             requires_approval=wrapped.requires_approval,
             idempotent=wrapped.idempotent,
+            repeatable=wrapped.repeatable,
             max_result_tokens=wrapped.max_result_tokens,
         )
         self.wrapped = wrapped

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import to_json, to_jsonable_python
 
 MARKER = "\n… [{} tokens left out] …\n"
 
@@ -100,11 +101,38 @@ def to_text(value: Any) -> str:
     try:
         if isinstance(value, BaseModel):
             return value.model_dump_json()
-        return to_json(value, fallback=str).decode()
-    except Exception:  # a value that no serialiser knows: what it says of itself
+        return to_json(value, fallback=str, inf_nan_mode="null").decode()
+    except Exception:  # a lone surrogate, or a value that no serialiser knows
+        return _to_text_slowly(value)
+
+
+def _to_text_slowly(value: Any) -> str:
+    try:
+        return to_compact_json(to_json_data(value))
+    except Exception:  # what the value says of itself
         return clean(str(value))
 
 
+def to_json_data(value: Any) -> Any:
+    """Any value as JSON data: models, dataclasses, enums, times, sets and all else.
+
+    Lone surrogates become U+FFFD, infinite and undefined numbers None, and what no serialiser knows
+    the text that it says of itself.
+    """
+    return clean_json(to_jsonable_python(clean_json(value), fallback=str))
+
+
 def to_compact_json(value: Any) -> str:
-    """``value`` as JSON on one line, non-ASCII kept readable."""
-    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    """``value`` as JSON on one line, non-ASCII kept readable.
+
+    It is one line for every way of splitting lines: characters such as U+2028 are escaped.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    return text if text.isascii() else _LINE_ENDS.sub(_escaped, text)
+
+
+_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # JSON itself escapes the others
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -11,10 +11,10 @@ from agent_brain.states.events import Event
 def normalize_events(events: Iterable[Event | Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Events as JSON values in which ids are numbered as they appear, and times are ``"time"``.
 
-    Two runs that did the same give equal lists. Ids of runs, actions and messages become
-    ``"run-1"``, ``"action-2"``, ``"message-3"``, the same id the same number, so that it still
-    shows which result belongs to which call. Everything else stays: arguments and texts that
-    contain ids of their own are not looked into.
+    Two runs that did the same give equal lists. Ids of runs, model responses, actions and messages
+    become ``"run-1"``, ``"response-2"``, ``"action-2"``, ``"message-3"``, the same id the same
+    number, so that it still shows which result belongs to which call. Everything else stays:
+    arguments and texts that contain ids of their own are not looked into.
 
     Args:
         events: Events, or what their ``to_dict`` gave.
@@ -36,6 +36,8 @@ class _Ids:
     def event(self, data: dict[str, Any]) -> dict[str, Any]:
         plain = dict(data)
         plain["run_id"] = self._number("run", plain.get("run_id"))
+        if "response_id" in plain:
+            plain["response_id"] = self._number("response", plain["response_id"])
         for name, value in data.items():
             if name == "action" and isinstance(value, Mapping):
                 plain[name] = self._action(value)

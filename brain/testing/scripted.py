@@ -9,15 +9,16 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.llm import LLM
+from agent_brain.states.llm import LLM, Finish, Piece
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
 
-Piece: TypeAlias = str | Action | Usage
-PlainTurn: TypeAlias = str | Action | BaseException | Sequence[Piece | BaseException]
+PlainTurn: TypeAlias = str | Action | Finish | BaseException | Sequence[Piece | BaseException]
 Turn: TypeAlias = PlainTurn | Callable[[list[Message]], PlainTurn]
+
+_PIECES = (str, Action, Usage, Finish, BaseException)
 
 
 class ScriptError(AssertionError):
@@ -42,9 +43,9 @@ class ModelCall:
 class ScriptedLLM(LLM):
     """A model that plays ``turns``, one a call.
 
-    A turn is text (one chunk), an action, a list of chunks, actions and usages in the order in
-    which they stream, an exception to raise (also inside a list, to break off half-way), or a
-    function of the messages that returns one of these.
+    A turn is text (one chunk), an action, a list of chunks, actions, finishes and usages in the
+    order in which they stream, an exception to raise (also inside a list, to break off half-way),
+    or a function of the messages that returns one of these.
 
     Args:
         turns: What it answers, call by call.
@@ -70,7 +71,7 @@ class ScriptedLLM(LLM):
         *,
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
-    ) -> AsyncIterator[str | Action | Usage]:
+    ) -> AsyncIterator[Piece]:
         """Play the next turn.
 
         Raises:
@@ -111,13 +112,15 @@ class ScriptedLLM(LLM):
 
 
 def _pieces(turn: object) -> Sequence[Piece | BaseException]:
-    if isinstance(turn, str | Action | Usage | BaseException):
+    if isinstance(turn, _PIECES):
         return [turn]
     if isinstance(turn, list | tuple):
-        wrong = [p for p in turn if not isinstance(p, str | Action | Usage | BaseException)]
+        wrong = [p for p in turn if not isinstance(p, _PIECES)]
         if not wrong:
             return turn
-        raise ScriptError(f"A turn may hold text, actions, usages and exceptions, not {wrong[0]!r}")
+        raise ScriptError(
+            f"A turn may hold text, actions, finishes, usages and exceptions, not {wrong[0]!r}"
+        )
     raise ScriptError(
         f"{turn!r} is no turn: use text, an action, a list of these, an exception, or a function"
     )

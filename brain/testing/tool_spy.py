@@ -82,7 +82,13 @@ class ToolSpy(BaseTool):
             if problems := self._schema_problems():
                 raise ToolDefinitionError(f"ToolSpy({tool!r}): {'; '.join(problems)}")
         else:
-            kept = ("timeout", "requires_approval", "idempotent", "max_result_tokens")
+            kept = (
+                "timeout",
+                "requires_approval",
+                "idempotent",
+                "repeatable",
+                "max_result_tokens",
+            )
             own = {name: getattr(self._wrapped, name) for name in kept}
             super().__init__(
                 self._wrapped.name,

@@ -20,7 +20,17 @@ from agent_brain import (
     react,
 )
 from agent_brain.nets import ParallelState, SubnetState
-from agent_brain.states import FunctionState, GuardedState, StateTimeoutError, TextDelta
+from agent_brain.states import (
+    AnswerState,
+    FunctionState,
+    GuardedState,
+    LLMAuthenticationError,
+    LLMRateLimitError,
+    LLMRefusalError,
+    StateDefinitionError,
+    StateTimeoutError,
+    TextDelta,
+)
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Endless, Fail, Hang, Say, Steps, add, single
@@ -235,6 +245,95 @@ async def test_a_guarded_state_is_tried_again() -> None:
 
     result = await Brain(single(GuardedState(FunctionState(shaky), retries=2, backoff=0))).run("go")
     assert (result.answer, len(tries)) == ("now", 3)
+
+
+def failing(error: Exception, tries: list[int]) -> FunctionState:
+    async def fail(memory: Memory) -> str:
+        tries.append(1)
+        raise error
+
+    return FunctionState(fail)
+
+
+async def is_busy(error: Exception) -> bool:
+    return "busy" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "retry_on", "expected"),
+    [
+        (OSError("gone"), None, 3),
+        (LLMRateLimitError("slow down"), None, 3),
+        (TypeError("a bug"), None, 1),
+        (KeyError("a bug"), None, 1),
+        (LLMAuthenticationError("no key"), None, 1),
+        (LLMRefusalError("refusal"), None, 1),
+        (KeyError("missing"), KeyError, 3),
+        (KeyError("missing"), (OSError, LookupError), 3),
+        (OSError("gone"), KeyError, 1),
+        (OSError("busy"), lambda error: "busy" in str(error), 3),
+        (OSError("gone"), lambda error: "busy" in str(error), 1),
+        (OSError("busy"), is_busy, 3),
+    ],
+)
+async def test_which_errors_are_tried_again(error: Any, retry_on: Any, expected: int) -> None:
+    tries: list[int] = []
+    state = GuardedState(failing(error, tries), retries=2, backoff=0, retry_on=retry_on)
+    with pytest.raises(type(error)):
+        await Brain(single(state)).run("go")
+    assert len(tries) == expected
+
+
+@pytest.mark.parametrize("retry_on", [(), "OSError", KeyboardInterrupt, (OSError, 5), OSError("x")])
+def test_what_is_no_error_cannot_be_retried_on(retry_on: Any) -> None:
+    with pytest.raises(StateDefinitionError, match="retry_on="):
+        GuardedState(Say("x"), retry_on=retry_on)
+
+
+async def test_the_usage_of_a_failed_call_does_not_forbid_a_retry() -> None:
+    llm = ScriptedLLM([LLMRateLimitError("slow down"), "Yes."])
+    state = GuardedState(AnswerState(llm, ask=True), retries=1, backoff=0)
+    result = await Brain(single(state)).run("go")
+    assert (result.answer, result.usage.requests) == ("Yes.", 2)
+
+
+async def test_a_parallel_state_may_end_with_its_first_branch() -> None:
+    noted: list[str] = []
+    state = ParallelState({"slow": single(Hang(noted)), "fast": single(Say("fast"))}, until="first")
+    brain = Brain(single(state))
+    with anyio.fail_after(5):
+        result = await brain.run("go")
+    assert (result.answer, result.stop_reason, noted[:1]) == (
+        "fast",
+        StopReason.DONE,
+        ["left"],
+    )
+    assert [m.content for m in result.messages] == ["go", "fast"]
+
+
+async def test_the_join_of_a_race_gets_the_winner_and_the_failed() -> None:
+    got: list[str] = []
+
+    def join(memory: Memory, branches: Any) -> str:
+        got.extend(branch.name for branch in branches)
+        return "joined"
+
+    nets = {"slow": single(Hang([])), "fails": single(Fail()), "fast": single(Say("fast"))}
+    state = ParallelState(nets, until="first", on_error="report", join=join)
+    with anyio.fail_after(5):
+        assert (await Brain(single(state)).run("go")).answer == "joined"
+    assert set(got) <= {"fails", "fast"}
+    assert "fast" in got
+
+
+async def test_a_race_that_nobody_ends_reports_the_failures() -> None:
+    state = ParallelState([single(Fail()), single(Fail())], until="first", on_error="report")
+    assert (await Brain(single(state)).run("go")).answer.count("failed: 'a bug'") == 2
+
+
+def test_a_race_is_all_or_first() -> None:
+    with pytest.raises(StateDefinitionError, match="until='any'"):
+        ParallelState([single(Say("x"))], until="any")  # type: ignore[arg-type]
 
 
 async def test_a_guarded_state_that_has_spoken_is_not_tried_again() -> None:

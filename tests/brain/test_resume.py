@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, TypeAdapter
 
 from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, State, StopReason, react
 from agent_brain.errors import LLMServerError, ResumeError, TransitionError
 from agent_brain.memories import Snapshot
-from agent_brain.states import RunStarted
-from agent_brain.testing import ScriptedLLM
+from agent_brain.nets import create_net
+from agent_brain.states import Plan, RunStarted
+from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Say, Steps, add, single
+from tests.nets.models import FunctionLLM
 
 pytestmark = pytest.mark.anyio
+
+
+class City(BaseModel):
+    name: str
 
 
 def call(a: int) -> Action:
@@ -121,6 +130,45 @@ async def test_the_answer_given_before_a_kill_is_the_answer_after_it() -> None:
                 break
     brain.memory.control.status = "running"
     assert (await brain.resume()).answer == "yes"
+
+
+@dataclass
+class Place:
+    name: str
+    since: date
+
+
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [
+        (City, City(name="Oslo")),
+        (Place, Place("Oslo", date(1048, 1, 1))),
+        (set[int], {1, 2}),
+        (list[City], [City(name="Oslo")]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("net", ["react", "reflexion", "plan_execute", "self_consistency"])
+async def test_the_output_is_an_object_after_a_crash_too(net: str, kind: Any, output: Any) -> None:
+    written = TypeAdapter(kind).dump_json(output).decode()
+
+    def reply(call: ModelCall) -> str:
+        if call.output_type is Plan:
+            return '{"steps": []}'
+        return "Oslo." if call.output_type is None else written
+
+    options: dict[str, Any] = {"evaluate": lambda *_: True} if net == "reflexion" else {}
+    made = create_net(net, FunctionLLM(reply), output_type=kind, **options)
+    brain = Brain(made)
+    assert (await brain.run("Which?")).output == output
+    kept = (await brain.memory.snapshot()).model_dump_json()
+
+    memory = MessagesMemory()
+    await memory.restore(Snapshot.model_validate_json(kept))
+    memory.control.status = "running"  # as the journal has it when the last entry is missing
+    result = await Brain(made, memory).resume()
+    assert (result.output, type(result.output)) == (output, type(output))
+    assert result.answer == written
 
 
 class Unhashable(Say):

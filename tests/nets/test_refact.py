@@ -47,13 +47,13 @@ async def test_the_reader_sees_the_answer_alone() -> None:
 async def test_the_judge_is_told_to_judge_after_the_results() -> None:
     llm = ScriptedLLM([[RIGHT], ON, "4"])
     await Brain(refact(llm, reflect_prompt="Watch {goal}"), tools=[add]).run("2 + 2?")
-    first, *_, result, request, shape = llm.calls[1].messages
+    first, *_, result, request = llm.calls[1].messages
     assert first.content.startswith("Watch 2 + 2?")
     assert (result.role, request.content) == (
         Role.TOOL,
         "Judge the last step.",
     )
-    assert "on_track" in shape.content
+    assert "on_track" in first.content
     assert llm.calls[1].output_type is Reflection
 
 

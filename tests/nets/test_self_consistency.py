@@ -80,7 +80,7 @@ async def test_a_model_may_judge_instead() -> None:
     def reply(call: ModelCall) -> Any:
         if call.output_type is not Choice:
             return next(answers)
-        options = call.messages[-2].content.split("Number ")[1:]
+        options = call.messages[-1].content.split("Number ")[1:]
         return Choice(number=next(n for n, text in enumerate(options, 1) if WRONG in text))
 
     answers = iter(PATHS)

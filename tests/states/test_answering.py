@@ -99,7 +99,8 @@ async def test_thoughts_and_usage_stream_and_are_no_part_of_the_answer():
     done = await run_state(AnswerState(llm), memory)
 
     assert (done.thoughts, done.text) == (["Hm."], "Oslo.")
-    assert done.of(UsageReported) == [UsageReported(Usage(1, 2))]
+    [reported] = done.of(UsageReported)
+    assert reported.usage == Usage(1, 2)
     assert memory.updates[0][0].content == "Oslo."
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import typing
 
 import pytest
-from pydantic import BaseModel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agent_brain.memories import Message
 from agent_brain.states import (
@@ -16,6 +19,7 @@ from agent_brain.states import (
     AgentEvent,
     Event,
     Position,
+    RecordedError,
     RunFailed,
     RunFinished,
     RunStarted,
@@ -55,6 +59,7 @@ def test_an_event_becomes_one_json_object_on_one_line():
         "path": ["outer", "inner"],
         "text": "a\nb é",
         "thought": True,
+        "response_id": None,
     }
     assert "\n" not in event.to_json()
 
@@ -78,6 +83,141 @@ def test_an_event_becomes_one_json_object_on_one_line():
 )  # fmt: skip
 def test_what_happened_is_written_as_json(event, field, value):
     assert json.loads(event.to_json().encode())[field] == value
+
+
+ADAPTER: TypeAdapter[AgentEvent] = TypeAdapter(AgentEvent)
+POSITIONS = st.builds(
+    Position,
+    st.text(),
+    st.integers(0, 2**31),
+    st.none() | st.text(),
+    st.lists(st.text(), max_size=3).map(tuple),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+ACTIONS = st.builds(Action, name=st.text(), args=st.dictionaries(st.text(), JSON, max_size=2))
+MESSAGES = st.builds(Message.user, st.text(), metadata=st.dictionaries(st.text(), JSON, max_size=2))
+ERRORS = st.builds(ValueError, st.text()) | st.builds(KeyError, st.text())
+USAGES = st.builds(
+    Usage,
+    st.integers(),
+    st.integers(),
+    st.none() | st.floats(),
+    st.integers(),
+    st.none() | st.text(),
+)
+BY_HINT = {
+    "text": st.text(),
+    "action": ACTIONS,
+    "actions": st.lists(ACTIONS, max_size=2).map(tuple),
+    "goal": st.none() | MESSAGES,
+    "result": MESSAGES,
+    "error": ERRORS,
+    "exception": st.none() | ERRORS,
+    "usage": USAGES,
+    "output": JSON,
+    "verdict": st.sampled_from(["hint", "stop"]),
+    "thought": st.booleans(),
+    "resumed": st.booleans(),
+    "done": st.floats(),
+    "total": st.none() | st.floats(),
+}
+OPTIONAL = st.none() | st.text()
+
+
+def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
+    fields = [field for field in dataclasses.fields(kind) if field.name != "at"]
+    may_be_none = {"response_id", "finish_reason", "message", "next"}
+    values = {
+        field.name: BY_HINT.get(field.name, OPTIONAL if field.name in may_be_none else st.text())
+        for field in fields
+    }
+    return st.builds(kind, **values, at=POSITIONS)
+
+
+@pytest.mark.parametrize("kind", typing.get_args(AgentEvent), ids=lambda kind: kind.kind)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_every_event_is_one_line_of_json_and_is_read_back_from_it(kind, data):
+    event = data.draw(events_of(kind))
+    line = event.to_json()
+    assert len(line.splitlines()) == 1
+    json.loads(line.encode(), parse_constant=lambda constant: pytest.fail(constant))
+
+    again = ADAPTER.validate_json(line)
+    assert type(again) is kind
+    assert again.to_json() == line
+    assert (again.run_id, again.step, again.path) == tuple(
+        json.loads(line)[name] if name != "path" else tuple(json.loads(line)["path"])
+        for name in ("run_id", "step", "path")
+    )
+
+
+def test_an_event_that_was_read_back_is_equal():
+    event = ActionFinished(ACTION, Message.user("x"), at=AT)
+    again = ADAPTER.validate_json(event.to_json())
+
+    assert again == event
+    assert again.at == AT
+    assert ADAPTER.validate_python(event.to_dict()) == event
+    assert ADAPTER.validate_python(event) is event
+    assert ADAPTER.validate_json(ADAPTER.dump_json(event)) == event
+
+
+def test_an_error_that_was_read_back_has_its_type_and_its_words():
+    again = ADAPTER.validate_json(RunFailed(OSError("gone"), at=AT).to_json())
+
+    assert isinstance(again, RunFailed)
+    assert isinstance(again.error, RecordedError)
+    assert (again.error.type, str(again.error)) == ("OSError", "gone")
+
+
+def test_what_is_no_event_is_refused():
+    wrong: list[object] = [{"kind": "unheard_of"}, {}, [], {"kind": "text_delta"}]
+    for data in wrong:
+        with pytest.raises(ValidationError):
+            ADAPTER.validate_python(data)
+
+
+def test_fields_of_later_releases_are_left_out():
+    data: dict[str, object] = {**TextDelta("hi", at=AT).to_dict(), "later": 1}
+    assert ADAPTER.validate_python(data) == TextDelta("hi", at=AT)
+
+
+def test_events_have_a_json_schema():
+    kinds = {part["properties"]["kind"]["const"] for part in ADAPTER.json_schema()["anyOf"]}
+    assert kinds == {kind.kind for kind in typing.get_args(AgentEvent)}
+
+
+@pytest.mark.parametrize(
+    "end", ["\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+)
+def test_no_character_ends_the_line(end):
+    line = TextDelta(f"a{end}b").to_json()
+
+    assert line.splitlines() == [line]
+    assert json.loads(line)["text"] == f"a{end}b"
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_json_has_no_number_for_is_null(number):
+    class Measured(BaseModel):
+        value: float
+
+    for output in (
+        number,
+        [number],
+        {"a": number},
+        Measured(value=number),
+        {"a": Measured(value=number)},
+    ):
+        line = RunFinished("done", "", output, Usage(cost=number)).to_json()
+        assert "NaN" not in line
+        assert "Infinity" not in line
+        assert json.loads(line)["usage"]["cost"] is None
 
 
 def test_usage_is_written_with_its_parts():

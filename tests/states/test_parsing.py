@@ -35,6 +35,14 @@ AWKWARD = {
     "other JSON before": 'I saw {"a": 1}. {"name": "search", "args": {"q": "x"}}',
     "other JSON after": '{"name": "search", "args": {"q": "x"}} gives {"a": {"b": 1}}',
     "in a list": '[{"name": "search", "args": {"q": "x"}}]',
+    "action input": 'Thought: hm\nAction: search\nAction Input: {"q": "x"}',
+    "action input and observation": 'Action: search\nAction Input: {"q": "x"}\nObservation: [1]',
+    "action input, marked up": '**Action:** `search`\n**Action Input:** {"q": "x"}',
+    "action input, fenced": 'Action: search\nAction Input:\n```json\n{"q": "x"}\n```',
+    "action input, broken": "Action: search\nAction Input: {'q': 'x',}",
+    "function tags": '<function=search>{"q": "x"}</function>',
+    "function tags, not closed": 'I look. <function=search>{"q": "x"}',
+    "a thought that the template opened": 'Say {"name": "a"}?</think>{"name": "search", "args": {"q": "x"}}',
     "thought beside": '{"thought": "hm", "name": "search", "args": {"q": "x"}}',
 }
 
@@ -56,6 +64,8 @@ def test_what_small_models_write_is_understood(text):
         ('I need it. <tool_call>{"name": "s", "args": {}}</tool_call>', "I need it."),
         ('I saw {"a": 1}. {"name": "s", "args": {}}', 'I saw {"a": 1}.'),
         ('{"name": "s", "args": {}} and then', ""),
+        ('I need it.\nAction: s\nAction Input: {"name": "Ann"}', "I need it."),
+        ("I need it. <function=s>{}</function>", "I need it."),
     ],
 )
 def test_the_thought_is_what_comes_before(text, thought):
@@ -100,6 +110,21 @@ def test_arguments_that_are_no_object_are_a_problem(args):
     assert parsed.problem == '"args" is not a JSON object of arguments by name'
 
 
+@pytest.mark.parametrize("text", ["Action: s\nAction Input: Paris", "<function=s>Paris</function>"])
+def test_arguments_without_names_are_a_problem(text):
+    parsed = parse_reasoning(text)
+
+    assert parsed.action is None
+    assert parsed.problem == '"args" is not a JSON object of arguments by name'
+
+
+def test_an_action_without_input_has_no_arguments():
+    action = parse_reasoning("Action: now\nAction Input: None").action
+
+    assert action is not None
+    assert (action.name, action.args) == ("now", {})
+
+
 def test_two_calls_are_a_problem():
     parsed = parse_reasoning('{"name": "a", "args": {}} {"name": "b", "args": {}}')
 
@@ -131,7 +156,8 @@ def test_braces_and_quotes_inside_strings_are_text_in_broken_json_too(q):
 PIECES = st.lists(
     st.sampled_from(
         ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "name", "args", "function", "```json", "```",
-         '{"name": "a"', '"args": {}', "null", "1e999", "NaN", " ", "\n", "\ud800", "漢", "Action:"]
+         '{"name": "a"', '"args": {}', "null", "1e999", "NaN", " ", "\n", "\ud800", "漢", "Action:",
+         "\nAction: a\nAction Input:", "<function=a>", "</think>"]
     ),
     max_size=60,
 ).map("".join)  # fmt: skip
@@ -152,7 +178,19 @@ def test_text_without_braces_is_its_own_thought(text):
     assert parse_reasoning(text).thought == text.strip()
 
 
-@pytest.mark.parametrize("text", ["{'" * 20_000, "{" * 100_000, '{"' * 20_000, "[{'" * 10_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'" * 20_000,
+        "{" * 100_000,
+        '{"' * 20_000,
+        "[{'" * 10_000,
+        "Action: a" + "\n" * 100_000,
+        "Action: a" + " " * 100_000,
+        "<function=a>" * 20_000,
+        "Action: a\nAction Input: {" * 10_000,
+    ],
+)
 def test_text_made_of_brackets_takes_no_time(text):
     begun = time.process_time()
     parse_reasoning(text)

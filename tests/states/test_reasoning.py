@@ -52,7 +52,12 @@ async def test_the_model_sees_the_prompt_the_context_and_the_tools():
     await run_state(reasoning(llm, prompt="Be brief."), memory)
 
     [call] = llm.calls
-    assert [m.content for m in call.messages] == [f"Be brief.\n\n{UNTRUSTED}", "What?", "Hm."]
+    assert [m.content for m in call.messages] == [
+        f"Be brief.\n\n{UNTRUSTED}",
+        "What?",
+        "Hm.",
+        "Go on.",
+    ]
     assert call.messages[0].role is Role.SYSTEM
     assert call.tools == (add,)
 

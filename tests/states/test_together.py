@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from agent_brain.memories import Message
-from agent_brain.states import TextQuestion, Thought, Together, UsageReported
+from agent_brain.states import TextDelta, TextQuestion, Together, UsageReported
 from agent_brain.states.together import Report, ask_aside, settle
 from agent_brain.testing import ScriptedLLM
 
@@ -80,8 +80,9 @@ async def test_a_question_asked_aside_reports_what_it_would_stream() -> None:
     reported: list[Any] = []
     question = TextQuestion(ScriptedLLM(["", ["four"]]), [Message.user("2 + 2?")], aside=True)
     assert await ask_aside(question, reported.append) == "four"
-    assert reported == [Thought("four")]
-    assert not any(isinstance(event, UsageReported) for event in reported)
+    assert [event.text for event in reported if isinstance(event, TextDelta)] == ["four"]
+    assert all(event.thought for event in reported if isinstance(event, TextDelta))
+    assert sum(isinstance(event, UsageReported) for event in reported) == 2
 
 
 async def test_functions_may_be_sync_or_async() -> None:

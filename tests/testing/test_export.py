@@ -132,7 +132,7 @@ RUNS: dict[str, tuple[dict[str, Any], str | None]] = {
         None,
     ),
     "too much money": ({"turns": [[ask("Rome"), METERED]], "max_cost": 0.0005}, None),
-    "stuck": ({"turns": [[ask("Rome")]] * 6}, None),
+    "stuck": ({"turns": [[ask("Rome")]] * 9}, None),
 }
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agent_brain.tools import count_tokens, shorten
-from agent_brain.tools.text import clean, clean_json, to_text
+from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
 
 MIXED = st.text(st.one_of(st.characters(), st.sampled_from("aé漢字🙂\ud800 \n")), max_size=400)
 
@@ -139,8 +139,30 @@ def test_any_value_becomes_text(value, text):
     assert to_text(value) == text
 
 
-def test_a_model_that_cannot_be_written_says_what_it_is():
+def test_a_model_with_a_lone_surrogate_is_json_too():
     class Said(BaseModel):
         text: str
 
-    assert "\\ud800" in to_text(Said.model_construct(text="\ud800"))
+    assert to_text(Said.model_construct(text="\ud800")) == '{"text": "\ufffd"}'
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_result_is_json_whatever_numbers_are_in_it(number):
+    class Measured(BaseModel):
+        value: float
+
+    for value in ({"a": number}, [number], {"a": [{"b": number}]}, Measured(value=number)):
+        assert "null" in to_text(value)
+        json.loads(to_text(value), parse_constant=lambda constant: pytest.fail(constant))
+
+
+@pytest.mark.parametrize("value", [{"a": "\ud800"}, ["\udfff"], {"\ud800": {1, 2}}])
+def test_a_result_with_a_lone_surrogate_is_json_too(value):
+    assert "\ufffd" in str(json.loads(to_text(value).encode()))
+
+
+@pytest.mark.parametrize("end", ["\n", "\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_compact_json_is_one_line_for_every_line_splitter(end):
+    written = to_compact_json({"a": f"é{end}b"})
+    assert written.splitlines() == [written]
+    assert json.loads(written) == {"a": f"é{end}b"}

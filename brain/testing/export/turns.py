@@ -23,7 +23,8 @@ def read_turns(data: Sequence[Data], *, metered: bool) -> tuple[list[list[Piece]
     metered, whatever a state says is taken to be one call.
     """
     steps = list(_steps(data))
-    native = not any(_is_text_mode(step) for step in steps)
+    called = [step for step in steps if any(isinstance(_piece(e), Action) for e in step)]
+    native = not any(_is_text_mode(step) for step in called or steps)
     turns: list[list[Piece]] = []
     for step in steps:
         turns += _turns_of(step, metered=metered)
@@ -33,6 +34,8 @@ def read_turns(data: Sequence[Data], *, metered: bool) -> tuple[list[list[Piece]
         broken = _rest_of(steps[-1])
         if broken and not metered:
             turns.pop()
+        elif not broken and turns:  # a call that fails reports its usage, too
+            broken = [piece for piece in turns.pop() if not isinstance(piece, Usage)]
         turns.append([*broken, error])
     return [_tidied(turn, native=native) for turn in turns], native
 

@@ -1,0 +1,194 @@
+"""Shapes of data that a model is asked for: pydantic models, and any other type pydantic knows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
+
+from pydantic import BaseModel, GetJsonSchemaHandler, RootModel, TypeAdapter, ValidationError
+from pydantic import create_model as create_pydantic_model
+from pydantic_core import CoreSchema, to_json
+
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.parsing import json_values
+
+T = TypeVar("T")
+
+OutputType: TypeAlias = Any
+"""A pydantic model, or a type that pydantic validates: ``int``, ``list[str]``, a dataclass, a
+``TypedDict``, an ``Enum``, ``Literal[…]``, ``A | B``, ``Annotated[…]``. Python has no type for them
+yet."""
+
+
+class Shape(Generic[T]):
+    """How values of one type are asked for, read and written.
+
+    The model port takes pydantic models only. For any other type one is made: a type whose JSON is
+    an object as it is, any other as the field ``value`` of an object.
+
+    Attributes:
+        type: The type.
+        name: What it is called in prompts and errors.
+        model: What the model port is given.
+
+    Args:
+        output_type: The type.
+
+    Raises:
+        StateDefinitionError: Pydantic cannot validate the type, or JSON Schema cannot describe it.
+    """
+
+    def __init__(self, output_type: OutputType) -> None:
+        self.type = output_type
+        self.name = _name_of(output_type)
+        self.model: type[BaseModel]
+        self._value: Callable[[Any], Any] = lambda model: model
+        self._wrapped = False
+        try:
+            if isinstance(output_type, str | BaseModel) or output_type is None:
+                raise TypeError("it is a value, not a type")
+            self._adapter: TypeAdapter[Any] = TypeAdapter(output_type)
+            schema = self._adapter.json_schema()
+            if isinstance(output_type, type) and issubclass(output_type, BaseModel):
+                self.model = output_type
+            elif schema.get("type") == "object":
+                self.model = _root_model(self.name, output_type)
+                self._value = lambda model: model.root
+            else:
+                self.model = _value_model(self.name, output_type)
+                self._value = lambda model: model.value
+                self._wrapped = True
+                schema = self.model.model_json_schema()
+        except Exception as error:  # pydantic raises what it likes about what is not a type
+            why = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
+            raise StateDefinitionError(
+                f"output_type={output_type!r} cannot be asked of a model: {why}. Use a pydantic "
+                "model, or another type that pydantic validates, such as list[str]"
+            ) from error
+        self.schema: dict[str, Any] = schema
+
+    @cached_property
+    def schema_text(self) -> str:
+        """The JSON Schema, as a model reads it."""
+        return json.dumps(self.schema, ensure_ascii=False)
+
+    def read(self, text: str, *, repair: bool = True) -> T:
+        """The value that ``text`` holds as JSON, with or without words and fences around it.
+
+        Of several JSON values the last that fits counts: models show examples first.
+
+        Args:
+            text: What the model wrote.
+            repair: Also take JSON that had to be repaired, or is surrounded by words.
+
+        Raises:
+            ValidationError: None fits.
+        """
+        try:
+            return self._from_json(text)
+        except ValidationError as error:
+            first = error
+        if not repair:
+            raise first
+        wrong = None
+        for value in reversed(list(json_values(text))):
+            try:
+                return self._from_json(json.dumps(value))
+            except ValidationError as error:
+                wrong = wrong or error
+        if wrong is None and self._wrapped and text.strip():  # a bare word for an enum, a date
+            try:
+                return cast(T, self._adapter.validate_python(text.strip()))
+            except ValidationError:
+                pass
+        raise wrong or first
+
+    def write(self, value: T) -> str:
+        """``value`` as the answer's text: JSON with the names of the schema; a string as it is."""
+        written = self._adapter.dump_json(value, by_alias=True).decode()
+        if not written.startswith('"'):
+            return written
+        return cast(str, json.loads(written))
+
+    def restore(self, value: Any) -> T:
+        """The value that was kept as plain JSON data; one that is of the type as it is.
+
+        Raises:
+            ValidationError: It is not of the type.
+        """
+        if self._holds(value):
+            return cast(T, value)
+        data = to_json(value, by_alias=True, fallback=str)
+        try:
+            return cast(T, self._adapter.validate_json(data, by_alias=True, by_name=True))
+        except ValidationError:
+            return cast(T, self._adapter.validate_python(value, by_alias=True, by_name=True))
+
+    def _holds(self, value: Any) -> bool:
+        """Whether ``value`` is an object of a class that tells its objects from JSON data."""
+        try:
+            return not get_args(self.type) and isinstance(value, self.type)
+        except TypeError:  # a type that knows no objects of its own, such as a TypedDict
+            return False
+
+    def _from_json(self, text: str) -> T:
+        try:
+            return cast(T, self._value(self.model.model_validate_json(text)))
+        except ValidationError:
+            if not self._wrapped:
+                raise
+            try:
+                return cast(T, self._adapter.validate_json(text))
+            except ValidationError:
+                pass
+            raise
+
+
+class _Root(RootModel[Any]):
+    """Base of the models that are made of types whose JSON is an object."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(handler.resolve_ref_schema(handler(core_schema)))  # an object, not a reference
+
+
+def _root_model(name: str, output_type: OutputType) -> type[BaseModel]:
+    return create_pydantic_model(_as_title(name), __base__=_Root, root=(output_type, ...))
+
+
+def _value_model(name: str, output_type: OutputType) -> type[BaseModel]:
+    return create_pydantic_model(_as_title(name), value=(output_type, ...))
+
+
+def _name_of(output_type: OutputType) -> str:
+    if isinstance(output_type, type) and not get_args(output_type):
+        return output_type.__name__
+    return str(output_type).replace("typing.", "")
+
+
+def _as_title(name: str) -> str:
+    return re.sub(r"\W+", "_", name).strip("_")[:60] or "Output"
+
+
+@lru_cache(maxsize=256)
+def _known_shape(output_type: OutputType) -> Shape[Any]:
+    return Shape(output_type)
+
+
+def shape_of(output_type: OutputType | Shape[T]) -> Shape[T]:
+    """The shape of a type, made once.
+
+    Raises:
+        StateDefinitionError: The type cannot be asked of a model.
+    """
+    if isinstance(output_type, Shape):
+        return output_type
+    try:
+        return _known_shape(output_type)
+    except TypeError:  # a type with something in it that cannot be hashed
+        return Shape(output_type)

@@ -1,0 +1,52 @@
+"""Fewer messages for a model whose context window the request did not fit into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_brain.memories.groups import group
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.tokens import message_tokens
+from agent_brain.states.prompts import RESULT_AS_TEXT
+from agent_brain.tools.text import count_tokens
+
+
+def without_oldest(messages: Sequence[Message]) -> list[Message] | None:
+    """``messages`` without the oldest groups, about half as long as before.
+
+    System messages, pinned messages, the current goal (the last user message that no state wrote)
+    and the last group are always kept, and a call stays with its results.
+
+    Returns:
+        None if there is nothing that may be left out.
+    """
+    groups = _groups(messages)
+    goal = next((m for m in reversed(messages) if _is_asked_by_user(m)), None)
+    sizes = [sum(message_tokens(m, count_tokens) for m in members) for members in groups]
+    left, most = sum(sizes), sum(sizes) // 2
+    kept: list[Message] = []
+    for members, size in zip(groups, sizes, strict=True):
+        if left > most and members is not groups[-1] and not _must_stay(members, goal):
+            left -= size
+        else:
+            kept += members
+    return kept if len(kept) < len(messages) else None
+
+
+def _groups(messages: Sequence[Message]) -> list[list[Message]]:
+    """Groups, with results that are written as text beside the message that asked for them."""
+    groups: list[list[Message]] = []
+    for members in group(messages):
+        if groups and members[0].cause_by == RESULT_AS_TEXT:
+            groups[-1] += members
+        else:
+            groups.append(members)
+    return groups
+
+
+def _is_asked_by_user(message: Message) -> bool:
+    return message.role is Role.USER and message.cause_by is None
+
+
+def _must_stay(members: Sequence[Message], goal: Message | None) -> bool:
+    return any(m.role is Role.SYSTEM or m.pinned or m is goal for m in members)

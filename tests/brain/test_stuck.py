@@ -1,0 +1,170 @@
+"""Runs that go in circles, and healthy runs that only look like it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from agent_brain import Brain, Net, State, StopReason, StuckPolicy, react, tool
+from agent_brain.errors import BrainDefinitionError
+from agent_brain.memories import Memory
+from agent_brain.states import StuckDetected
+from agent_brain.testing import ScriptedLLM, run_net
+from agent_brain.tools import Action, BaseTool
+from tests.brain.nets import add
+
+pytestmark = pytest.mark.anyio
+
+
+def poll(name: str = "status", **args: Any) -> Action:
+    return Action(name=name, args=args)
+
+
+@tool
+def status(job: str = "") -> str:
+    """Tell the status of the job."""
+    return "pending"
+
+
+@tool(repeatable=True)
+def wait(job: str = "") -> str:
+    """Wait for the job."""
+    return "pending"
+
+
+@tool
+def write_row(number: int, text: str = "") -> str:
+    """Write a row."""
+    return "ok"
+
+
+TOOLS = [status, wait, write_row, add]
+
+
+async def run(*turns: Any, **options: Any) -> Any:
+    return await Brain(react(ScriptedLLM(turns)), tools=TOOLS, **options).run("go")
+
+
+@pytest.mark.parametrize("times", [3, 4])
+async def test_a_few_equal_results_are_a_healthy_run(times: int) -> None:
+    events = (await run_net(react(ScriptedLLM([*[poll()] * times, "done"])), "go", tools=TOOLS)).of(
+        StuckDetected
+    )
+    assert events == []
+
+
+async def test_polling_ends_when_the_job_does() -> None:
+    result = await run(*[poll()] * 8, "done")
+    assert (result.stop_reason, result.answer) == (StopReason.DONE, "done")
+
+
+async def test_a_repeatable_tool_may_be_called_for_ever() -> None:
+    result = await run(*[poll("wait")] * 40, "done")
+    assert (result.stop_reason, result.answer) == (StopReason.DONE, "done")
+
+
+async def test_calls_of_a_repeatable_tool_do_not_hide_a_circle() -> None:
+    result = await run(*[[poll()], [poll("wait")]] * 12)
+    assert result.stop_reason is StopReason.STUCK
+
+
+async def test_pages_and_rows_are_progress() -> None:
+    turns = [[poll("write_row", number=number)] for number in range(20)]
+    assert (await run(*turns, "done")).stop_reason is StopReason.DONE
+
+
+async def test_doing_the_same_again_is_noticed_and_then_stopped() -> None:
+    done = await run_net(react(ScriptedLLM([poll()] * 20)), "go", tools=TOOLS)
+    assert [event.verdict for event in done.of(StuckDetected)] == ["hint", "stop"]
+    assert done.result is not None
+    assert done.result.stop_reason is StopReason.STUCK
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 6])
+async def test_longer_cycles_are_noticed(length: int) -> None:
+    cycle = [[poll(job=f"job {'abcdef'[number]}")] for number in range(length)]
+    result = await run(*cycle * 8)
+    assert result.stop_reason is StopReason.STUCK
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"once more ({number})" for number in range(20)],
+        [f"Attempt {number}" for number in range(20)],
+        ["again", " Again ", "AGAIN\n"] * 7,
+    ],
+)
+async def test_near_duplicates_are_the_same(texts: list[str]) -> None:
+    turns = [[poll(job=text)] for text in texts]
+    assert (await run(*turns)).stop_reason is StopReason.STUCK
+
+
+class Steps(Enum):
+    ONE = 1
+
+
+class Repeat(State):
+    """Says the next of its texts for ever."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        yield self.text.replace("{n}", str(memory.control.step))
+
+    async def next_state(self, memory: Memory) -> Any:
+        return Steps.ONE if memory.control.step < 30 else None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("once more ({n})", "stuck"), ("again", "stuck"), ("Page {n}.", "done"), ("{n}", "done")],
+)
+async def test_words_are_compared_without_their_counters(text: str, reason: str) -> None:
+    net = Net({Steps.ONE: Repeat(text)}, transitions={Steps.ONE: (Steps.ONE, None)})
+    assert (await Brain(net).run("go")).stop_reason == reason
+
+
+async def test_something_new_makes_the_count_begin_again() -> None:
+    turns = [*[poll()] * 8, poll("add", a=1, b=1), *[poll()] * 4, "done"]
+    assert (await run(*turns)).stop_reason is StopReason.DONE
+
+
+async def test_the_fallback_answers_for_a_stuck_run() -> None:
+    llm = ScriptedLLM([*[poll()] * 9, "It is still pending."])
+    result = await Brain(react(llm, fallback=True), tools=TOOLS).run("go")
+    assert (result.stop_reason, result.answer) == (StopReason.STUCK, "It is still pending.")
+
+
+@pytest.mark.parametrize(
+    ("turn", "answer"),
+    [([poll()], "pending"), (["I look once more. ", poll()], "I look once more. ")],
+    ids=["results", "remarks"],
+)
+async def test_a_stuck_run_ends_with_the_best_words_there_are(turn: Any, answer: str) -> None:
+    result = await run(*[turn] * 9)
+    seen = [c async for c in Brain(react(ScriptedLLM([turn] * 9)), tools=TOOLS).answer("go")]
+    assert (result.stop_reason, result.answer) == (StopReason.STUCK, answer)
+    assert seen[-1] == answer
+
+
+async def test_in_the_text_mode_the_last_thought_is_better_than_nothing() -> None:
+    llm = ScriptedLLM([["I ask. ", poll()]] * 9, native=False)
+    result = await Brain(react(llm), tools=TOOLS).run("go")
+    assert (result.stop_reason, result.answer) == (StopReason.STUCK, "I ask.")
+
+
+def test_a_tool_that_is_renamed_stays_repeatable() -> None:
+    assert wait.renamed("other").repeatable
+    assert not status.repeatable
+    assert isinstance(wait, BaseTool)
+
+
+@pytest.mark.parametrize("options", [{"threshold": 1}, {"hints": -1}, {"max_cycle": 0}])
+def test_a_policy_that_makes_no_sense_is_refused(options: dict[str, int]) -> None:
+    with pytest.raises(BrainDefinitionError, match=r"StuckPolicy\("):
+        StuckPolicy(**options)  # type: ignore[arg-type]

@@ -1,0 +1,154 @@
+"""Output types: everything that pydantic validates can be asked for."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, RootModel
+from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
+
+from agent_brain import Brain
+from agent_brain.memories import Message
+from agent_brain.nets import create_net, net_names
+from agent_brain.states import AnswerState, DataQuestion, StateDefinitionError, TellState
+from agent_brain.states.shapes import Shape, shape_of
+from agent_brain.testing import ScriptedLLM
+
+pytestmark = pytest.mark.anyio
+
+
+class City(BaseModel):
+    name: str
+    people: int = Field(ge=0)
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+@dataclass
+class Place:
+    city: City
+    since: date
+
+
+class Entry(TypedDict):
+    name: str
+    when: date
+
+
+OSLO = City(name="Oslo", people=700_000)
+PLACE = '{"city":{"name":"Oslo","people":700000},"since":"1048-01-01"}'
+TYPES: dict[str, tuple[Any, str, Any, str]] = {
+    "model": (City, OSLO.model_dump_json(), OSLO, OSLO.model_dump_json()),
+    "root model": (RootModel[list[int]], "[1, 2]", RootModel[list[int]]([1, 2]), "[1,2]"),
+    "int": (int, '{"value": 4}', 4, "4"),
+    "bare int": (int, "4", 4, "4"),
+    "float": (float, '{"value": 0.5}', 0.5, "0.5"),
+    "bool": (bool, "true", True, "true"),
+    "str": (str, '{"value": "hi"}', "hi", "hi"),
+    "list": (list[str], '{"value": ["a", "b"]}', ["a", "b"], '["a","b"]'),
+    "bare list": (list[City], f"[{OSLO.model_dump_json()}]", [OSLO], f"[{OSLO.model_dump_json()}]"),
+    "set": (set[int], "[1]", {1}, "[1]"),
+    "tuple": (tuple[int, str], '{"value": [1, "a"]}', (1, "a"), '[1,"a"]'),
+    "dict": (dict[str, int], '{"a": 1}', {"a": 1}, '{"a":1}'),
+    "dataclass": (Place, PLACE, Place(OSLO, date(1048, 1, 1)), PLACE),
+    "typed dict": (
+        Entry,
+        '{"name": "a", "when": "2026-01-02"}',
+        {"name": "a", "when": date(2026, 1, 2)},
+        '{"name":"a","when":"2026-01-02"}',
+    ),
+    "union": (int | City, f'{{"value": {OSLO.model_dump_json()}}}', OSLO, OSLO.model_dump_json()),
+    "optional": (City | None, '{"value": null}', None, "null"),
+    "literal": (Literal["yes", "no"], '{"value": "yes"}', "yes", "yes"),
+    "bare literal": (Literal["yes", "no"], "yes", "yes", "yes"),
+    "enum": (Color, '{"value": "red"}', Color.RED, "red"),
+    "annotated": (Annotated[int, Field(ge=1)], '{"value": 2}', 2, "2"),
+    "date": (date, "2026-01-02", date(2026, 1, 2), "2026-01-02"),
+}
+
+
+@pytest.mark.parametrize(("kind", "said", "output", "answer"), TYPES.values(), ids=TYPES)
+async def test_any_type_is_asked_for_and_read(kind: Any, said: str, output: Any, answer: str):
+    llm = ScriptedLLM(["Hm.", said])
+    result = await Brain("react", llm=llm, output_type=kind).run("Well?")
+
+    assert (result.output, type(result.output)) == (output, type(output))
+    assert result.answer == result.messages[-1].content == answer
+    asked = llm.calls[1].output_type
+    assert isinstance(asked, type)
+    assert issubclass(asked, BaseModel)
+    assert asked.__name__.isidentifier() or asked is kind
+    assert asked.model_json_schema().get("type") == "object" or asked is kind
+
+
+@pytest.mark.parametrize(("kind", "said", "output", "answer"), TYPES.values(), ids=TYPES)
+async def test_the_output_is_restored_from_its_json(kind: Any, said: str, output: Any, answer: str):
+    net = create_net("react", ScriptedLLM(["Hm.", said]), output_type=kind)
+    brain = Brain(net)
+    await brain.run("Well?")
+    kept = type(brain.memory.control).model_validate_json(brain.memory.control.model_dump_json())
+
+    assert net.output_type is kind
+    restored = net.restore_output(kept.output)
+    assert (restored, type(restored)) == (output, type(output))
+    assert net.restore_output(output) == output
+
+
+async def test_what_does_not_fit_goes_back_once():
+    llm = ScriptedLLM(["Hm.", '{"value": 0}', '{"value": 3}'])
+    result = await Brain("react", llm=llm, output_type=Annotated[int, Field(ge=1)]).run("Well?")
+
+    assert result.output == 3
+    assert "greater than or equal to 1" in llm.calls[2].messages[-1].content
+
+
+NOT_TYPES: dict[str, Any] = {
+    "a value": 5,
+    "an instance": OSLO,
+    "a name": "City",
+    "a list": [int],
+    "a dict": {"a": int},
+    "a schema": {"type": "object"},
+    "a callable type": Callable[[int], int],
+    "a class without a schema": Exception,
+    "a class that JSON Schema cannot describe": type,
+}
+
+
+@pytest.mark.parametrize("kind", NOT_TYPES.values(), ids=NOT_TYPES)
+@pytest.mark.parametrize("name", [name for name in net_names() if name != "router"])
+def test_what_cannot_be_asked_for_is_refused_when_the_brain_is_built(name: str, kind: Any):
+    with pytest.raises(StateDefinitionError, match=r"output_type=.* cannot be asked of a model"):
+        Brain(name, llm=ScriptedLLM(), output_type=kind)
+
+
+@pytest.mark.parametrize("kind", NOT_TYPES.values(), ids=NOT_TYPES)
+def test_states_and_questions_refuse_it_too(kind: Any):
+    for build in (
+        lambda: AnswerState(ScriptedLLM(), output_type=kind),
+        lambda: TellState(lambda memory: "", output_type=kind),
+        lambda: DataQuestion(ScriptedLLM(), [Message.user("?")], kind),
+    ):
+        with pytest.raises(StateDefinitionError, match="cannot be asked of a model"):
+            build()
+
+
+def test_a_shape_is_made_once():
+    assert shape_of(list[int]) is shape_of(list[int])
+    assert isinstance(shape_of(Annotated[int, Field(json_schema_extra={"a": []})]), Shape)
+
+
+def test_a_model_with_aliases_is_restored():
+    class Aliased(BaseModel):
+        city_name: str = Field(alias="cityName")
+
+    shape: Shape[Aliased] = shape_of(Aliased)
+    value = shape.read('{"cityName": "Oslo"}')
+    assert shape.restore({"city_name": "Oslo"}) == shape.restore({"cityName": "Oslo"}) == value
