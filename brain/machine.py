@@ -30,6 +30,7 @@ from agent_brain.states.events import (
     Event,
     InputRequested,
     Position,
+    ResponseStarted,
     StateEntered,
     StateExited,
     StuckDetected,
@@ -38,6 +39,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.llm import Thought
 from agent_brain.states.streams import closing
+from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.calling import is_being_cancelled
 
@@ -58,6 +60,7 @@ class Machine:
         "_aside",
         "_asked",
         "_budget",
+        "_called",
         "_cut",
         "_delegated",
         "_durable",
@@ -103,6 +106,7 @@ class Machine:
         self._finished: list[ActionFinished] = []
         self._asked = False
         self._delegated: Counter[str] = Counter()  # branches of this step, by name
+        self._called: set[str | None] = set()  # model responses that have not ended
         self._answered_by: str | None = None  # the model response that the last text is from
         self._verdict: Verdict | None = None  # on the step just left
         self._waits: StopReason | None = None
@@ -149,6 +153,7 @@ class Machine:
                         yield self._note(item, at)
             except BaseException as error:
                 failure = _failure(error, node)
+                self._count_cut_calls()
                 await _leave_hurt(node, memory, stream, failure)
                 if failure is error:
                     raise
@@ -177,6 +182,8 @@ class Machine:
         self._said, self._finished, self._asked, self._cut = [], [], False, None
         if self._delegated:
             self._delegated.clear()
+        if self._called:
+            self._count_cut_calls()
         self.at = Position(self._run_id, self._budget.control.step, node.name, self._path)
         return self.at
 
@@ -208,7 +215,10 @@ class Machine:
         elif isinstance(event, ActionFinished):
             self._finished.append(event)
             vars(self._budget.control.spent)["tool_calls"] += 1  # unvalidated: the hot path
+        elif isinstance(event, ResponseStarted):
+            self._called.add(event.response_id)
         elif isinstance(event, UsageReported):
+            self._called.discard(event.response_id)
             self._budget.spend(event.usage)
             if event.response_id is not None and event.response_id == self._answered_by:
                 self.finish_reason = event.finish_reason
@@ -225,6 +235,12 @@ class Machine:
             return event
         self._say(event.text, event.response_id)
         return dataclasses.replace(event, thought=True) if self._aside else event
+
+    def _count_cut_calls(self) -> None:
+        """Count the model calls that are closed or cancelled before they could report their use."""
+        for _ in self._called:
+            self._budget.spend(Usage())
+        self._called.clear()
 
     def _asks(self) -> Asked:
         """What a person is asked, to be written down: the run may go on in another process."""
@@ -402,8 +418,10 @@ async def run_branches(
     beside = _Beside()
     if order.beside is not None:
         streams.append((beside, order.beside))
-    merged = streams[0][1] if len(streams) == 1 else run_at_once(
-        streams, on_error=order.on_error, until=order.until
+    merged = (
+        streams[0][1]
+        if len(streams) == 1
+        else run_at_once(streams, on_error=order.on_error, until=order.until)
     )
     async with closing(merged) as events:
         async for event in events:

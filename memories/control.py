@@ -43,10 +43,12 @@ class Call(BaseModel):
     Attributes:
         action: The call.
         result: Its result, once it has finished.
+        reported: Whether the event of its end has been streamed.
     """
 
     action: Action
     result: Message | None = None
+    reported: bool = False
 
 
 class ToolScope(BaseModel):

@@ -48,6 +48,7 @@ class Calls:
         self.nested: list[int] = []
         self.questions: dict[int, str] = {}
         self._begun: set[int] = set()
+        self._reported: set[int] = set()  # ends that were streamed before a wait or a crash
         self._todo: deque[int] = deque()
         self._runs: list[NestedRun] = []  # of the nested calls
         self._outcomes: dict[int, Outcome] = {}
@@ -94,6 +95,8 @@ class Calls:
             if call.result is not None:
                 self._outcomes[index] = Outcome(call.result.content, call.result.is_error)
                 self._messages[index] = call.result
+                if call.reported:
+                    self._reported.add(index)
             elif not self._may_repeat(action):
                 self._outcomes[index] = Outcome(uncertain(action), is_error=True)
 
@@ -115,7 +118,7 @@ class Calls:
         todo = self._todo
         for index in self.nested:
             report(ActionStarted(self.actions[index]))
-        for index in sorted(self._outcomes.keys() - self._messages.keys()):
+        for index in sorted(self._outcomes.keys() - self._reported):
             report(self._finished(index))
         workers = min(len(todo), max_concurrency or len(todo))
         begun = deque(todo.popleft() for _ in range(workers))
@@ -153,7 +156,9 @@ class Calls:
             return
         pending = self.control.pending
         if finished is not None:
-            pending[self.actions[finished].id].result = self._message(finished)
+            action = self.actions[finished]
+            result = self._message(finished)
+            pending[action.id] = Call(action=action, result=result, reported=True)
         for index in begun:
             action = self.actions[index]
             pending[action.id] = Call(action=action)
@@ -320,8 +325,9 @@ class Calls:
     def wait(self) -> list[tuple[str, str]]:
         """Keep what has finished until the questions are answered: ids of calls, and questions."""
         self.control.pending = {
-            self.actions[index].id: Call(action=self.actions[index], result=self._message(index))
-            for index in self._outcomes
+            action.id: Call(action=action, result=self._message(index), reported=True)
+            for index, action in enumerate(self.actions)
+            if index in self._outcomes
         }
         return [(self.actions[i].id, prompt) for i, prompt in sorted(self.questions.items())]
 

@@ -184,6 +184,20 @@ class ActionFinished(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ResponseStarted(Event):
+    """A model is called; :class:`UsageReported` with the same id ends the response.
+
+    Attributes:
+        response_id: The id of the response, as in its other events.
+        model: What the model is called.
+    """
+
+    kind: ClassVar[Literal["response_started"]] = "response_started"
+    response_id: str | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UsageReported(Event):
     """A model call ended.
 
@@ -268,6 +282,7 @@ AgentEvent: TypeAlias = (
     | ActionStarted
     | ToolProgress
     | ActionFinished
+    | ResponseStarted
     | UsageReported
     | StuckDetected
     | ApprovalRequested

@@ -18,7 +18,7 @@ from agent_brain.states.errors import (
     StateDefinitionError,
     StateTimeoutError,
 )
-from agent_brain.states.events import Event, UsageReported
+from agent_brain.states.events import Event, ResponseStarted, UsageReported
 from agent_brain.states.streams import closing
 from agent_brain.tools.errors import InputNeeded
 
@@ -128,7 +128,7 @@ class GuardedState(State):
             try:
                 async with closing(self._timed(memory)) as items:
                     async for item in items:
-                        streamed = streamed or not isinstance(item, UsageReported)
+                        streamed = streamed or not isinstance(item, ResponseStarted | UsageReported)
                         yield item
                 break
             except Exception as error:

@@ -7,8 +7,7 @@ call is reported once; and a request that is too long is trimmed and sent once m
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -17,9 +16,15 @@ from pydantic import BaseModel, JsonValue
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
 from agent_brain.states.errors import ContextWindowError, LLMError, LLMRefusalError
-from agent_brain.states.events import ActionRequested, Event, TextDelta, UsageReported
+from agent_brain.states.events import (
+    ActionRequested,
+    Event,
+    ResponseStarted,
+    TextDelta,
+    UsageReported,
+)
 from agent_brain.states.llm import LLM, Finish, Piece, Thought
-from agent_brain.states.streams import closing
+from agent_brain.states.streams import Pace, closing
 from agent_brain.states.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import Usage
@@ -29,11 +34,6 @@ from agent_brain.tools.ids import new_id
 from agent_brain.tools.text import clean_json
 
 Words: TypeAlias = Literal["shown", "aside", "hidden"]
-
-cut_call_sink: ContextVar[Callable[[UsageReported], None] | None] = ContextVar(
-    "agent_brain_cut_call_sink", default=None
-)
-"""Notified of calls that are closed or cancelled: nothing can be yielded then."""
 
 _CUT = {
     "length": "it was cut off at the limit of output tokens",
@@ -135,7 +135,9 @@ class Response:
         """
         messages: Sequence[Message] | None = self.messages
         shown, aside = self.words != "hidden", self.words == "aside"
+        pace = None if shown else Pace()
         while messages is not None:
+            yield ResponseStarted(self.id, self.llm.model)
             try:
                 stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
                 async with closing(stream) as pieces:
@@ -144,6 +146,8 @@ class Response:
                             self._parts.append(piece)  # the way of nearly all pieces
                             yield TextDelta(piece, thought=aside, response_id=self.id)
                         else:
+                            if pace is not None:
+                                await pace.keep()
                             for event in self._note(piece):
                                 yield event
                 for event in self._end():
@@ -156,11 +160,6 @@ class Response:
                 if messages is None:
                     raise
                 self._begin()
-            except BaseException as error:  # closed or cancelled: nothing can be yielded
-                sink = cut_call_sink.get()
-                if sink is not None and not self._reported:
-                    sink(self._report(_failed(self._usage, error)))
-                raise
 
     def _shorter(self, messages: Sequence[Message], error: Exception) -> list[Message] | None:
         """What to send instead, once, if the request was too long and nothing was said yet."""
@@ -201,7 +200,7 @@ class Response:
     def _part(self, part: str) -> Iterator[TextDelta]:
         if isinstance(part, Thought):
             yield TextDelta(part, thought=True, response_id=self.id)
-        elif self._parts or not part.isspace():
+        elif self._parts or part.strip():
             part, self._blank = self._blank + part, ""
             self._parts.append(part)
             if self.words != "hidden":
@@ -234,7 +233,7 @@ def _unknown(model: str) -> Usage:
     return Usage(model=model)
 
 
-def _failed(known: Usage | None, error: BaseException) -> Usage:
+def _failed(known: Usage | None, error: Exception) -> Usage:
     """What a call that did not end well used: its tries count, their tokens are not known."""
     tries = 1 + (error.retries if isinstance(error, LLMError) else 0)
     if known is None:

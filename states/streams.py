@@ -1,4 +1,4 @@
-"""Async streams that are closed when they are left, and not when the collector finds them."""
+"""Async streams: closed when they are left, and fair to the event loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Generic, TypeVar
 
+import anyio
+
 T = TypeVar("T")
+
+TURN_SECONDS = 0.01
 
 
 class closing(Generic[T]):  # noqa: N801 - reads as contextlib.aclosing does
@@ -32,3 +36,23 @@ class closing(Generic[T]):  # noqa: N801 - reads as contextlib.aclosing does
         aclose = getattr(self._stream, "aclose", None)
         if aclose is not None:
             await aclose()
+
+
+class Pace:
+    """Lets the event loop turn now and then, in a loop that may not have to wait for anything.
+
+    A loop that yields nothing while it reads a stream whose pieces are all ready would keep every
+    timer, the run's limit of time among them, from going off.
+    """
+
+    __slots__ = ("_turned",)
+
+    def __init__(self) -> None:
+        self._turned = anyio.current_time()
+
+    async def keep(self) -> None:
+        """Let the event loop turn if it has not for ``TURN_SECONDS``."""
+        now = anyio.current_time()
+        if now - self._turned > TURN_SECONDS:
+            await anyio.lowlevel.checkpoint()
+            self._turned = anyio.current_time()

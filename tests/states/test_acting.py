@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from agent_brain.memories import Call, Message, Role
+from agent_brain.memories.control import uncertain
 from agent_brain.states import ActionFinished, ActionState, ApprovalRequested, StateDefinitionError
 from agent_brain.testing import FakeMemory, run_state
 from agent_brain.tools import Action, BaseTool, ToolError, tool
@@ -63,7 +64,7 @@ async def test_results_are_in_the_order_of_the_calls_however_they_end():
     assert ended == [2, 1, 0]
     assert len(memory.updates) == 1
     assert results(memory) == [(f"call_{i}", f"r{i}", False) for i in range(3)]
-    assert [event.result.content for event in done.of(ActionFinished)] == ["r0", "r1", "r2"]
+    assert [event.result.content for event in done.of(ActionFinished)] == ["r2", "r1", "r0"]
 
 
 @tool
@@ -238,7 +239,9 @@ async def test_a_step_that_is_cancelled_records_what_had_finished_and_answers_th
     assert [call_id for call_id, _, _ in results(memory)] == ["call_0", "call_1", "call_2"]
     finished = {content for _, content, is_error in results(memory) if not is_error}
     assert finished <= {"done"}
-    assert all("stopped before it finished" in c for _, c, is_error in results(memory) if is_error)
+    assert all(
+        "interrupted while it was running" in c for _, c, is_error in results(memory) if is_error
+    )
     assert memory.next_actions == []
     assert memory.control.pending == {}
 
@@ -259,8 +262,8 @@ async def test_what_had_finished_before_a_cancellation_is_kept():
 
     assert [(content, is_error) for _, content, is_error in results(memory)] == [
         ("done", False),
-        ("The call was stopped before it finished: the run was cut short", True),
-        ("The call was stopped before it finished: the run was cut short", True),
+        (uncertain(Action(name="work")), True),
+        ("The call was not run: the run was cut short", True),
     ]
 
 

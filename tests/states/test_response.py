@@ -29,7 +29,6 @@ from agent_brain.states import (
     UsageReported,
     model_summarizer,
 )
-from agent_brain.states.response import cut_call_sink
 from agent_brain.states.think_tags import ThinkTags
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action
@@ -100,19 +99,13 @@ async def test_tries_that_a_model_reports_itself_are_counted_once():
     assert (report.usage.requests, report.usage.input_tokens, report.usage.cost) == (3, 5, None)
 
 
-async def test_a_call_that_is_left_is_told_to_the_sink():
-    cut: list[UsageReported] = []
-    token = cut_call_sink.set(cut.append)
-    try:
-        stream: Any = reasoning(ScriptedLLM([["Half", " of it"]])).run(FakeMemory("What?"))
-        first = await anext(stream)
-        await stream.aclose()
-    finally:
-        cut_call_sink.reset(token)
-
-    [report] = cut
-    assert report.usage == Usage(requests=1)
-    assert report.response_id == first.response_id
+async def test_a_call_that_is_left_counts_as_a_request():
+    brain = Brain(react(ScriptedLLM([["Half", " of it"]])))
+    async with brain.stream("What?") as run:
+        async for event in run:
+            if isinstance(event, TextDelta):
+                break
+    assert run.result.usage == Usage(requests=1)
 
 
 # -- how a response ends ---------------------------------------------------------------------------
@@ -205,7 +198,8 @@ async def test_a_call_that_was_cut_off_is_not_run_and_the_model_is_told(cut):
         async for event in run:
             events.append(event)
 
-    first, second = [e.result for e in events if isinstance(e, ActionFinished)]
+    ends = {e.action.id: e.result for e in events if isinstance(e, ActionFinished)}
+    first, second = ends["call_1"], ends["call_2"]
     assert (first.content, first.is_error) == ("3", False)
     assert second.is_error
     assert "cut off at the limit of output tokens" in second.content
