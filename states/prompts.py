@@ -101,8 +101,9 @@ async def assemble(
     hint = memory.control.hint
     last = [Message.user(hint, cause_by=HINT_CAUSE)] if hint else []
     request = [*first, *messages, *last]  # a new list: a memory's own may have been returned
-    sound = not plain and not _has_system(memory, messages) and _ends_with_request(request)
-    return Request(request if sound else as_request(request))
+    if plain or _has_system(memory, messages):
+        request = _with_one_system(request)
+    return Request(request) if _ends_with_request(request) else request
 
 
 class Request(list[Message]):
@@ -176,15 +177,19 @@ def as_request(messages: Sequence[Message], closing: str = GO_ON) -> Sequence[Me
     """
     if isinstance(messages, Request):
         return messages
-    systems = [message for message in messages if message.role is Role.SYSTEM]
-    request = messages
-    if len(systems) > 1 or (systems and messages[0] is not systems[0]):
-        text = "\n\n".join(message.content for message in systems if message.content)
-        rest = [message for message in messages if message.role is not Role.SYSTEM]
-        request = [systems[0].model_copy(update={"content": text}), *rest]
+    request = _with_one_system(messages)
     if not _ends_with_request(request):
-        request = [*request, Message.user(closing, cause_by=CLOSING_CAUSE)]
+        request.append(Message.user(closing, cause_by=CLOSING_CAUSE))
     return request
+
+
+def _with_one_system(messages: Sequence[Message]) -> list[Message]:
+    systems = [message for message in messages if message.role is Role.SYSTEM]
+    if not systems or (len(systems) == 1 and messages[0] is systems[0]):
+        return [*messages]
+    text = "\n\n".join(message.content for message in systems if message.content)
+    rest = [message for message in messages if message.role is not Role.SYSTEM]
+    return [systems[0].model_copy(update={"content": text}), *rest]
 
 
 def _ends_with_request(messages: Sequence[Message]) -> bool:
