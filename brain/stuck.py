@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
 from agent_brain.states.events import ActionFinished
+from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
 HINT = (
@@ -139,7 +140,7 @@ def fingerprint(
         done = [
             (
                 event.action.name,
-                _plain(repr(sorted(event.action.args.items()))),
+                _plain_args(event.action),
                 event.result.content,
                 event.result.is_error,
             )
@@ -151,6 +152,11 @@ def fingerprint(
         return None
     said = _plain("".join(text))
     return "t" + _digest(f"{state}\0{said}") if said else None
+
+
+def _plain_args(action: Action) -> str:
+    args = repr(sorted(action.args.items()))
+    return _plain(args) if any(isinstance(arg, str) for arg in action.args.values()) else args
 
 
 def _plain(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
@@ -99,7 +100,33 @@ async def assemble(
     first = [_system(text, note) if text is prompt else _with(text, note)] if text else []
     hint = memory.control.hint
     last = [Message.user(hint, cause_by=HINT_CAUSE)] if hint else []
-    return [*first, *messages, *last]  # a new list: a memory's own may have been returned
+    request = [*first, *messages, *last]  # a new list: a memory's own may have been returned
+    if plain or _has_system(memory, messages):
+        request = _with_one_system(request)
+    return Request(request) if _ends_with_request(request) else request
+
+
+class Request(list[Message]):
+    """Messages in the form that :func:`as_request` gives them."""
+
+    __slots__ = ()
+
+
+_without_system: WeakKeyDictionary[Memory, list[Message]] = WeakKeyDictionary()
+
+
+def _has_system(memory: Memory, context: list[Message]) -> bool:
+    """Whether a context holds system messages; looks at those that are new since it was asked.
+
+    A context mostly is that of the step before and some messages more, and comparing two lists of
+    the same objects costs next to nothing.
+    """
+    known = _without_system.get(memory, [])
+    new = context[len(known) :] if context[: len(known)] == known else context
+    if any(message.role is Role.SYSTEM for message in new):
+        return True
+    _without_system[memory] = context.copy()
+    return False
 
 
 def _with(text: str, note: str) -> Message:
@@ -148,15 +175,25 @@ def as_request(messages: Sequence[Message], closing: str = GO_ON) -> Sequence[Me
         messages: What a model is to see.
         closing: The user message that is added if the messages end otherwise.
     """
-    systems = [message for message in messages if message.role is Role.SYSTEM]
-    request = messages
-    if len(systems) > 1 or (systems and messages[0] is not systems[0]):
-        text = "\n\n".join(message.content for message in systems if message.content)
-        rest = [message for message in messages if message.role is not Role.SYSTEM]
-        request = [systems[0].model_copy(update={"content": text}), *rest]
-    if not request or request[-1].role not in (Role.USER, Role.TOOL):
-        request = [*request, Message.user(closing, cause_by=CLOSING_CAUSE)]
+    if isinstance(messages, Request):
+        return messages
+    request = _with_one_system(messages)
+    if not _ends_with_request(request):
+        request.append(Message.user(closing, cause_by=CLOSING_CAUSE))
     return request
+
+
+def _with_one_system(messages: Sequence[Message]) -> list[Message]:
+    systems = [message for message in messages if message.role is Role.SYSTEM]
+    if not systems or (len(systems) == 1 and messages[0] is systems[0]):
+        return [*messages]
+    text = "\n\n".join(message.content for message in systems if message.content)
+    rest = [message for message in messages if message.role is not Role.SYSTEM]
+    return [systems[0].model_copy(update={"content": text}), *rest]
+
+
+def _ends_with_request(messages: Sequence[Message]) -> bool:
+    return bool(messages) and messages[-1].role in (Role.USER, Role.TOOL)
 
 
 def as_text(messages: Sequence[Message]) -> list[Message]:

@@ -191,7 +191,7 @@ class Response:
         tags = self._tags
         if tags is None:
             if "<" not in piece:
-                return (piece,)
+                return (piece,) if piece else ()
             tags = self._tags = ThinkTags()
         if tags.idle and self._parts:  # words that took the short way
             tags.last = self._parts[-1][-1:]

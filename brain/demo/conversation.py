@@ -10,6 +10,7 @@ from typing import Any
 
 from agent_brain.demo.schema import Card, read_card
 from agent_brain.memories.message import Message, Role
+from agent_brain.states.prompts import CLOSING_CAUSE, HINT_CAUSE
 from agent_brain.tools import BaseTool
 
 
@@ -42,7 +43,7 @@ def read_turns(messages: Sequence[Message]) -> list[Turn]:
     turns: list[Turn] = []
     waiting: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for message in messages:
-        if message.role is Role.USER:
+        if message.role is Role.USER and message.cause_by not in (CLOSING_CAUSE, HINT_CAUSE):
             written = _RESULT.fullmatch(message.content)
             if turns and waiting and written:
                 turns[-1].called.append(_written_result(written, waiting))

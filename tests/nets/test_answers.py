@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from agent_brain import Brain, Limits, StopReason
+from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.memories import Role
 from agent_brain.nets import create_net, net_names
 from agent_brain.nets.operating import OneThought, Rating
@@ -38,6 +39,10 @@ pytestmark = pytest.mark.anyio
 
 class Sum(BaseModel):
     value: int
+
+
+class Result(BaseModel):
+    result: float
 
 
 FILLED: dict[Any, Any] = {
@@ -180,6 +185,16 @@ async def test_a_run_that_a_limit_stops_agrees_too(case: Case, steps: int) -> No
     seen = "".join([chunk async for chunk in make(case, limits=limits).answer("What is 2 + 2?")])
 
     assert seen.split("\n\n")[-1] == result.answer
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
+@pytest.mark.parametrize("options", [{"answer_llm": DemoLLM()}, {"output_type": Result}])
+async def test_the_demo_model_answers_the_question_and_not_the_request_to_answer(
+    options: dict[str, Any], native: bool
+) -> None:
+    net = create_net("react", DemoLLM(native=native), **options)
+    result = await Brain(net, tools=demo_tools()).run("What is 17 times 23?")
+    assert "391" in result.answer
 
 
 async def test_a_reader_of_a_shaped_answer_sees_no_second_one() -> None:
