@@ -18,6 +18,7 @@
     │   ├── LLMAuthenticationError
     │   ├── LLMBadRequestError
     │   │   └── ContextWindowError
+    │   ├── LLMQuotaError
     │   ├── LLMRateLimitError
     │   ├── LLMTimeoutError
     │   ├── LLMConnectionError
@@ -69,6 +70,7 @@ from agent_brain.states.errors import (
     LLMBadRequestError,
     LLMConnectionError,
     LLMError,
+    LLMQuotaError,
     LLMRateLimitError,
     LLMServerError,
     LLMTimeoutError,
@@ -116,6 +118,7 @@ __all__ = [
     "LLMBadRequestError",
     "LLMConnectionError",
     "LLMError",
+    "LLMQuotaError",
     "LLMRateLimitError",
     "LLMServerError",
     "LLMTimeoutError",
