@@ -39,6 +39,22 @@ _TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerE
 _CACHE_POINTS = ({"location": "message", "role": "system"}, {"location": "message", "index": -1})
 """The system message, with the tools before it, and all of the conversation so far."""
 
+_MARKED = frozenset(
+    {
+        "anthropic",
+        "azure_ai",
+        "bedrock",
+        "dashscope",
+        "databricks",
+        "minimax",
+        "openrouter",
+        "vertex_ai",
+        "zai",
+    }
+)
+"""Providers that take marks in a request where their cache is to end. Others may refuse them, and
+for Gemini they create a cache that costs by the hour."""
+
 _PORTABLE = frozenset(
     {
         "drop_params",
@@ -159,6 +175,10 @@ class LiteLLM(LLM):
         if self._supports_vision is not None:
             return self._supports_vision
         return self._entry is None or bool(self._entry.get("supports_vision"))
+
+    @property
+    def _caches_on_request(self) -> bool:
+        return self._target.provider in _MARKED and "gemini" not in self.model
 
     @cached_property
     def _target(self) -> Target:
@@ -305,7 +325,7 @@ class LiteLLM(LLM):
             request["tools"] = [_wire_tool(tool) for tool in tools]
         if output_type is not None and self._schema:
             request["response_format"] = output_type
-        if self.cache_prompt and "gemini" not in self.model:
+        if self.cache_prompt and self._caches_on_request:
             request.setdefault("cache_control_injection_points", list(_CACHE_POINTS))
         return request
 

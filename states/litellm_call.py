@@ -96,8 +96,7 @@ class Call:
     def _answered(self, stream: Any) -> bool:
         """Whether anything came; litellm makes an empty answer of a response that was none."""
         chunks = getattr(stream, "chunks", None)
-        ended = getattr(stream, "received_finish_reason", None) is not None
-        return chunks is None or bool(chunks) or ended or bool(self._reader.written)
+        return chunks is None or bool(chunks or _reported(stream) or self._reader.written)
 
     def _end(self, stream: Any, watch: RefusalWatch | None) -> list[Piece]:
         pieces: list[Piece] = [*self._reader.finish()]
@@ -111,7 +110,7 @@ class Call:
         return [*pieces, self._usage(stream)]
 
     def _finish(self, stream: Any) -> Finish | None:
-        reported = getattr(stream, "received_finish_reason", None)
+        reported = _reported(stream)
         end = self._reader.end(reported or "")
         return end if reported or end.provider_data else None
 
@@ -148,9 +147,17 @@ class Call:
         return error
 
 
+def _reported(stream: Any) -> str | None:
+    """Why the response ended, if the provider said so. The chunks say "stop" in any case."""
+    for name in ("received_finish_reason", "intermittent_finish_reason"):
+        if reason := getattr(stream, name, None):
+            return str(reason)
+    return None
+
+
 def _watch(stream: Any) -> RefusalWatch | None:
     inner = getattr(stream, "completion_stream", None)
-    if not type(inner).__module__.startswith("openai."):
+    if type(inner).__module__.partition(".")[0] != "openai":
         return None
     stream.completion_stream = RefusalWatch(inner)
     return stream.completion_stream  # type: ignore[no-any-return]

@@ -155,13 +155,14 @@ class _Thinking:
             if fragment.get("type") == "redacted_thinking":
                 self.blocks.append({"type": "redacted_thinking", "data": fragment.get("data")})
                 continue
-            self._parts.append(fragment.get("thinking") or "")
-            if signature := fragment.get("signature"):  # it ends a block
-                thinking = "".join(self._parts)
-                self._parts = []
-                self.blocks.append(
-                    {"type": "thinking", "thinking": thinking, "signature": signature}
-                )
+            text, signature = fragment.get("thinking") or "", fragment.get("signature")
+            if not signature:
+                self._parts.append(text)
+                continue
+            before = "".join(self._parts)  # a signature ends a block, and may repeat all of it
+            self._parts = []
+            thinking = text if text.startswith(before) else before + text
+            self.blocks.append({"type": "thinking", "thinking": thinking, "signature": signature})
 
 
 class RefusalWatch:
