@@ -36,9 +36,11 @@ def import_litellm() -> Any:
             for contained in (_loggers, _warning_filters, _search_path):
                 stack.enter_context(contained())
         litellm = importlib.import_module(_NAME)
-        for module in _LATER:
-            with suppress(ImportError):  # another version of litellm
+        with suppress(ImportError, AttributeError):  # another version of litellm
+            for module in _LATER:
                 importlib.import_module(module)
+            litellm.ModelResponseStream()  # pydantic builds these classes when they are first used,
+            litellm.ModelResponse()  # and warns of them then
     return litellm
 
 
