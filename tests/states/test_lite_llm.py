@@ -191,7 +191,7 @@ async def test_a_model_that_is_free_costs_nothing() -> None:
 
 
 async def test_prices_can_be_given_for_a_model_of_your_own() -> None:
-    prices = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.01}
+    prices: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.01}
     with OpenAIServer([Reply("Hi", usage=(1000, 100))]) as server:
         pieces = await answer(model_of(server, **prices))
     usage = pieces[-1]

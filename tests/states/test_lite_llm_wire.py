@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import pytest
 
 from agent_brain.memories.message import Attachment, Message
 from agent_brain.states import Finish, LiteLLM, Piece, Thought
+from agent_brain.testing import ScriptedLLM, llm_conformance
 from agent_brain.tools import Action, tool
 from tests.support.openai_server import CallDelta, OpenAIServer, Page, Raw, Reply, tool_calls
 
@@ -114,6 +116,13 @@ def turn(*, text: str = "", data: object = None, call: Action = CALL) -> list[Me
         Message.assistant(text, tool_calls=[call], metadata=metadata),
         Message.tool("Rain", call),
     ]
+
+
+@pytest.mark.parametrize("name", [check.name for check in llm_conformance(ScriptedLLM)])
+async def test_it_conforms(name: str) -> None:
+    with OpenAIServer(repeat(Reply("Hel", "lo"))) as server:
+        checks = llm_conformance(lambda: model_of(server))
+        await next(check for check in checks if check.name == name)()
 
 
 # --- messages without text ---

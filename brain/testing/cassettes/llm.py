@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from pydantic import BaseModel
@@ -11,8 +11,6 @@ from agent_brain.memories.message import Message
 from agent_brain.states.guard import Pieces, RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.llm import LLM
 from agent_brain.states.streams import closing
-from agent_brain.states.usage import Usage
-from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
 
@@ -45,7 +43,7 @@ class CassetteLLM(LLM):
         *,
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
-    ) -> AsyncIterator[str | Action | Usage]:
+    ) -> Pieces:
         """As the model, or as the cassette has it."""
         send = partial(self._send, messages, tools, output_type)
         call = RealCall(self.llm, messages, tools, output_type, send)
