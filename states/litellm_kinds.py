@@ -90,7 +90,7 @@ def _too_long(error: Exception, status: Any, text: str) -> bool:
         return _TOO_LARGE.search(text) is not None
     if isinstance(error, load_litellm().ContextWindowExceededError) or status == 413:
         return True
-    return status in (400, 422, 500) and _TOO_LONG.search(text) is not None
+    return status in (None, 400, 422, 500) and _TOO_LONG.search(text) is not None
 
 
 def _used_up(status: Any, text: str) -> bool:
@@ -98,7 +98,7 @@ def _used_up(status: Any, text: str) -> bool:
     if status == 402 or (status == 429 and _DAILY.search(text)):
         return True
     return (
-        status in (400, 403, 429)
+        status not in (401, 404)
         and _QUOTA.search(text) is not None
         and RETRY_IN.search(text) is None
     )

@@ -15,7 +15,7 @@ from agent_brain.states import (
     LLMRateLimitError,
     LLMServerError,
 )
-from tests.support.openai_server import Failure, OpenAIServer, Page, Reply, Response
+from tests.support.openai_server import Failure, OpenAIServer, Page, Raw, Reply, Response
 
 pytestmark = [
     pytest.mark.asyncio,
@@ -115,6 +115,13 @@ async def test_other_lengths_are_not_those_of_the_conversation(
 ) -> None:
     error, _ = await failure_of(Failure(status, words))
     assert type(error) is (kind or LLMBadRequestError)
+
+
+async def test_a_stream_that_fails_in_the_middle_says_so_too() -> None:
+    too_long = Raw('{"error": {"message": "No.", "code": "context_length_exceeded"}}')
+    used_up = Raw('{"error": {"message": "No.", "type": "insufficient_quota"}}')
+    assert type((await failure_of(Reply(too_long)))[0]) is ContextWindowError
+    assert type((await failure_of(Reply(used_up)))[0]) is LLMQuotaError
 
 
 # --- used up ---
