@@ -922,6 +922,7 @@ async def run_python(*args: str, **environment: str | None) -> subprocess.Comple
         ("openai/x", {"timeout": float("nan")}, "timeout"),
         ("openai/x", {"backoff": -1}, "backoff"),
         ("openai/x", {"max_retry_wait": -1}, "max_retry_wait"),
+        ("openai/x", {"max_images": -1}, "max_images"),
         ("openai/x", {"fallbacks": "openai/y"}, "list"),
         ("openai/x", {"fallbacks": [""]}, "fallbacks"),
     ],
