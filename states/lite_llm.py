@@ -127,13 +127,13 @@ class LiteLLM(LLM):
     ) -> None:
         self.model = model
         self.timeout = timeout
+        self.max_images = max_images
+        self.cache_prompt = cache_prompt
+        self._supports_vision = supports_vision
         self.retry = RetryPolicy(retries, backoff, max_retry_wait)
         self.fallbacks = fallbacks if isinstance(fallbacks, str) else tuple(fallbacks)
         self.params = params
-        self.max_images = max_images
-        self.cache_prompt = cache_prompt
         self._supports_schema = supports_schema
-        self._supports_vision = supports_vision
         if supports_tools is not None:
             self.supports_tools = supports_tools  # pyright: ignore[reportIncompatibleVariableOverride]
         problems = self._problems()
@@ -170,22 +170,6 @@ class LiteLLM(LLM):
             return self._supports_schema
         return bool((self._entry or {}).get("supports_response_schema"))
 
-    @cached_property
-    def _sees(self) -> bool:
-        if self._supports_vision is not None:
-            return self._supports_vision
-        return self._entry is None or bool(self._entry.get("supports_vision"))
-
-    @property
-    def _caches_on_request(self) -> bool:
-        return self._target.provider in _MARKED and "gemini" not in self.model
-
-    @cached_property
-    def _target(self) -> Target:
-        provider = provider_of(self.model)
-        family = origin(self.model, provider)
-        return Target(self.model, provider, family, self.timeout, self.params)
-
     @property
     def _entry(self) -> dict[str, Any] | None:
         return model_entry(self.params.get("base_model") or self.model)
@@ -207,6 +191,22 @@ class LiteLLM(LLM):
             max_retry_wait=self.retry.max_wait,
             **{k: v for k, v in self.params.items() if same or k in _PORTABLE},
         )
+
+    @cached_property
+    def _sees(self) -> bool:
+        if self._supports_vision is not None:
+            return self._supports_vision
+        return self._entry is None or bool(self._entry.get("supports_vision"))
+
+    @property
+    def _caches_on_request(self) -> bool:
+        return self._target.provider in _MARKED and "gemini" not in self.model
+
+    @cached_property
+    def _target(self) -> Target:
+        provider = provider_of(self.model)
+        family = origin(self.model, provider)
+        return Target(self.model, provider, family, self.timeout, self.params)
 
     async def open(self) -> None:
         """Import litellm, in a thread, so that no call has to wait for it.

@@ -48,7 +48,11 @@ def pieces_to_data(pieces: Sequence[Piece], scrubber: Scrubber) -> list[dict[str
         elif isinstance(piece, Usage):
             data.append({"usage": dataclasses.asdict(piece)})
         elif isinstance(piece, Finish):
-            data.append({"finish": scrubber.data(dataclasses.asdict(piece))})
+            finish: dict[str, Any] = {
+                "reason": piece.reason,
+                "provider_data": scrubber.data(dict(piece.provider_data)),
+            }
+            data.append({"finish": {key: value for key, value in finish.items() if value}})
         elif isinstance(piece, Thought):
             data.append({"thought": thoughts[index]})
         else:
