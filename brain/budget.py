@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+
 import anyio
 
+from agent_brain.errors import BrainUseError
 from agent_brain.limits import Limits, StopReason
 from agent_brain.memories.control import Control
 from agent_brain.states.usage import Usage
+
+logger = logging.getLogger(__name__)
 
 
 class Budget:
     """Counts into the registers of the run's own memory, also for branches on other memories."""
 
-    __slots__ = ("_started", "control", "limits")
+    __slots__ = ("_started", "_warned", "control", "limits")
 
     control: Control  # of the run's own memory; set when the run starts
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._started = 0.0
+        self._warned: set[str] = set()
 
     def start_clock(self) -> None:
         """Begin to count the time."""
@@ -30,7 +36,11 @@ class Budget:
         self._started = (self._started or anyio.current_time()) - control.spent.seconds
 
     def spend(self, usage: Usage) -> None:
-        """Add what a model call used."""
+        """Add what a model call used.
+
+        Raises:
+            BrainUseError: A strict limit cannot count the call.
+        """
         spent = self.control.spent
         spent.input_tokens += usage.input_tokens
         spent.output_tokens += usage.output_tokens
@@ -41,6 +51,12 @@ class Budget:
         spent.requests += usage.requests
         spent.cached_tokens += usage.cached_tokens
         spent.reasoning_tokens += usage.reasoning_tokens
+        for limit, problem in self.limits.not_counted(usage).items():
+            if self.limits.strict:
+                raise BrainUseError(problem)
+            if limit not in self._warned:
+                self._warned.add(limit)
+                logger.warning(problem)
 
     def usage(self) -> Usage:
         """What all model calls used together."""

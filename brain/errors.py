@@ -20,6 +20,7 @@
     │   ├── LLMAuthenticationError
     │   ├── LLMBadRequestError
     │   │   └── ContextWindowError
+    │   ├── LLMQuotaError
     │   ├── LLMRateLimitError
     │   ├── LLMTimeoutError
     │   ├── LLMConnectionError
@@ -72,6 +73,7 @@ from agent_brain.states.errors import (
     LLMBadRequestError,
     LLMConnectionError,
     LLMError,
+    LLMQuotaError,
     LLMRateLimitError,
     LLMRefusalError,
     LLMServerError,
@@ -122,6 +124,7 @@ __all__ = [
     "LLMBadRequestError",
     "LLMConnectionError",
     "LLMError",
+    "LLMQuotaError",
     "LLMRateLimitError",
     "LLMRefusalError",
     "LLMServerError",

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
+from agent_brain.states.usage import Usage
 
 
 class StopReason(StrEnum):
@@ -60,10 +61,13 @@ class Limits:
     Attributes:
         max_steps: States entered, run and left. A ReAct round of thinking and acting is two.
         max_tokens: Tokens read and written by models.
-        max_cost: US dollars, as far as the models' prices are known.
+        max_cost: US dollars, for the calls whose price is known.
         max_tool_calls: Tool calls. A round that would exceed it is not begun; branches that run at
             once may together exceed it by what they are running at that moment.
         timeout: Seconds of wall clock; running model calls and tools are cancelled when it is over.
+        strict: End the run with a :class:`~agent_brain.BrainUseError` after a model call that
+            ``max_cost`` or ``max_tokens`` cannot count, as its price is unknown or its usage is not
+            reported. By default this is logged as a warning, once in a run.
 
     Raises:
         BrainDefinitionError: A limit that is not above zero.
@@ -74,14 +78,32 @@ class Limits:
     max_cost: float | None = None
     max_tool_calls: int | None = None
     timeout: float | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and not value > 0:
+            if field.name != "strict" and value is not None and not value > 0:
                 raise BrainDefinitionError(
                     f"Limits({field.name}={value!r}): a limit is above 0, or None for no limit"
                 )
+
+    def not_counted(self, usage: Usage) -> dict[str, str]:
+        """The limits that cannot count a call which used ``usage``, each with what to do."""
+        model = repr(usage.model) if usage.model else "the model"
+        found = {}
+        if self.max_cost is not None and usage.cost is None:
+            found["max_cost"] = (
+                f"Limits(max_cost={self.max_cost!r}) cannot be watched: the price of {model} is "
+                "unknown. Set max_tokens, or give LiteLLM input_cost_per_token and "
+                "output_cost_per_token"
+            )
+        if self.max_tokens is not None and usage.cost is None and not usage.total_tokens:
+            found["max_tokens"] = (
+                f"Limits(max_tokens={self.max_tokens!r}) cannot be watched: {model} does not "
+                "report its usage. Set max_steps, or have the model yield a Usage"
+            )
+        return found
 
     def reached(self, control: Control, calls: int = 0) -> StopReason | None:
         """The limit that ``control`` has reached, if any, time aside.

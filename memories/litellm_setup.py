@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import os
 import sys
+import threading
 from functools import cache
 from typing import Any
 
 import anyio.to_thread
 
+from agent_brain.memories.litellm_import import import_litellm
 from agent_brain.tools.errors import EventLoopError
 
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_loading = threading.Lock()
 
 
 @cache
@@ -23,11 +25,19 @@ def load_litellm() -> Any:
 
     No download of its price table (unless ``LITELLM_LOCAL_MODEL_COST_MAP`` says otherwise), and
     nothing printed. Where the program has not imported litellm before, its log is switched off too
-    (unless ``LITELLM_LOG`` is set), and its callbacks get no message content.
+    (unless ``LITELLM_LOG`` is set), its callbacks get no message content, and the loggers and
+    warnings of other libraries stay as they are.
+
+    Safe in any thread, while other threads do what they like.
     """
+    with _loading:
+        return _load()
+
+
+def _load() -> Any:
     first = "litellm" not in sys.modules
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm: Any = importlib.import_module("litellm")
+    litellm = import_litellm()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     if first:

@@ -100,6 +100,10 @@ class LLMRateLimitError(LLMError):
     """Too many requests; retried, no sooner than the provider asks for."""
 
 
+class LLMQuotaError(LLMError):
+    """The account's quota or credit is used up. Not retried."""
+
+
 class LLMTimeoutError(LLMError):
     """The model did not answer in time; retried while nothing was received."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from pydantic import BaseModel
@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from agent_brain.memories.litellm_connections import connections
 from agent_brain.memories.litellm_setup import (
     litellm_on_asyncio,
-    load_litellm,
     model_entry,
     provider_of,
 )
@@ -26,20 +25,35 @@ from agent_brain.states.errors import (
     StateDefinitionError,
 )
 from agent_brain.states.guard import RealCall, about_to_call, intercepted, real_call
-from agent_brain.states.litellm_chunks import ChunkReader
-from agent_brain.states.litellm_errors import asked_wait, secrets_in, to_llm_error
-from agent_brain.states.llm import LLM
+from agent_brain.states.litellm_call import Call, Target
+from agent_brain.states.litellm_errors import asked_wait
+from agent_brain.states.litellm_messages import origin, to_wire
+from agent_brain.states.litellm_usage import PRICES
+from agent_brain.states.llm import LLM, Piece
 from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
-from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
-T = TypeVar("T")
-
 _TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerError)
-_CLOSING = 5.0
-"""Seconds that closing a stream may take; it is not cancelled before."""
+_CACHE_POINTS = ({"location": "message", "role": "system"}, {"location": "message", "index": -1})
+"""The system message, with the tools before it, and all of the conversation so far."""
+
+_MARKED = frozenset(
+    {
+        "anthropic",
+        "azure_ai",
+        "bedrock",
+        "dashscope",
+        "databricks",
+        "minimax",
+        "openrouter",
+        "vertex_ai",
+        "zai",
+    }
+)
+"""Providers that take marks in a request where their cache is to end. Others may refuse them, and
+for Gemini they create a cache that costs by the hour."""
 
 _PORTABLE = frozenset(
     {
@@ -62,13 +76,19 @@ _PORTABLE = frozenset(
 class LiteLLM(LLM):
     """A model by the name that litellm has for it, such as ``"openai/gpt-4o-mini"``.
 
-    One object serves any number of calls at once. litellm is imported with the first call, and runs
-    on asyncio only.
+    One object serves any number of calls at once. litellm runs on asyncio only. It is imported with
+    the first call, in a thread, which takes one to three seconds: a server pays for that when it
+    starts with ``await llm.open()``.
 
     Failures that may pass (rate limits, timeouts, connections, errors of the server) are tried
     again with exponential back-off and full jitter, no sooner than the provider asks for; then the
     fallbacks are tried in order. Both only while nothing of the answer was given out: after that
-    an error is raised, as the same words would come twice.
+    an error is raised, as the same words would come twice. Each call that failed yields a
+    :class:`~agent_brain.states.Usage` of its own, before the answer or the error.
+
+    A provider that does not report its usage gets an estimate. The cost is None where no price is
+    known; prices of your own go into ``params`` as ``input_cost_per_token`` and
+    ``output_cost_per_token``.
 
     Args:
         model: The name, with the provider in front unless litellm knows it without.
@@ -98,12 +118,18 @@ class LiteLLM(LLM):
         fallbacks: Sequence[str | LLM] = (),
         supports_tools: bool | None = None,
         supports_schema: bool | None = None,
+        supports_vision: bool | None = None,
+        max_images: int | None = 20,
+        cache_prompt: bool = False,
         backoff: float = 0.5,
         max_retry_wait: float = 60.0,
         **params: Any,
     ) -> None:
         self.model = model
         self.timeout = timeout
+        self.max_images = max_images
+        self.cache_prompt = cache_prompt
+        self._supports_vision = supports_vision
         self.retry = RetryPolicy(retries, backoff, max_retry_wait)
         self.fallbacks = fallbacks if isinstance(fallbacks, str) else tuple(fallbacks)
         self.params = params
@@ -122,6 +148,8 @@ class LiteLLM(LLM):
             found.append(f"timeout must be above 0 seconds, not {self.timeout!r}")
         if self.retry.retries < 0:
             found.append(f"retries must not be below 0, as {self.retry.retries!r} is")
+        if self.max_images is not None and self.max_images < 0:
+            found.append(f"max_images must not be below 0, as {self.max_images!r} is")
         if not (self.retry.backoff >= 0 and self.retry.max_wait >= 0):
             found.append("backoff and max_retry_wait must not be below 0 seconds")
         if isinstance(self.fallbacks, str):
@@ -162,13 +190,34 @@ class LiteLLM(LLM):
             model,
             timeout=self.timeout,
             retries=self.retry.retries,
+            max_images=self.max_images,
+            cache_prompt=self.cache_prompt,
             backoff=self.retry.backoff,
             max_retry_wait=self.retry.max_wait,
             **{k: v for k, v in self.params.items() if same or k in _PORTABLE},
         )
 
+    @cached_property
+    def _sees(self) -> bool:
+        if self._supports_vision is not None:
+            return self._supports_vision
+        return self._entry is None or bool(self._entry.get("supports_vision"))
+
+    @property
+    def _caches_on_request(self) -> bool:
+        return self._target.provider in _MARKED and "gemini" not in self.model
+
+    @cached_property
+    def _target(self) -> Target:
+        provider = provider_of(self.model)
+        family = origin(self.model, provider)
+        return Target(self.model, provider, family, self.timeout, self.params)
+
     async def open(self) -> None:
-        """Import litellm, in a thread, so that what the model supports is known without a stall."""
+        """Import litellm, in a thread, so that no call has to wait for it.
+
+        Other tasks and threads run on meanwhile. The second time does nothing.
+        """
         if not intercepted():
             await litellm_on_asyncio()
 
@@ -178,7 +227,7 @@ class LiteLLM(LLM):
         *,
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
-    ) -> AsyncIterator[str | Action | Usage]:
+    ) -> AsyncIterator[Piece]:
         """One model call; see :meth:`LLM.stream`.
 
         Raises:
@@ -198,7 +247,7 @@ class LiteLLM(LLM):
         messages: Sequence[Message],
         tools: Sequence[BaseTool],
         output_type: type[BaseModel] | None,
-    ) -> AsyncIterator[str | Action | Usage]:
+    ) -> AsyncIterator[Piece]:
         about_to_call(self.model)
         await litellm_on_asyncio()
         notes: list[str] = []
@@ -208,7 +257,7 @@ class LiteLLM(LLM):
             try:
                 async with closing(answers) as pieces:
                     async for piece in pieces:
-                        started = True
+                        started = started or not isinstance(piece, Usage)
                         yield piece
                 return
             except LLMError as error:
@@ -224,22 +273,25 @@ class LiteLLM(LLM):
         messages: Sequence[Message],
         tools: Sequence[BaseTool],
         output_type: type[BaseModel] | None,
-    ) -> AsyncIterator[str | Action | Usage]:
+    ) -> AsyncIterator[Piece]:
         done = 0
         while True:
             started = False
+            request = self._request(messages, tools, output_type)
+            call = Call(self._target, request, messages, tools)
             try:
-                request = self._request(messages, tools, output_type)
-                async with closing(self._call(request)) as pieces:
+                async with closing(call.stream()) as pieces:
                     async for piece in pieces:
                         started = True
                         yield piece
                 return
             except LLMError as error:
-                error.retries = done
-                wait = None if started else self._wait(error, done)
-                if wait is None:
-                    raise
+                failure = error
+            yield call.usage_so_far()
+            failure.retries = done
+            wait = None if started else self._wait(failure, done)
+            if wait is None:
+                raise failure
             await anyio.sleep(wait)
             done += 1
 
@@ -260,9 +312,14 @@ class LiteLLM(LLM):
     ) -> dict[str, Any]:
         request = {
             "drop_params": True,
-            **self.params,
+            **{name: value for name, value in self.params.items() if name not in PRICES},
             "model": self.model,
-            "messages": [message.to_dict() for message in messages],
+            "messages": to_wire(
+                messages,
+                family=self._target.family,
+                sees=self._sees,
+                max_images=self.max_images,
+            ),
             "stream": True,
             "stream_options": {"include_usage": True},
             "timeout": self.timeout,
@@ -273,67 +330,9 @@ class LiteLLM(LLM):
             request["tools"] = [_wire_tool(tool) for tool in tools]
         if output_type is not None and self._schema:
             request["response_format"] = output_type
+        if self.cache_prompt and self._caches_on_request:
+            request.setdefault("cache_control_injection_points", list(_CACHE_POINTS))
         return request
-
-    async def _call(self, request: dict[str, Any]) -> AsyncIterator[str | Action | Usage]:
-        """One HTTP request; its connection is given back or closed however this ends."""
-        reader = ChunkReader()
-        stream: Any = None
-        connections.acquire()
-        try:
-            stream = await self._in_time(load_litellm().acompletion(**request))
-            while (chunk := await self._in_time(anext(stream, None))) is not None:
-                for text in reader.read(chunk):
-                    yield text
-            for piece in reader.finish():
-                yield piece
-            yield self._usage(reader.usage)
-        finally:
-            with anyio.move_on_after(_CLOSING, shield=True):
-                if stream is not None:
-                    await stream.aclose()
-                await connections.release()
-
-    async def _in_time(self, awaitable: Awaitable[T]) -> T:
-        """Wait for litellm, but not longer than the timeout, which it applies to some waits only.
-
-        Raises:
-            LLMError: For anything that it raises.
-        """
-        try:
-            with anyio.fail_after(self.timeout):
-                return await awaitable
-        except TimeoutError as error:
-            message = f"The model sent nothing for {self.timeout:g} s"
-            provider = provider_of(self.model)
-            raise LLMTimeoutError(message, provider=provider, model=self.model) from error
-        except Exception as error:
-            failure = to_llm_error(error, model=self.model, secrets=secrets_in(self.params))
-            failure.provider = failure.provider or provider_of(self.model)
-            raise failure from error
-
-    def _usage(self, reported: Any) -> Usage:
-        if reported is None:
-            return Usage(model=self.model)
-        return Usage(
-            input_tokens=reported.prompt_tokens or 0,
-            output_tokens=reported.completion_tokens or 0,
-            cost=self._cost(reported),
-            model=self.model,
-        )
-
-    def _cost(self, reported: Any) -> float:
-        """US dollars: as the provider says, else by litellm's table, else 0."""
-        cost = getattr(reported, "cost", None)
-        if isinstance(cost, int | float):
-            return float(cost)
-        if self._entry is None:
-            return 0.0
-        model = self.params.get("base_model") or self.model
-        try:
-            return float(sum(load_litellm().cost_per_token(model=model, usage_object=reported)))
-        except Exception:  # a model without prices: litellm raises what it likes
-            return 0.0
 
     async def aclose(self) -> None:
         """Close the HTTP connections that litellm keeps open on the running event loop.

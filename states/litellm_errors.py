@@ -15,9 +15,18 @@ from agent_brain.states.errors import (
     LLMBadRequestError,
     LLMConnectionError,
     LLMError,
+    LLMQuotaError,
     LLMRateLimitError,
     LLMServerError,
     LLMTimeoutError,
+)
+from agent_brain.states.litellm_kinds import (
+    PAGE,
+    RETRY_IN,
+    all_text,
+    chain,
+    kind_of,
+    network_error,
 )
 from agent_brain.states.retry import retry_after
 from agent_brain.tools.text import clean, shorten
@@ -29,11 +38,14 @@ _LONGEST = 500
 _SECRET_NAME = re.compile(r"(?i)key|token|secret|password|credential|authorization|cookie")
 _SECRET_VARIABLE = re.compile(r"(?i)(key|token|secret|password|credentials?)$")
 _SECRET_TEXT = re.compile(r"\bsk-[\w-]{8,}|(?<=Bearer )\S+")
-_NO_KEY = re.compile(r"(?i)missing (\w+ )?(api key|credentials)|api_key client option must be set")
 _PREFIX = re.compile(r"^(litellm\.\w+:|\w+(Error|Exception|Timeout)( -|:))\s*")
+
+_TITLE = re.compile(r"(?is)<title[^>]*>(.*?)</title>")
+_BYTES = re.compile(r"""b(['"])(.*)\1""", re.DOTALL)
 
 _LEADS: dict[type[LLMError], str] = {
     LLMAuthenticationError: "The provider does not accept the API key, or there is none",
+    LLMQuotaError: "The account's quota or credit is used up",
     ContextWindowError: "The messages are longer than the model takes",
     LLMBadRequestError: "The provider does not take the request",
     LLMRateLimitError: "The provider's rate limit is reached",
@@ -55,26 +67,50 @@ def to_llm_error(error: Exception, *, model: str, secrets: frozenset[str]) -> LL
         model: The model that was called.
         secrets: What must not be in any text: see :func:`secrets_in`.
     """
-    for link in _chain(error):
+    for link in chain(error):
         _clear(link, secrets)
     origin = _origin(error)
-    kind = _kind(origin, broken=origin is not error)
-    network = _network_error(origin) or _network_error(error)
-    words = str(network or "") if kind is LLMConnectionError else ""
-    text = hide(_tidy(words or str(origin)), secrets)
+    kind = kind_of(origin, broken=origin is not error)
     provider = getattr(origin, "llm_provider", None) or None
-    return kind(f"{_LEADS[kind]}: {text}", provider=provider, model=model)
+    text = hide(f"{_lead(kind, origin)}: {_words(kind, origin, error)}", secrets)
+    return kind(text, provider=provider, model=model)
+
+
+def no_stream(content_type: str | None) -> LLMServerError:
+    """The error for a response that succeeded and had nothing of an answer in it."""
+    what = f"sent {content_type}" if content_type else "sent nothing"
+    hint = "a gateway or another server may have answered: check api_base"
+    return LLMServerError(f"The provider {what} instead of a streamed answer; {hint}")
 
 
 def asked_wait(error: BaseException) -> float | None:
-    """Seconds that the provider asked to wait, in the headers of the response behind ``error``."""
-    for link in _chain(error):
+    """Seconds that the provider asked to wait, in the headers or the body behind ``error``."""
+    for link in chain(error):
         for holder in (getattr(link, "response", None), link):
             headers = getattr(holder, "headers", None)
             wait = retry_after(headers) if isinstance(headers, Mapping) else None
             if wait is not None:
                 return wait
-    return None
+    found = RETRY_IN.search(all_text(error))
+    return None if found is None else float(found[1])
+
+
+def _lead(kind: type[LLMError], error: Exception) -> str:
+    if kind is LLMAuthenticationError and getattr(error, "status_code", None) == 403:
+        return "The provider does not allow the request"
+    return _LEADS[kind]
+
+
+def _words(kind: type[LLMError], origin: Exception, error: Exception) -> str:
+    """What the provider said, or the network if it could not say anything."""
+    network = network_error(origin) or network_error(error)
+    words = str(network or "") if kind is LLMConnectionError else ""
+    words = words or str(origin)
+    if not PAGE.search(words):
+        return _tidy(words)
+    title = _TITLE.search(words)
+    name = f" ({_tidy(title[1])!r})" if title else ""
+    return f"it sent an HTML page{name}; a gateway may have answered: check api_base"
 
 
 def secrets_in(params: Mapping[str, Any]) -> frozenset[str]:
@@ -121,20 +157,9 @@ def _tidy(text: str) -> str:
     text = " ".join(clean(text).split())
     while match := _PREFIX.match(text):
         text = text[match.end() :]
+    if raw := _BYTES.fullmatch(text):
+        text = raw[2]
     return shorten(text, _LONGEST) or "it gave no reason"
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """``error`` and what caused it, nearest first."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        original = getattr(error, "original_exception", None)
-        if isinstance(original, BaseException) and id(original) not in seen:
-            seen.add(id(original))
-            yield original
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _origin(error: Exception) -> Exception:
@@ -142,40 +167,3 @@ def _origin(error: Exception) -> Exception:
     original = getattr(error, "original_exception", None)
     wrapped = isinstance(error, load_litellm().exceptions.MidStreamFallbackError)
     return original if wrapped and isinstance(original, Exception) else error
-
-
-def _network_error(error: BaseException) -> BaseException | None:
-    """The failure of the connection behind ``error``; None if a response came."""
-    import httpx
-
-    for link in _chain(error):
-        if isinstance(link, httpx.HTTPStatusError):
-            return None
-        if isinstance(link, httpx.TransportError | ConnectionError):
-            return link
-    return None
-
-
-def _timed_out(error: BaseException) -> bool:
-    import httpx
-
-    return isinstance(error, httpx.TimeoutException)
-
-
-def _kind(error: Exception, *, broken: bool) -> type[LLMError]:
-    litellm = load_litellm()
-    status = getattr(error, "status_code", None)
-    if isinstance(error, litellm.ContextWindowExceededError):
-        return ContextWindowError
-    if status in (401, 403) or _NO_KEY.search(str(error)):
-        return LLMAuthenticationError
-    if isinstance(error, TimeoutError | litellm.Timeout) or status == 408:
-        return LLMTimeoutError
-    if status == 429:
-        return LLMRateLimitError
-    network = _network_error(error)
-    if network is not None:
-        return LLMTimeoutError if _timed_out(network) else LLMConnectionError
-    if isinstance(status, int) and 400 <= status < 500:
-        return LLMBadRequestError
-    return LLMServerError if isinstance(status, int) or broken else LLMError

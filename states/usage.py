@@ -17,6 +17,7 @@ class Usage:
         model: Which model, if one.
         cached_tokens: Those of ``input_tokens`` that were read from the provider's cache.
         reasoning_tokens: Those of ``output_tokens`` that were spent on reasoning.
+        estimated: The tokens are an estimate, as the provider did not report them.
     """
 
     input_tokens: int = 0
@@ -26,6 +27,7 @@ class Usage:
     model: str | None = None
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    estimated: bool = False
 
     @property
     def total_tokens(self) -> int:
@@ -41,4 +43,5 @@ class Usage:
             self.model if self.model == other.model else None,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.estimated or other.estimated,
         )

@@ -7,8 +7,10 @@ torch nor onnxruntime. It knows words, not word order: less than a transformer, 
 from __future__ import annotations
 
 import importlib
+import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,8 @@ class WordLlamaEmbedder(Embedder):
 
     def _load(self) -> Any:
         try:
-            package = importlib.import_module("wordllama")
+            with _root_logger_left_alone():
+                package = importlib.import_module("wordllama")
         except ModuleNotFoundError as error:
             raise EmbeddingError(
                 self.name,
@@ -56,3 +59,21 @@ class WordLlamaEmbedder(Embedder):
             ) from error
         folder = Path(str(package.__file__)).parent  # its own loader would ask the network
         return package.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+@contextmanager
+def _root_logger_left_alone() -> Iterator[None]:
+    """Keep wordllama's import from making the program log everything to stderr.
+
+    It calls :func:`logging.basicConfig`, which does nothing where the root logger has a handler.
+    This gives it the one that it is without: records go where they would go anyway.
+    """
+    root, handler = logging.getLogger(), logging.lastResort
+    if root.handlers or handler is None:
+        yield
+        return
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)

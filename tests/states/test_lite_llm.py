@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from agent_brain.states.errors import (
     StateDefinitionError,
 )
 from agent_brain.states.lite_llm import LiteLLM
-from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, tool
@@ -83,9 +84,16 @@ def model_of(server: OpenAIServer, name: str = "openai/scripted", **options: Any
     return LiteLLM(name, **{**settings, **options})
 
 
-async def answer(
-    llm: LLM, messages: Sequence[Message] = HELLO, **options: Any
-) -> list[str | Action | Usage]:
+def raw_chunk(**fields: Any) -> Raw:
+    event = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return Raw(json.dumps({**event, **fields}))
+
+
+def raw_delta(finish: str | None = None, **delta: Any) -> Raw:
+    return raw_chunk(choices=[{"index": 0, "delta": delta, "finish_reason": finish}])
+
+
+async def answer(llm: LLM, messages: Sequence[Message] = HELLO, **options: Any) -> list[Piece]:
     pieces = [piece async for piece in llm.stream(messages, **options)]
     await llm.aclose()
     return pieces
@@ -95,6 +103,20 @@ async def actions_of(*deltas: CallDelta) -> list[Action]:
     with OpenAIServer([Reply(*deltas)]) as server:
         pieces = await answer(model_of(server))
     return [piece for piece in pieces if isinstance(piece, Action)]
+
+
+async def pieces_before(kind: type[LLMError], llm: LLM) -> list[Any]:
+    """What the model streams before it fails."""
+    pieces: list[Any] = []
+
+    async def collect() -> None:
+        async for piece in llm.stream(HELLO):
+            pieces.append(piece)
+
+    with pytest.raises(kind):
+        await collect()
+    await llm.aclose()
+    return pieces
 
 
 async def failure_of(llm: LLM) -> LLMError:
@@ -110,7 +132,7 @@ async def failure_of(llm: LLM) -> LLMError:
 async def test_text_comes_in_the_chunks_in_which_it_was_sent() -> None:
     with OpenAIServer([Reply("Hel", "lo ", "Ann")]) as server:
         pieces = await answer(model_of(server))
-    assert pieces[:-1] == ["Hel", "lo ", "Ann"]
+    assert pieces[:-2] == ["Hel", "lo ", "Ann"]
 
 
 async def test_a_chunk_is_given_out_before_the_next_one_is_sent() -> None:
@@ -126,7 +148,7 @@ async def test_a_chunk_is_given_out_before_the_next_one_is_sent() -> None:
 async def test_reasoning_comes_as_thoughts_and_text_does_not() -> None:
     with OpenAIServer([Reply(Reasoning("Hm"), "Yes")]) as server:
         pieces = await answer(model_of(server))
-    assert [(type(piece), piece) for piece in pieces[:-1]] == [(Thought, "Hm"), (str, "Yes")]
+    assert [(type(piece), piece) for piece in pieces[:-2]] == [(Thought, "Hm"), (str, "Yes")]
 
 
 async def test_usage_comes_last_with_tokens_and_cost_and_model() -> None:
@@ -156,10 +178,89 @@ async def test_a_cost_that_litellm_does_not_work_out_is_taken_from_its_table(
     assert reported.cost == pytest.approx(1000 * 0.15e-6 + 100 * 0.6e-6)
 
 
-async def test_a_model_without_known_prices_costs_nothing() -> None:
+async def test_the_cost_of_a_model_without_known_prices_is_unknown() -> None:
     with OpenAIServer([Reply("Hi", usage=(1000, 100))]) as server:
         pieces = await answer(model_of(server))
+    assert pieces[-1] == Usage(1000, 100, None, model="openai/scripted")
+
+
+async def test_a_model_that_is_free_costs_nothing() -> None:
+    with OpenAIServer([Reply("Hi", usage=(1000, 100))]) as server:
+        pieces = await answer(model_of(server, base_model="ollama/llama3"))
     assert pieces[-1] == Usage(1000, 100, 0.0, model="openai/scripted")
+
+
+async def test_prices_can_be_given_for_a_model_of_your_own() -> None:
+    prices: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.01}
+    with OpenAIServer([Reply("Hi", usage=(1000, 100))]) as server:
+        pieces = await answer(model_of(server, **prices))
+    usage = pieces[-1]
+    assert isinstance(usage, Usage)
+    assert usage.cost == pytest.approx(2.0)
+
+
+async def test_cached_and_reasoning_tokens_are_in_the_usage() -> None:
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "total_tokens": 120,
+        "prompt_tokens_details": {"cached_tokens": 60},
+        "completion_tokens_details": {"reasoning_tokens": 5},
+    }
+    with OpenAIServer([Reply("Hi", raw_chunk(choices=[], usage=usage), usage=None)]) as server:
+        reported = (await answer(model_of(server)))[-1]
+    assert isinstance(reported, Usage)
+    assert (reported.input_tokens, reported.cached_tokens) == (100, 60)
+    assert (reported.output_tokens, reported.reasoning_tokens) == (20, 5)
+
+
+@pytest.mark.parametrize("usage", [None, (0, 0)])
+async def test_the_usage_of_a_server_that_reports_none_is_estimated(
+    usage: tuple[int, int] | None,
+) -> None:
+    messages = [Message.user("word " * 1000)]
+    calls = tool_calls(("c1", "weather", '{"city": "' + "Oslo" * 100 + '"}'))
+    with OpenAIServer([Reply("Hello. " * 100, *calls, usage=usage)]) as server:
+        plain = model_of(server, base_model="openai/gpt-4o-mini")
+        reported = (await answer(plain, messages, tools=[weather]))[-1]
+    assert isinstance(reported, Usage)
+    assert reported.estimated
+    assert 1000 < reported.input_tokens < 2000
+    assert 200 < reported.output_tokens < 500
+    assert reported.cost == pytest.approx(
+        reported.input_tokens * 0.15e-6 + reported.output_tokens * 0.6e-6
+    )
+
+
+async def test_a_reported_usage_is_not_marked_as_an_estimate() -> None:
+    with OpenAIServer([Reply("Hi")]) as server:
+        pieces = await answer(model_of(server))
+    assert [piece.estimated for piece in pieces if isinstance(piece, Usage)] == [False]
+
+
+async def test_calls_that_fail_count_as_requests_too() -> None:
+    with OpenAIServer([Failure(500), Failure(500), Reply("Hi")]) as server:
+        pieces = await answer(model_of(server, retries=2))
+    usages = [piece for piece in pieces if isinstance(piece, Usage)]
+    assert [(usage.requests, usage.total_tokens) for usage in usages] == [(1, 0), (1, 0), (1, 18)]
+    assert [usage.cost for usage in usages[:2]] == [0.0, 0.0]
+
+
+async def test_a_call_that_fails_for_good_counts_before_its_error() -> None:
+    with OpenAIServer([Failure(500), Failure(401)]) as server:
+        llm = model_of(server, fallbacks=["openai/other"])
+        pieces = await pieces_before(LLMAuthenticationError, llm)
+    assert [usage.model for usage in pieces] == ["openai/scripted", "openai/other"]
+
+
+async def test_a_call_that_is_cut_counts_with_an_estimate() -> None:
+    with OpenAIServer([Reply("Hello. " * 100, Cut())]) as server:
+        llm = model_of(server)
+        pieces = await pieces_before(LLMConnectionError, llm)
+    usage = pieces[-1]
+    assert usage.estimated
+    assert usage.output_tokens > 100
+    assert usage.cost is None
 
 
 async def test_a_price_that_the_provider_states_is_taken() -> None:
@@ -175,13 +276,13 @@ async def test_a_price_that_the_provider_states_is_taken() -> None:
 async def test_lone_surrogates_are_replaced_in_text() -> None:
     with OpenAIServer([Reply("a\ud83d", "b", "\ude00c\ud83d")]) as server:
         pieces = await answer(model_of(server))
-    assert "".join(map(str, pieces[:-1])) == "a\ufffdb\ufffdc\ufffd"
+    assert "".join(map(str, pieces[:-2])) == "a\ufffdb\ufffdc\ufffd"
 
 
 async def test_a_character_split_between_two_chunks_is_put_together() -> None:
     with OpenAIServer([Reply(Reasoning("a\ud83d"), Reasoning("\ude00"), "b\ud83d", "\ude00")]) as s:
         pieces = await answer(model_of(s))
-    assert "".join(map(str, pieces[:-1])) == "a😀b😀"
+    assert "".join(map(str, pieces[:-2])) == "a😀b😀"
 
 
 # --- tool calls ---
@@ -199,7 +300,7 @@ async def test_text_before_a_call_comes_first() -> None:
     calls = tool_calls(("c1", "weather", "{}"))
     with OpenAIServer([Reply("Let me see.", *calls)]) as server:
         pieces = await answer(model_of(server))
-    assert pieces[:-1] == ["Let me see.", Action(name="weather", id="c1")]
+    assert pieces[:-2] == ["Let me see.", Action(name="weather", id="c1")]
 
 
 @pytest.mark.parametrize("arguments", ["", "  ", "{}"])
@@ -460,7 +561,7 @@ assert len(failed) == 8, failed
 async def test_a_failure_that_may_pass_is_tried_again(response: Response) -> None:
     with OpenAIServer([response, response, Reply("Hi")]) as server:
         pieces = await answer(model_of(server, retries=2))
-    assert pieces[0] == "Hi"
+    assert "Hi" in pieces
     assert len(server.requests) == 3
 
 
@@ -483,6 +584,7 @@ async def test_a_stream_that_breaks_after_its_first_chunk_is_never_replayed() ->
         llm = model_of(server, retries=3, fallbacks=["openai/other"])
         async with closing(llm.stream(HELLO)) as pieces:
             assert await anext(pieces) == "Hel"
+            assert isinstance(await anext(pieces), Usage)
             with pytest.raises(LLMConnectionError):
                 await anext(pieces)
         await llm.aclose()
@@ -532,7 +634,7 @@ def recorded_sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 async def test_a_fallback_answers_when_the_model_fails(response: Response) -> None:
     with OpenAIServer([response, Reply("Hi")]) as server:
         pieces = await answer(model_of(server, fallbacks=["openai/other"], temperature=0.3))
-    assert pieces == ["Hi", Usage(11, 7, model="openai/other")]
+    assert pieces[1:] == ["Hi", Finish("stop"), Usage(11, 7, model="openai/other")]
     assert [request.body["model"] for request in server.requests] == ["scripted", "other"]
     assert server.requests[1].body["temperature"] == 0.3
 
@@ -581,12 +683,12 @@ async def test_a_fallback_may_be_any_model() -> None:
             *,
             tools: Sequence[BaseTool] = (),
             output_type: type[BaseModel] | None = None,
-        ) -> AsyncIterator[str | Action | Usage]:
+        ) -> AsyncIterator[Piece]:
             yield f"{len(messages)} {len(tools)} {output_type}"
 
     with OpenAIServer([Failure(500)]) as server:
         pieces = await answer(model_of(server, fallbacks=[Canned()]), tools=[weather])
-    assert pieces == ["1 1 None"]
+    assert pieces[1:] == ["1 1 None"]
 
 
 # --- time ---
@@ -620,7 +722,7 @@ async def test_a_stall_is_timed_out_where_litellm_does_not(monkeypatch: pytest.M
 async def test_a_timeout_before_the_first_chunk_is_tried_again() -> None:
     with OpenAIServer([Refuse(stall=True), Reply("Hi")]) as server:
         pieces = await answer(model_of(server, timeout=0.3, retries=1))
-    assert pieces[0] == "Hi"
+    assert "Hi" in pieces
 
 
 async def test_a_reader_who_takes_longer_than_the_timeout_is_not_timed_out() -> None:
@@ -820,6 +922,7 @@ async def run_python(*args: str, **environment: str | None) -> subprocess.Comple
         ("openai/x", {"timeout": float("nan")}, "timeout"),
         ("openai/x", {"backoff": -1}, "backoff"),
         ("openai/x", {"max_retry_wait": -1}, "max_retry_wait"),
+        ("openai/x", {"max_images": -1}, "max_images"),
         ("openai/x", {"fallbacks": "openai/y"}, "list"),
         ("openai/x", {"fallbacks": [""]}, "fallbacks"),
     ],

@@ -105,7 +105,16 @@ class Refuse:
     stall: bool = False
 
 
-Response: TypeAlias = Reply | Failure | Refuse
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A response as it is: another protocol's, or a gateway's own."""
+
+    body: str
+    content_type: str = "text/html"
+    status: int = 200
+
+
+Response: TypeAlias = Reply | Failure | Refuse | Page
 
 CONTEXT_LENGTH = Failure(
     400,
@@ -145,7 +154,8 @@ class OpenAIServer:
     """Serves the script; use it as a context manager.
 
     ``/v1/chat/completions`` takes the next response; where the script is over it answers 400 and
-    says so. ``/v1/embeddings`` gives each text a vector of its own, ``/v1/models`` a list.
+    says so. ``/v1/embeddings`` gives each text a vector of its own, ``/v1/models`` a list. What is
+    posted anywhere else takes the next response too, which is a :class:`Page` then.
 
     Args:
         script: The responses in order; may be endless.
@@ -224,6 +234,7 @@ class OpenAIServer:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/{path:.*}", self._chat)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
         await runner.setup()
         try:
@@ -247,6 +258,10 @@ class OpenAIServer:
         response = next(self._script, Failure(400, "The script of the server is over"))
         if isinstance(response, Failure):
             return _failed(response)
+        if isinstance(response, Page):
+            return web.Response(
+                text=response.body, content_type=response.content_type, status=response.status
+            )
         try:
             if isinstance(response, Refuse):
                 if response.stall:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from agent_brain import LLM, tool
-from agent_brain.states import LLMAuthenticationError, Usage
+from agent_brain.states import Finish, LLMAuthenticationError, Usage
 from agent_brain.testing import Check, ScriptedLLM, ToolSpy, llm_conformance, tool_conformance
 from agent_brain.tools import Action, BaseTool
 
@@ -68,8 +68,6 @@ class Wrong(LLM):
         if self.busy and self.fault == "one at a time":
             return
         self.busy = True
-        if self.fault == "usage first":
-            yield Usage()
         if self.fault == "strange pieces":
             yield 42
         if self.fault == "invents tools":
@@ -87,6 +85,13 @@ class Wrong(LLM):
                 raise ValueError("the call failed") from None
             raise
         self.busy = False
+        if self.fault == "ends before the end":
+            yield Finish()
+            yield "and so on"
+        if self.fault == "keeps objects":
+            yield Finish(provider_data={"thoughts": object()})  # type: ignore[dict-item]
+        if self.fault == "two usages":
+            yield Usage()
         yield Usage()
 
     async def aclose(self) -> None:
@@ -102,7 +107,9 @@ FAULTS = {
     "no name": "it_is_a_model_with_a_name",
     "says nothing": "text_is_answered_by_text",
     "strange pieces": "text_is_answered_by_text",
-    "usage first": "usage_comes_once_and_last",
+    "ends before the end": "finish_comes_once_after_what_it_ends",
+    "keeps objects": "finish_comes_once_after_what_it_ends",
+    "two usages": "usage_comes_last_and_once_a_request",
     "invents tools": "nothing_is_called_that_was_not_offered",
     "same ids": "calls_have_ids_of_their_own",
     "no results": "a_conversation_with_results_is_taken",

@@ -22,6 +22,7 @@ _ERRORS: dict[str, type[Exception]] = {
         errors.LLMBadRequestError,
         errors.LLMConnectionError,
         errors.LLMError,
+        errors.LLMQuotaError,
         errors.LLMRateLimitError,
         errors.LLMServerError,
         errors.LLMTimeoutError,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import LLMError
-from agent_brain.states.llm import LLM, Finish, Piece
+from agent_brain.states.llm import LLM, Finish, FinishReason, Piece
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
 from agent_brain.testing.conformance.check import Check, expect, expect_error
@@ -19,7 +20,6 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.function import FunctionTool
 
 Make = Callable[..., Awaitable[Any]]
-
 HELLO = (Message.system("Answer in a few words."), Message.user("Say hello."))
 
 
@@ -70,15 +70,32 @@ async def text_is_answered_by_text(make: Make) -> None:
     expect(bool(_text(pieces).strip()), True, f"text is among {pieces!r}")
 
 
-async def usage_comes_once_and_last(make: Make) -> None:
+async def finish_comes_once_after_what_it_ends(make: Make) -> None:
+    pieces = await _ask(make)
+    ends = [index for index, piece in enumerate(pieces) if isinstance(piece, Finish)]
+    if ends:
+        expect(len(ends), 1, "Finish pieces of one call")
+        late = [piece for piece in pieces[ends[0] + 1 :] if not isinstance(piece, Usage)]
+        expect(late, [], "pieces other than Usage after the Finish")
+        finish = pieces[ends[0]]
+        assert isinstance(finish, Finish)
+        expect(finish.reason in get_args(FinishReason), True, f"{finish.reason!r} is a reason")
+        expect(_is_json(finish), True, "provider_data holds JSON values")
+
+
+async def usage_comes_last_and_once_a_request(make: Make) -> None:
     pieces = await _ask(make)
     usages = [piece for piece in pieces if isinstance(piece, Usage)]
     if usages:
-        expect(len(usages), 1, "usages of one call")
         expect(isinstance(pieces[-1], Usage), True, "usage comes at the end")
-        counts = (usages[0].input_tokens, usages[0].output_tokens, usages[0].cost)
-        below = [count for count in counts if count is not None and count < 0]
-        expect(below, [], "numbers below 0 in the usage")
+        said = next((i for i, piece in enumerate(pieces) if not isinstance(piece, Usage)), 0)
+        late = [piece for piece in pieces[said:] if isinstance(piece, Usage)]
+        expect(len(late), 1, "usages after the first text; retries report theirs before it")
+    for usage in usages:
+        expect(usage.requests >= 1, True, "a usage counts its request")
+        expect(usage.cost is None or usage.cost >= 0, True, f"cost of {usage!r} is 0 or more")
+        expect(0 <= usage.cached_tokens <= usage.input_tokens, True, "cached tokens are input")
+        expect(0 <= usage.reasoning_tokens <= usage.output_tokens, True, "reasoning is output")
 
 
 async def nothing_is_called_that_was_not_offered(make: Make) -> None:
@@ -169,7 +186,8 @@ MODEL = (
     it_is_a_model_with_a_name,
     stream_is_an_async_generator,
     text_is_answered_by_text,
-    usage_comes_once_and_last,
+    finish_comes_once_after_what_it_ends,
+    usage_comes_last_and_once_a_request,
     nothing_is_called_that_was_not_offered,
     calls_have_ids_of_their_own,
     a_conversation_with_results_is_taken,
@@ -210,6 +228,10 @@ async def _ask(
 async def _pieces(llm: LLM, messages: Sequence[Message], **options: Any) -> list[Piece]:
     async with closing(llm.stream(messages, **options)) as pieces:
         return [piece async for piece in pieces]
+
+
+def _is_json(finish: Finish) -> bool:
+    return bool(json.loads(json.dumps(dict(finish.provider_data))) == dict(finish.provider_data))
 
 
 def _text(pieces: Sequence[Piece]) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -192,6 +193,18 @@ async def test_an_offline_model_knows_what_is_alike(make):
     assert vectors[0] @ vectors[2] > vectors[0] @ vectors[1] + 0.2
     again = await embed_all(embedder, ["A car drove by."])
     assert again[0] == pytest.approx(vectors[0], abs=1e-5)
+
+
+async def test_loading_wordllama_does_not_make_the_program_log():
+    pytest.importorskip("wordllama")
+    code = (
+        "import asyncio, logging;"
+        "from agent_brain.memories.embedders import WordLlamaEmbedder;"
+        "asyncio.run(WordLlamaEmbedder().embed(['a']));"
+        "root = logging.getLogger(); print(root.handlers, root.level)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"[] {logging.WARNING}\n", "")
 
 
 async def test_minilm_gives_the_published_similarities():

@@ -1,0 +1,113 @@
+"""Import litellm without its effects on the rest of the process.
+
+litellm's import adds filters to other libraries' loggers (``asyncio``, ``uvicorn.access``, ...)
+that import more of litellm when a record passes. While litellm is half loaded, logging in any other
+thread then fails or deadlocks. The import also sets levels of such loggers, hides warnings of
+everyone's modules, appends the working directory to ``sys.path``, and takes over the root logger
+and ``sys.excepthook`` where ``JSON_LOGS`` is set for the program itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+_NAME = "litellm"
+_HIDDEN_IN = r"(litellm|pydantic)\b"  # pydantic warns of litellm's classes in its own name
+_LATER = ("openai.resources", "litellm.litellm_core_utils.default_encoding")
+"""What litellm imports in its first call: half a second, in which the event loop would stand."""
+
+
+def import_litellm() -> Any:
+    """Import litellm, and what its first call imports.
+
+    A program that has imported litellm itself has its effects already; they stay as they are.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_environment())
+        if _NAME not in sys.modules:
+            for contained in (_loggers, _warning_filters, _search_path):
+                stack.enter_context(contained())
+        litellm = importlib.import_module(_NAME)
+        with suppress(ImportError, AttributeError):  # another version of litellm
+            for module in _LATER:
+                importlib.import_module(module)
+            litellm.ModelResponseStream()  # pydantic builds these classes when they are first used,
+            litellm.ModelResponse()  # and warns of them then
+    return litellm
+
+
+@contextmanager
+def _loggers() -> Iterator[None]:
+    """Let litellm change its own loggers only.
+
+    Its changes are refused while they are made. To undo them afterwards would be too late.
+    """
+    thread = threading.get_ident()
+
+    def guarded(method: Callable[[logging.Logger, Any], None]) -> Callable[..., None]:
+        def change(logger: logging.Logger, value: Any) -> None:
+            by_litellm = threading.get_ident() == thread and _caller() == _NAME
+            if not by_litellm or logger.name.startswith("LiteLLM"):
+                method(logger, value)
+
+        return change
+
+    with ExitStack() as stack:
+        for name in ("addFilter", "setLevel"):
+            method = getattr(logging.Logger, name)
+            stack.callback(_put_back, logging.Logger, name, vars(logging.Logger).get(name))
+            setattr(logging.Logger, name, guarded(method))
+        yield
+
+
+def _caller() -> str:
+    """The package that called the function which calls this."""
+    return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _put_back(owner: type, name: str, value: object) -> None:
+    if value is None:
+        delattr(owner, name)  # it was inherited
+    else:
+        setattr(owner, name, value)
+
+
+@contextmanager
+def _warning_filters() -> Iterator[None]:
+    """Make filters that litellm adds for all modules hold for its own modules and pydantic's."""
+    before = list(warnings.filters)
+    yield
+    filters: Any = warnings.filters
+    for entry in [entry for entry in filters if entry not in before]:
+        action, message, category, module, _ = entry
+        if category is Warning and message is not None and module is None:
+            filters.remove(entry)
+            warnings.filterwarnings(action, message.pattern, category, _HIDDEN_IN)
+
+
+@contextmanager
+def _search_path() -> Iterator[None]:
+    """Remove the working directory from ``sys.path`` if litellm has appended it."""
+    folder, length = os.getcwd(), len(sys.path)  # noqa: PTH109 - the text that litellm appends
+    yield
+    if len(sys.path) > length and sys.path[-1] == folder:
+        sys.path.pop()
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """Hide ``JSON_LOGS`` from litellm, and keep the caller's cache folder of tiktoken."""
+    kept = {"JSON_LOGS": os.environ.pop("JSON_LOGS", None)}
+    kept["TIKTOKEN_CACHE_DIR"] = os.environ.get("TIKTOKEN_CACHE_DIR")
+    try:
+        yield
+    finally:
+        os.environ.update({name: value for name, value in kept.items() if value is not None})

@@ -1,0 +1,101 @@
+"""Messages as litellm takes them, for any provider. Pure: no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_brain.memories.message import Attachment, Message, Role
+
+ORIGIN = "origin"
+MESSAGE = "message"
+CALLS = "calls"
+"""Keys of the provider data that this adapter writes: which models it is for, fields of the
+message, and fields of its calls by their ids."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+_NO_NAME = "unnamed_tool"
+
+
+def origin(model: str, provider: str | None) -> str:
+    """The family of ``model``, whose members understand each other's provider data.
+
+    It is the provider, and the model's name up to its version: ``"anthropic claude"``.
+    """
+    name = model.removeprefix(f"{provider}/")
+    return f"{provider} {re.split(r'[-:@_0-9]', name, maxsplit=1)[0]}"
+
+
+def to_wire(
+    messages: Sequence[Message], *, family: str, sees: bool = True, max_images: int | None = None
+) -> list[dict[str, Any]]:
+    """The messages of a request.
+
+    A text that is empty is left out, not sent as such: some providers refuse it, and litellm
+    replaces it by a sentence that nobody said. Names of tools that a model made up are cleaned,
+    since providers refuse the whole request for one. Pictures that are not sent leave a note.
+
+    Args:
+        messages: The conversation.
+        family: The :func:`origin` of the model. Data of another family's provider is not sent.
+        sees: The model takes pictures.
+        max_images: How many pictures to send, the newest; None for all.
+    """
+    left = max_images
+    wire: list[dict[str, Any]] = []
+    for message in reversed(messages):
+        if message.attachments:
+            message, left = _with_pictures(message, left if sees else 0, sees=sees)
+        entry = message.to_dict()
+        if message.role is Role.ASSISTANT:
+            if not message.attachments and not message.content.strip():
+                if not message.tool_calls:
+                    continue
+                entry["content"] = None
+            _name_calls(entry)
+            _add_provider_data(entry, message.metadata.get("provider_data"), family)
+        wire.append(entry)
+    return wire[::-1]
+
+
+def _with_pictures(message: Message, left: int | None, *, sees: bool) -> tuple[Message, int | None]:
+    """The message with at most ``left`` of its pictures, and how many are left then."""
+    kept: list[Attachment] = []
+    notes: list[str] = []
+    for attachment in reversed(message.attachments):
+        if not attachment.media_type.startswith("image/"):
+            kept.append(attachment)
+        elif left is None or left > 0:
+            kept.append(attachment)
+            left = None if left is None else left - 1
+        else:
+            notes.append(_note(attachment, sees=sees))
+    if not notes:
+        return message, left
+    text = "\n".join([*([message.content] if message.content else []), *reversed(notes)])
+    return message.model_copy(update={"content": text, "attachments": (*reversed(kept),)}), left
+
+
+def _note(picture: Attachment, *, sees: bool) -> str:
+    url = picture.url if picture.url and not picture.url.startswith("data:") else None
+    what = " ".join(filter(None, ("picture", picture.name, url)))
+    why = "only the newest pictures are sent" if sees else "this model cannot see pictures"
+    return f"[{what}: {why}]"
+
+
+def _name_calls(entry: dict[str, Any]) -> None:
+    for call in entry.get("tool_calls", ()):
+        name = _NOT_IN_NAMES.sub("_", call["function"]["name"])[:64]
+        call["function"]["name"] = name or _NO_NAME
+
+
+def _add_provider_data(entry: dict[str, Any], data: object, family: str) -> None:
+    if not isinstance(data, Mapping) or data.get(ORIGIN) != family:
+        return
+    fields, calls = data.get(MESSAGE), data.get(CALLS)
+    if isinstance(fields, Mapping):
+        entry.update(fields)
+    for call in entry.get("tool_calls", ()):
+        if isinstance(calls, Mapping) and isinstance(calls.get(call["id"]), Mapping):
+            call["provider_specific_fields"] = dict(calls[call["id"]])
