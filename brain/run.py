@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -18,10 +18,11 @@ from agent_brain.machine import CLEANUP_SECONDS, Machine, close_open_calls, no_s
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.net import Net
-from agent_brain.result import Result
+from agent_brain.result import OutputT_co, Result
 from agent_brain.sources import refresh
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import (
+    AgentEvent,
     Event,
     Position,
     RunFailed,
@@ -46,7 +47,7 @@ class Plan:
     dry_run: bool = False
 
 
-class Run:
+class Run(Generic[OutputT_co]):
     """A run under way: ``async with brain.stream(task) as run: async for event in run: …``.
 
     Nothing happens ahead of the consumer: each event is made when it is asked for. Leaving the
@@ -75,7 +76,7 @@ class Run:
         self._plan = plan
         self._decisions = decisions
         self._goal = goal
-        self._result: Result | None = None
+        self._result: Result[OutputT_co] | None = None
         self._scope: anyio.CancelScope | None = None
         self._group: TaskGroup | None = None
         self._budget = Budget(plan.limits)
@@ -84,7 +85,7 @@ class Run:
         self._events = self._drive() if plan.limits.timeout is None else self._drive_timed()
 
     @property
-    def result(self) -> Result:
+    def result(self) -> Result[OutputT_co]:
         """What came of the run.
 
         Raises:
@@ -115,8 +116,8 @@ class Run:
                 self._group.cancel_scope.cancel()
                 await self._group.__aexit__(None, None, None)
 
-    def __aiter__(self) -> AsyncIterator[Event]:
-        return self._events
+    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        return cast("AsyncIterator[AgentEvent]", self._events)
 
     async def aclose(self) -> None:
         """End the run now if it has not ended; it then counts as cancelled."""
@@ -240,7 +241,7 @@ class Run:
         if reason is StopReason.FAILED:
             self._result = None
 
-    async def _make_result(self, reason: StopReason) -> Result:
+    async def _make_result(self, reason: StopReason) -> Result[OutputT_co]:
         control = self._plan.memory.control
         messages = await self._plan.memory.turn()
         answer = self._machine.answer() if self._machine else ""
