@@ -6,10 +6,11 @@ import copy
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import anyio
 from pydantic import BaseModel
+from typing_extensions import Unpack
 
 from agent_brain.brain_tool import BrainTool
 from agent_brain.decisions import Approve, Decisions, Deny
@@ -21,7 +22,8 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.models import resolve_llm
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
-from agent_brain.result import Result
+from agent_brain.options import BrainOptions, ToolOptions
+from agent_brain.result import OutputT_co, Result
 from agent_brain.run import Plan, Run
 from agent_brain.sources import split, withdraw
 from agent_brain.states.base import State
@@ -35,13 +37,15 @@ if TYPE_CHECKING:
     from agent_brain.tools.mcp import McpSource
 
 NetLike = str | Net | Mapping[Any, State]
+T = TypeVar("T")
 
 
-class Brain:
+class Brain(Generic[OutputT_co]):
     """An agent: a net, a memory and the loop that moves the one over the other.
 
     ``answer``, ``stream``, ``run`` and ``run_sync`` are one loop and end alike. A brain serves one
-    run at a time; each run is a turn of the same session, as its memory goes on.
+    run at a time; each run is a turn of the same session, as its memory goes on. For type checkers
+    it is generic in ``Result.output``: ``output_type=City`` makes it a ``Brain[City | None]``.
 
     Args:
         net: The name of a registered net, a net, or a dict of states by the members of an Enum.
@@ -64,6 +68,28 @@ class Brain:
         ToolDefinitionError: Two tools have one name, or a function cannot be a tool.
     """
 
+    @overload
+    def __init__(
+        self: Brain[T | None],
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        *,
+        output_type: type[T],
+        **options: Unpack[BrainOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Brain[Any],
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        *,
+        output_type: object = None,
+        **options: Unpack[BrainOptions],
+    ) -> None: ...
+
     def __init__(
         self,
         net: NetLike = "react",
@@ -71,7 +97,7 @@ class Brain:
         tools: Iterable[ToolLike] = (),
         *,
         llm: LLM | str | None = None,
-        output_type: type[BaseModel] | None = None,
+        output_type: Any = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
         dry_run: bool = False,
@@ -86,14 +112,40 @@ class Brain:
         self.stuck = stuck
         self.dry_run = dry_run
 
+    @overload
     @classmethod
     async def create(
         cls,
         net: NetLike = "react",
         memory: str | Memory = "messages",
         tools: Iterable[ToolLike | McpSource] = (),
-        **options: Any,
-    ) -> Self:
+        *,
+        output_type: type[T],
+        **options: Unpack[BrainOptions],
+    ) -> Brain[T | None]: ...
+
+    @overload
+    @classmethod
+    async def create(
+        cls,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike | McpSource] = (),
+        *,
+        output_type: object = None,
+        **options: Unpack[BrainOptions],
+    ) -> Self: ...
+
+    @classmethod
+    async def create(
+        cls,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike | McpSource] = (),
+        *,
+        output_type: Any = None,
+        **options: Unpack[BrainOptions],
+    ) -> Brain[Any]:
         """A brain as the constructor makes it, opened and ready.
 
         Takes what the constructor takes, and tools that MCP servers have (extra ``mcp``). They are
@@ -107,6 +159,7 @@ class Brain:
             tools: Beside tools and functions: the URL of an MCP server (streamable HTTP), the path
                 of a server script (``.py`` or ``.js``), a ``{"mcpServers": {…}}`` dict, or the path
                 of a JSON file that holds one.
+            output_type: As for the constructor.
             **options: As for the constructor.
 
         Raises:
@@ -114,7 +167,7 @@ class Brain:
             McpServerError: Servers could not be started or reached.
         """
         here, elsewhere = split(tools)
-        brain = cls(net, memory, here, **options)
+        brain = cls(net, memory, here, output_type=output_type, **options)
         try:
             await brain.memory.open()
             if elsewhere:
@@ -177,7 +230,7 @@ class Brain:
                 if isinstance(event, TextDelta) and not event.thought:
                     yield event.text
 
-    def stream(self, task: str | Message) -> Run:
+    def stream(self, task: str | Message) -> Run[OutputT_co]:
         """A run to iterate over: ``async with brain.stream(task) as run: async for event in run``.
 
         Events are made when they are asked for; leaving the block early ends the run at once, and
@@ -189,7 +242,7 @@ class Brain:
         """
         return Run(self._plan(), _as_goal(task))
 
-    async def run(self, task: str | Message) -> Result:
+    async def run(self, task: str | Message) -> Result[OutputT_co]:
         """Run to the end.
 
         Raises:
@@ -199,7 +252,7 @@ class Brain:
         """
         return await _to_end(self.stream(task))
 
-    def run_sync(self, task: str | Message) -> Result:
+    def run_sync(self, task: str | Message) -> Result[OutputT_co]:
         """As :meth:`run`, for programs without an event loop: it makes one for the time of the run.
 
         Raises:
@@ -218,7 +271,7 @@ class Brain:
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
         input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
-    ) -> Run:
+    ) -> Run[OutputT_co]:
         """As :meth:`resume`, to iterate over."""
         return Run(self._plan(), None, Decisions(approve, deny, edit, input))
 
@@ -229,7 +282,7 @@ class Brain:
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
         input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
-    ) -> Result:
+    ) -> Result[OutputT_co]:
         """Go on with the run that the memory stands in: after a crash, an error, a limit or a wait.
 
         A step that was cut off in its middle is taken again from its beginning. A run that waits
@@ -248,7 +301,7 @@ class Brain:
         """
         return await _to_end(self.stream_resume(approve=approve, deny=deny, edit=edit, input=input))
 
-    def as_tool(self, name: str, description: str, **options: Any) -> BrainTool:
+    def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
         """This brain as a tool of another one: each call runs it on a fork of its memory.
 
         Args:
@@ -272,7 +325,7 @@ class Brain:
     def _plan(self) -> Plan:
         return Plan(self.net, self.memory, self.limits, self.stuck, self._sources, self.dry_run)
 
-    async def _run_and_release(self, task: str | Message) -> Result:
+    async def _run_and_release(self, task: str | Message) -> Result[OutputT_co]:
         try:
             return await self.run(task)
         finally:
@@ -326,7 +379,7 @@ class Brain:
         return as_net(net)
 
 
-async def _to_end(run: Run) -> Result:
+async def _to_end(run: Run[T]) -> Result[T]:
     async with run:
         async for _ in run:
             pass
