@@ -134,7 +134,7 @@ class Net:
 
     def replace(
         self,
-        states: Mapping[Enum, State] | None = None,
+        states: Mapping[Any, State] | None = None,
         *,
         initial: Enum | None = None,
         transitions: Transitions | None = None,
@@ -165,7 +165,7 @@ class Net:
             **self._hooks,
         )
 
-    def __or__(self, extra: Mapping[Enum, State]) -> Net:
+    def __or__(self, extra: Mapping[Any, State]) -> Net:
         """``net | {KEY: state}``: this net with some states replaced or added."""
         return self.replace(extra) if isinstance(extra, Mapping) else NotImplemented
 
