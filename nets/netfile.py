@@ -81,7 +81,8 @@ def build_net(spec: NetSpec, llm: LLM, *, where: str = "") -> Net:
         UnknownNetError: A registered net of that name does not exist, or not with those options.
     """
     if spec.net is not None:
-        return create_net(spec.net, llm, **spec.options)
+        options: dict[str, Any] = dict(spec.options)
+        return create_net(spec.net, llm, **options)
     inner = {
         name: build_net(part, llm, where=f"{where}nets.{name}.") for name, part in spec.nets.items()
     }
