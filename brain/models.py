@@ -6,6 +6,7 @@ import os
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 
 MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
 
@@ -28,10 +29,4 @@ def resolve_llm(llm: LLM | str | None) -> LLM:
             f"llm={llm!r} is no model: pass a LiteLLM model name such as 'openai/gpt-4.1', an LLM "
             "object, or nothing"
         )
-    if llm == "demo":
-        from agent_brain.demo import DemoLLM
-
-        return DemoLLM()
-    from agent_brain.states.lite_llm import LiteLLM
-
-    return LiteLLM(llm)
+    return as_llm(llm)

@@ -20,6 +20,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.notes import Notes
 
 PERSONAS: Mapping[str, str] = {
@@ -71,11 +72,11 @@ def _written(said: Mapping[str, str]) -> str:
 
 
 def debate(
-    llm: LLM,
+    llm: LLM | str,
     *,
     personas: Mapping[str, str | NetLike] | None = None,
     rounds: int = 2,
-    moderator: LLM | None = None,
+    moderator: LLM | str | None = None,
     output_type: type[BaseModel] | None = None,
     persona_prompt: str = PERSONA,
     moderator_prompt: prompts.Prompt = MODERATION,
@@ -103,6 +104,7 @@ def debate(
     Raises:
         StateDefinitionError: Fewer than two personas, or ``rounds`` below 1.
     """
+    llm = as_llm(llm)
 
     def net_of(name: str, persona: str | NetLike) -> NetLike:
         if not isinstance(persona, str):

@@ -10,6 +10,7 @@ from agent_brain.nets.net import Net
 from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import Prompt
 from agent_brain.states.reasoning import Mode, ReasoningState
 
@@ -23,9 +24,9 @@ class ReAct(Enum):
 
 
 def react(
-    llm: LLM,
+    llm: LLM | str,
     *,
-    answer_llm: LLM | None = None,
+    answer_llm: LLM | str | None = None,
     output_type: type[BaseModel] | None = None,
     prompt: Prompt | None = None,
     mode: Mode = "auto",
@@ -50,6 +51,7 @@ def react(
         fallback: When a limit stops the run, ask for the best answer that can be given (one more
             model call).
     """
+    llm = as_llm(llm)
     return Net(
         {
             ReAct.REASONING: ReasoningState(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Literal
 
 from pydantic import BaseModel
 
@@ -16,6 +15,7 @@ from agent_brain.nets.react import react
 from agent_brain.nets.voting import VOTING, Candidates, Judge, VoteState, final_answer
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import REASONING, Prompt
 
 PATH = f"{REASONING} Think step by step, and close with one line: The answer is …"
@@ -29,10 +29,10 @@ class SelfConsistency(Enum):
 
 
 def self_consistency(
-    llm: LLM,
+    llm: LLM | str,
     *,
     paths: int = 5,
-    vote: Literal["majority"] | LLM | Judge = "majority",
+    vote: LLM | Judge | str = "majority",
     normalise: Callable[[str], str] = final_answer,
     path: NetLike | None = None,
     output_type: type[BaseModel] | None = None,
@@ -61,6 +61,7 @@ def self_consistency(
     Raises:
         StateDefinitionError: ``paths`` below 1, or a vote that is none.
     """
+    llm = as_llm(llm)
     if paths < 1:
         raise StateDefinitionError(f"paths must be at least 1, not {paths}")
     if path is None:

@@ -15,6 +15,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.streams import closing
 
 
@@ -40,7 +41,7 @@ class AnswerState(State):
 
     def __init__(
         self,
-        llm: LLM | None = None,
+        llm: LLM | str | None = None,
         *,
         output_type: type[BaseModel] | None = None,
         ask: bool = False,
@@ -49,7 +50,7 @@ class AnswerState(State):
     ) -> None:
         if llm is None and (ask or output_type is not None):
             raise StateDefinitionError("AnswerState needs llm= to ask for an answer")
-        self.llm = llm
+        self.llm = None if llm is None else as_llm(llm)
         self.output_type = output_type
         self.ask = ask
         self.on_done = on_done

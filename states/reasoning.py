@@ -14,6 +14,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError
 from agent_brain.states.events import ActionRequested, Event, TextDelta, UsageReported
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import as_llm
 from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
@@ -43,14 +44,14 @@ class ReasoningState(State):
 
     def __init__(
         self,
-        llm: LLM,
+        llm: LLM | str,
         *,
         on_action: Enum,
         on_answer: Enum,
         prompt: prompts.Prompt | None = None,
         mode: Mode = "auto",
     ) -> None:
-        self.llm = llm
+        self.llm = as_llm(llm)
         self.on_action = on_action
         self.on_answer = on_answer
         self.prompt = prompt

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_brain.memories.message import Message
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import as_text
 from agent_brain.states.streams import closing
 
@@ -21,7 +22,7 @@ The summary so far:
 
 
 def model_summarizer(
-    llm: LLM, *, max_words: int = 300, prompt: str = SUMMARY
+    llm: LLM | str, *, max_words: int = 300, prompt: str = SUMMARY
 ) -> Callable[[str, list[Message]], Awaitable[str]]:
     """A summariser for :class:`agent_brain.memories.SummaryMemory` that asks a model.
 
@@ -34,6 +35,7 @@ def model_summarizer(
         An async function of the summary so far and the messages to add to it. It raises what the
         model raises.
     """
+    model = as_llm(llm)
 
     async def summarize(previous_summary: str, messages: list[Message]) -> str:
         told = prompt.replace("{max_words}", str(max_words))
@@ -44,7 +46,7 @@ def model_summarizer(
             Message.user("Write the new summary now."),
         ]
         parts: list[str] = []
-        async with closing(llm.stream(request)) as stream:
+        async with closing(model.stream(request)) as stream:
             async for item in stream:
                 said = isinstance(item, str) and not isinstance(item, Thought)
                 parts += [str(item)] if said else []
