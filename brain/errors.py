@@ -25,6 +25,7 @@
     │   └── MalformedOutputError
     ├── MemoryDefinitionError      a memory cannot be built or registered as described
     ├── MemoryUseError             a memory cannot do that with what it was given
+    │   └── ScratchError           scratch got a value that JSON does not hold
     ├── MemoryBusyError            a run is already going on over this memory
     ├── JournalError               a journal cannot be read or written
     │   └── JournalConflictError   someone else wrote to the session first
@@ -53,6 +54,7 @@ from agent_brain.memories.errors import (
     MemoryBusyError,
     MemoryDefinitionError,
     MemoryUseError,
+    ScratchError,
     SessionConflictError,
     SnapshotError,
     VectorStoreError,
@@ -128,6 +130,7 @@ __all__ = [
     "NetDefinitionError",
     "NetFileError",
     "ResumeError",
+    "ScratchError",
     "SessionConflictError",
     "SnapshotError",
     "StateDefinitionError",

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 
 from agent_brain.branches import run_at_once
 from agent_brain.budget import Budget
-from agent_brain.errors import LLMError, ResumeError
+from agent_brain.errors import LLMError, ResumeError, ScratchError
 from agent_brain.limits import OWN, WAITING, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Asked
@@ -247,6 +247,7 @@ class Machine:
             if not _is_edge(target, node) and not (target is None and control.done):
                 allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
                 raise TransitionError(node.name, target, sorted(allowed))
+        control.check_notes(node.name)
         if self._stuck is not None:
             self._remember_step(node, self._stuck)
         next_node = None if target is None or control.done else self._net.node(target)
@@ -408,7 +409,7 @@ async def _leave_hurt(node: Node, memory: Memory, stream: object, error: BaseExc
         await _close(stream)
         if node.on_exit:
             await node.state.on_exit(memory)
-    if isinstance(error, LLMError):
+    if isinstance(error, LLMError | ScratchError):
         error.state = error.state or node.name
     elif isinstance(error, Exception):
         error.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")

@@ -147,7 +147,7 @@ class QueryFace(RecordCore):
         return len(going)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """Take out everything, the goal, summaries and lists included; physically, too.
+        """Take out everything, the goal, summaries, lists and session notes; physically, too.
 
         Args:
             keep_pinned: Keep pinned messages.
@@ -158,6 +158,9 @@ class QueryFace(RecordCore):
         await self._settle()
         before = len(self._record)
         kept = [m for m in self._record if m.pinned and keep_pinned]
+        self.control.session.clear()
+        if self._session is not None and isinstance(self._session.control, dict):
+            self._session.control = {**self._session.control, "session": {}}
         await self._replace_all([Cleared(), *([Added(kept)] if kept else [])])
         return before - len(kept)
 
@@ -264,7 +267,7 @@ class QueryFace(RecordCore):
         """Empty the registers that may quote messages, unless a run still needs them."""
         if self.control.status in ("idle", "ended"):
             self.control.output = None
-            self.control.scratch = {}
+            self.control.scratch.clear()
             self.control.next_actions = []
             self.control.pending = {}
             self.control.asked = None
