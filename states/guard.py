@@ -11,13 +11,11 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.llm import LLM
+from agent_brain.states.llm import LLM, Piece
 from agent_brain.states.streams import closing
-from agent_brain.states.usage import Usage
-from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
-Pieces: TypeAlias = AsyncIterator[str | Action | Usage]
+Pieces: TypeAlias = AsyncIterator[Piece]
 
 
 @dataclass(frozen=True, slots=True)
