@@ -367,6 +367,11 @@ class Brain(Generic[OutputT_co]):
             if output_type is not None:
                 wanted["output_type"] = output_type
             return create_net(net, model, **wanted)
+        if llm is not None:
+            raise BrainDefinitionError(
+                "llm= goes with a net by name: give the model to the net's own function or states "
+                "instead, as in Brain(react(llm))"
+            )
         if output_type is not None or options:
             raise BrainDefinitionError(
                 "output_type= and net_options= go with a net by name: give them to the net's own "
@@ -387,6 +392,12 @@ async def _to_end(run: Run[T]) -> Result[T]:
 
 
 def _as_goal(task: str | Message) -> Message:
+    given: object = task
+    if not isinstance(given, str | Message | Mapping):
+        raise BrainUseError(
+            f"The task is a text or a Message, not {type(given).__name__}: give the last message "
+            "as the task, and record what was said before it with 'await memory.update([…])'"
+        )
     goal = as_message(task)
     if not goal.content.strip() and not goal.attachments:
         raise BrainUseError("The task is empty: say what is to be done")
