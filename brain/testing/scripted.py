@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.llm import LLM
+from agent_brain.states.llm import LLM, Finish, Piece
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
 
-Piece: TypeAlias = str | Action | Usage
-PlainTurn: TypeAlias = str | Action | BaseException | Sequence[Piece | BaseException]
+PlainTurn: TypeAlias = Piece | BaseException | Sequence[Piece | BaseException]
 Turn: TypeAlias = PlainTurn | Callable[[list[Message]], PlainTurn]
+
+_PIECES = (str, Action, Usage, Finish, BaseException)
 
 
 class ScriptError(AssertionError):
@@ -42,12 +43,14 @@ class ModelCall:
 class ScriptedLLM(LLM):
     """A model that plays ``turns``, one a call.
 
-    A turn is text (one chunk), an action, a list of chunks, actions and usages in the order in
-    which they stream, an exception to raise (also inside a list, to break off half-way), or a
-    function of the messages that returns one of these.
+    A turn is text (one chunk), an action, a list of chunks, actions, usages and a
+    :class:`~agent_brain.states.Finish` in the order in which they stream, an exception to raise
+    (also inside a list, to break off half-way), or a function of the messages that returns one of
+    these.
 
     Args:
-        turns: What it answers, call by call.
+        turns: What it answers, call by call: a list of turns; or a text, an action, an exception or
+            a function as the only turn.
         native: It calls tools natively; False makes actions the JSON text that a model without
             tools would write.
         model: What it is called.
@@ -57,9 +60,10 @@ class ScriptedLLM(LLM):
     """
 
     def __init__(
-        self, turns: Iterable[Turn] = (), *, native: bool = True, model: str = "scripted"
+        self, turns: Iterable[Turn] | Turn = (), *, native: bool = True, model: str = "scripted"
     ) -> None:
-        self.turns = list(turns)
+        alone = isinstance(turns, _PIECES) or callable(turns)
+        self.turns: list[Turn] = [cast("Turn", turns)] if alone else list(cast("list[Turn]", turns))
         self.supports_tools = native
         self.model = model
         self.calls: list[ModelCall] = []
@@ -70,7 +74,7 @@ class ScriptedLLM(LLM):
         *,
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
-    ) -> AsyncIterator[str | Action | Usage]:
+    ) -> AsyncIterator[Piece]:
         """Play the next turn.
 
         Raises:
@@ -111,13 +115,15 @@ class ScriptedLLM(LLM):
 
 
 def _pieces(turn: object) -> Sequence[Piece | BaseException]:
-    if isinstance(turn, str | Action | Usage | BaseException):
+    if isinstance(turn, _PIECES):
         return [turn]
     if isinstance(turn, list | tuple):
-        wrong = [p for p in turn if not isinstance(p, str | Action | Usage | BaseException)]
+        wrong = [p for p in turn if not isinstance(p, _PIECES)]
         if not wrong:
             return turn
-        raise ScriptError(f"A turn may hold text, actions, usages and exceptions, not {wrong[0]!r}")
+        raise ScriptError(
+            f"A turn may hold text, actions, usages, a Finish and exceptions, not {wrong[0]!r}"
+        )
     raise ScriptError(
-        f"{turn!r} is no turn: use text, an action, a list of these, an exception, or a function"
+        f"{turn!r} is not a turn: use text, an action, a list of these, an exception, or a function"
     )

@@ -27,7 +27,7 @@ class Noting(State):
         self.items = items
 
     def note(self, memory: Memory, what: str) -> None:
-        memory.control.scratch.setdefault("notes", []).append(what)  # type: ignore[union-attr]
+        memory.control.scratch.setdefault("notes", []).append(what)
 
     async def on_enter(self, memory: Memory) -> None:
         self.note(memory, "enter")

@@ -9,11 +9,9 @@ from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
 from agent_brain.states.guard import Pieces, RealCall, about_to_call, intercepted, real_call
-from agent_brain.states.llm import LLM
+from agent_brain.states.llm import LLM, Piece
 from agent_brain.states.models import as_llm
 from agent_brain.states.streams import closing
-from agent_brain.states.usage import Usage
-from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
 
@@ -46,7 +44,7 @@ class CassetteLLM(LLM):
         *,
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
-    ) -> AsyncIterator[str | Action | Usage]:
+    ) -> AsyncIterator[Piece]:
         """As the model, or as the cassette has it."""
         send = partial(self._send, messages, tools, output_type)
         call = RealCall(self.llm, messages, tools, output_type, send)

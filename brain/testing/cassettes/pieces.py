@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_brain.states import errors
-from agent_brain.states.llm import Thought
+from agent_brain.states.llm import Finish, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.testing.cassettes.errors import CassetteFileError
 from agent_brain.testing.cassettes.scrub import Scrubber
 from agent_brain.tools.action import Action
 from agent_brain.tools.text import clean
-
-Piece = str | Action | Usage
 
 _ERRORS: dict[str, type[Exception]] = {
     kind.__name__: kind
@@ -48,11 +46,17 @@ def pieces_to_data(pieces: Sequence[Piece], scrubber: Scrubber) -> list[dict[str
             data.append({"action": scrubber.data(piece.model_dump(mode="json", exclude_none=True))})
         elif isinstance(piece, Usage):
             data.append({"usage": dataclasses.asdict(piece)})
+        elif isinstance(piece, Finish):
+            data.append({"finish": scrubber.data(_finish_to_data(piece))})
         elif isinstance(piece, Thought):
             data.append({"thought": thoughts[index]})
         else:
             data.append({"text": texts[index]})
     return data
+
+
+def _finish_to_data(finish: Finish) -> dict[str, Any]:
+    return {"reason": finish.reason, "provider_data": dict(finish.provider_data)}
 
 
 def _scrubbed(pieces: Sequence[Piece], scrubber: Scrubber, *, thought: bool) -> dict[int, str]:
@@ -80,6 +84,8 @@ def piece_from_data(data: dict[str, Any]) -> Piece:
             return Action.model_validate(value)
         if kind == "usage":
             return Usage(**value)
+        if kind == "finish":
+            return Finish(**value)
     except (TypeError, ValueError, AttributeError) as error:
         raise CassetteFileError(f"{data!r} is no piece of an answer: {error}") from error
     raise CassetteFileError(f"{data!r} is no piece of an answer: {kind!r} is unknown")
