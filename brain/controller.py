@@ -108,8 +108,8 @@ class Brain(Generic[OutputT_co]):
         self._sources: tuple[ToolSource, ...] = ()
         self.memory = self._find_memory(memory, tools, memory_options)
         self.net = self._find_net(net, llm, output_type, net_options)
-        self.limits = limits
-        self.stuck = stuck
+        self.limits = _checked("limits", limits, Limits)
+        self.stuck = None if stuck is None else _checked("stuck", stuck, StuckPolicy)
         self.dry_run = dry_run
 
     @overload
@@ -382,6 +382,12 @@ class Brain(Generic[OutputT_co]):
                 f"net={net!r} is neither a Net, nor a dict of states, nor a net's name"
             )
         return as_net(net)
+
+
+def _checked(name: str, value: T, kind: type[T]) -> T:
+    if isinstance(value, kind):
+        return value
+    raise BrainDefinitionError(f"{name}={value!r}: pass {name}={kind.__name__}(…)")
 
 
 async def _to_end(run: Run[T]) -> Result[T]:
