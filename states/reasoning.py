@@ -11,7 +11,7 @@ from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
 from agent_brain.states.asking import correction
 from agent_brain.states.base import State
-from agent_brain.states.errors import MalformedOutputError
+from agent_brain.states.errors import MalformedOutputError, StateDefinitionError
 from agent_brain.states.events import ActionRequested, Event, TextDelta, UsageReported
 from agent_brain.states.llm import LLM, Thought
 from agent_brain.states.models import as_llm
@@ -19,6 +19,7 @@ from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
+from agent_brain.tools.suggest import did_you_mean
 
 Mode = Literal["auto", "native", "text"]
 
@@ -51,6 +52,11 @@ class ReasoningState(State):
         prompt: prompts.Prompt | None = None,
         mode: Mode = "auto",
     ) -> None:
+        if mode not in ("auto", "native", "text"):
+            raise StateDefinitionError(
+                f"mode={mode!r}: use 'auto', 'native' or 'text'."
+                f"{did_you_mean(mode, ('auto', 'native', 'text'))}"
+            )
         self.llm = as_llm(llm)
         self.on_action = on_action
         self.on_answer = on_answer

@@ -8,11 +8,17 @@ from difflib import get_close_matches
 from typing import Any
 
 
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is closest to ``name``; None if none is close."""
+    by_fold = {text.casefold(): text for text in known}
+    close = get_close_matches(name.casefold(), by_fold, n=1)
+    return by_fold[close[0]] if close else None
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """``" Did you mean 'react'?"``, or nothing if no known name is close to ``name``."""
-    by_fold = {text.casefold(): text for text in known}
-    close = get_close_matches(str(name).casefold(), by_fold, n=1)
-    return f" Did you mean {by_fold[close[0]]!r}?" if close else ""
+    close = closest(str(name), known)
+    return "" if close is None else f" Did you mean {close!r}?"
 
 
 def wrong_option(function: Callable[..., Any], options: Iterable[str]) -> str | None:
