@@ -36,8 +36,13 @@ def register_memory(name: str, factory: MemoryFactory) -> None:
         factory: Called as ``factory(tools, **options)``.
 
     Raises:
-        MemoryDefinitionError: The name is taken by another factory.
+        MemoryDefinitionError: The name is taken by another factory, or the factory cannot be
+            called.
     """
+    if not callable(factory):
+        raise MemoryDefinitionError(
+            f"{factory!r} cannot make a memory: register a class, or a function of tools"
+        )
     known = _find(name)
     if known is not None and known is not factory:
         raise MemoryDefinitionError(

@@ -46,8 +46,10 @@ def register_net(name: str, factory: NetFactory) -> None:
         factory: Called as ``factory(llm, **options)``; returns a net.
 
     Raises:
-        UnknownNetError: The name is taken by another factory.
+        UnknownNetError: The name is taken by another factory, or the factory cannot be called.
     """
+    if not callable(factory):
+        raise UnknownNetError(f"{factory!r} cannot make a net: register a function of a model")
     key = _key(name)
     if _factories.setdefault(key, factory) is not factory:
         raise UnknownNetError(
