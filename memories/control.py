@@ -182,10 +182,13 @@ class Control(BaseModel):
         Raises:
             ScratchError: JSON does not hold it; it is taken out.
         """
-        registers = vars(self)
+        registers = vars(self)  # the hot path
+        scratch, session = registers["scratch"], registers["session"]
+        if scratch.nested is session.nested is None:
+            return
         try:
-            registers["scratch"].check()
-            registers["session"].check()
+            scratch.check()
+            session.check()
         except ScratchError as error:
             error.state = state
             raise

@@ -20,15 +20,18 @@ class Scratch(dict[str, Any]):
     Anything else is refused when it is assigned. Lists and dicts in it may be changed in place;
     :meth:`check` looks at those, and is called after each step.
 
+    Attributes:
+        nested: The keys of lists and dicts, or None while there are none.
+
     Raises:
         ScratchError: A value that JSON does not hold.
     """
 
-    __slots__ = ("_nested",)
+    __slots__ = ("nested",)
 
     def __init__(self, values: Any = (), /, **named: Any) -> None:
         super().__init__()
-        self._nested: set[str] | None = None  # keys of values that can be changed in place
+        self.nested: set[str] | None = None
         if values or named:
             self.update(values, **named)
 
@@ -38,7 +41,7 @@ class Scratch(dict[str, Any]):
         if type(value) not in _PLAIN:
             _refuse_others(key, value)
             if isinstance(value, list | dict):
-                self._nested = (self._nested or set()) | {key}
+                self.nested = (self.nested or set()) | {key}
         super().__setitem__(key, value)
 
     def setdefault(self, key: str, default: Any = None, /) -> Any:
@@ -65,7 +68,7 @@ class Scratch(dict[str, Any]):
         Raises:
             ScratchError: One of them holds what JSON does not hold.
         """
-        for key in (self._nested or set()) & self.keys():
+        for key in (self.nested or set()) & self.keys():
             try:
                 _refuse_others(key, self[key])
             except ScratchError:

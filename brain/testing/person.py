@@ -52,9 +52,7 @@ class Person:
             AssertionError: A question was expected that was not asked.
         """
         if self.answers:
-            raise AssertionError(
-                f"{len(self.answers)} answers are left, as nothing asked for them: {self.answers!r}"
-            )
+            raise AssertionError(f"Answers that nothing asked for are left: {self.answers!r}")
 
 
 def person(approve: Approval | None, answers: str | Iterable[str] | None) -> Person:
