@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
@@ -220,7 +220,7 @@ class Brain(Generic[OutputT_co]):
                 withdraw(self.memory, source)
                 stack.push_async_callback(source.aclose)
 
-    async def answer(self, task: str | Message) -> AsyncIterator[str]:
+    async def answer(self, task: str | Message) -> AsyncGenerator[str, None]:
         """Stream the text of a run as it comes, without the model's thoughts.
 
         Closing the iterator ends the run. Raises what :meth:`run` raises.
@@ -340,7 +340,8 @@ class Brain(Generic[OutputT_co]):
         options: Mapping[str, Any] | None,
     ) -> Memory:
         if isinstance(memory, str):
-            created = create_memory(memory, tools, **(options or {}))
+            wanted: dict[str, Any] = dict(options or {})
+            created = create_memory(memory, tools, **wanted)
             self._owned.append(created)
             return created
         if not isinstance(memory, Memory):
