@@ -49,6 +49,7 @@ from agent_brain.states.notes import Notes
 from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
+from agent_brain.states.streams import closing
 from agent_brain.states.summarizing import model_summarizer
 from agent_brain.states.telling import TellState
 from agent_brain.states.together import Together
@@ -114,6 +115,7 @@ __all__ = [
     "Usage",
     "UsageReported",
     "brief",
+    "closing",
     "model_summarizer",
 ]
 
