@@ -54,10 +54,8 @@ def as_targets(value: Any) -> Collection[Any]:
 
 def _known_members(targets: Iterable[Any], members: Collection[Enum]) -> list[Target]:
     """``targets`` with members in place of texts that are equal to them (of an Enum of texts)."""
-    texts: dict[Any, Enum] = {member: member for member in members if isinstance(member, str)}
-    return _unique(
-        texts.get(t, t) if isinstance(t, str) and not isinstance(t, Enum) else t for t in targets
-    )
+    texts: dict[Any, Any] = {member: member for member in members if isinstance(member, str)}
+    return _unique(texts.get(t, t) if type(t) is str else t for t in targets)
 
 
 def _return_annotation(state: State, members: Iterable[Enum]) -> Any:

@@ -55,6 +55,11 @@ class NetRun(Generic[M]):
         return [str(event.state) for event in entered]
 
     @property
+    def answer(self) -> str:
+        """As ``result.answer``; empty if it failed."""
+        return "" if self.result is None else self.result.answer
+
+    @property
     def chunks(self) -> list[str]:
         """The text it streamed, piece by piece, thoughts left out."""
         return [event.text for event in self.of(TextDelta) if not event.thought]

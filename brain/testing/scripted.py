@@ -15,7 +15,7 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
 
-PlainTurn: TypeAlias = Piece | BaseException | Sequence[Piece | BaseException]
+PlainTurn: TypeAlias = Piece | BaseException | Sequence[object]  # of pieces and exceptions
 Turn: TypeAlias = PlainTurn | Callable[[list[Message]], PlainTurn]
 
 _PIECES = (str, Action, Usage, Finish, BaseException)

@@ -153,7 +153,7 @@ async def test_a_subclass_lasts_as_long_unless_it_says_otherwise() -> None:
 async def test_a_misspelt_scope_is_refused() -> None:
     with pytest.raises(StateDefinitionError, match=r"scope='sesion'.*Did you mean 'session'"):
 
-        class Wrong(Notes, scope="sesion"):  # type: ignore[arg-type]
+        class Wrong(Notes, scope="sesion"):
             pass
 
 
