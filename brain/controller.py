@@ -19,7 +19,7 @@ from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.registry import create_memory
-from agent_brain.models import resolve_llm
+from agent_brain.models import models_made_for, resolve_llm
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
 from agent_brain.options import BrainOptions, ToolOptions
@@ -209,7 +209,7 @@ class Brain(Generic[OutputT_co]):
     async def aclose(self) -> None:
         """Close what the brain itself made.
 
-        That is its model and its memory, if it got them by name, and its connections to servers,
+        That is its models and its memory, if it got them by name, and its connections to servers,
         whose tools are taken out of the memory.
         """
         sources, self._sources = self._sources, ()
@@ -367,7 +367,7 @@ class Brain(Generic[OutputT_co]):
             wanted = dict(options or {})
             if output_type is not None:
                 wanted["output_type"] = output_type
-            return create_net(net, model, **wanted)
+            return self._own_models_of(create_net(net, model, **wanted))
         if llm is not None:
             raise BrainDefinitionError(
                 "llm= goes with a net by name: give the model to the net's own function or states "
@@ -382,7 +382,11 @@ class Brain(Generic[OutputT_co]):
             raise BrainDefinitionError(
                 f"net={net!r} is neither a Net, nor a dict of states, nor a net's name"
             )
-        return as_net(net)
+        return self._own_models_of(as_net(net))
+
+    def _own_models_of(self, net: Net) -> Net:
+        self._owned += [model for model in models_made_for(net) if model not in self._owned]
+        return net
 
 
 def _checked(name: str, value: T, kind: type[T]) -> T:

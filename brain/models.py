@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from agent_brain.errors import BrainDefinitionError
+from agent_brain.nets.net import Net, subnets_of
 from agent_brain.states.llm import LLM
-from agent_brain.states.models import as_llm
+from agent_brain.states.models import as_llm, made_of_names
 
 MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
 
@@ -30,3 +31,14 @@ def resolve_llm(llm: LLM | str | None) -> LLM:
             "object, or nothing"
         )
     return as_llm(llm)
+
+
+def models_made_for(net: Net) -> list[LLM]:
+    """The models that the states of ``net``, and of the nets inside, made of names."""
+    found: list[LLM] = []
+    for state in net.states.values():
+        state = getattr(state, "wrapped", state)
+        found += [v for v in vars(state).values() if isinstance(v, LLM) and v in made_of_names]
+        for subnet in subnets_of(state).values():
+            found += models_made_for(subnet)
+    return list(dict.fromkeys(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from importlib import import_module
 from typing import TypeVar, cast
+from weakref import WeakSet
 
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
@@ -13,6 +14,9 @@ from agent_brain.tools.suggest import did_you_mean
 T = TypeVar("T")
 
 _BUILT_IN = {"demo": ("agent_brain.demo", "DemoLLM")}  # from a package that builds on this one
+
+made_of_names: WeakSet[LLM] = WeakSet()
+"""Models that nobody else can close: a Brain closes those of its net."""
 
 
 def as_llm(llm: LLM | str) -> LLM:
@@ -31,10 +35,13 @@ def as_llm(llm: LLM | str) -> LLM:
         )
     if llm in _BUILT_IN:
         module, name = _BUILT_IN[llm]
-        return cast("LLM", getattr(import_module(module), name)())
-    from agent_brain.states.lite_llm import LiteLLM
+        made = cast("LLM", getattr(import_module(module), name)())
+    else:
+        from agent_brain.states.lite_llm import LiteLLM
 
-    return LiteLLM(llm)
+        made = LiteLLM(llm)
+    made_of_names.add(made)
+    return made
 
 
 def llm_or(value: T | str) -> T | LLM:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import fields
 from enum import Enum, StrEnum
 from typing import Any, Literal
 
+import anyio
 import pytest
 
 from agent_brain import (
@@ -35,6 +37,7 @@ from agent_brain.errors import (
     ToolDefinitionError,
     UnknownNetError,
 )
+from agent_brain.memories.litellm_setup import load_litellm
 from agent_brain.memories.options import MemoryOptions
 from agent_brain.memories.registry import _find, memory_names
 from agent_brain.nets import (
@@ -52,6 +55,7 @@ from agent_brain.states.models import as_llm
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_net
 from agent_brain.testing.options import LimitOptions
 from tests.brain.nets import Say, single
+from tests.support.openai_server import OpenAIServer, Reply
 
 
 class S(Enum):
@@ -95,6 +99,38 @@ def test_a_net_function_makes_one_model_of_a_name() -> None:
     assert [type(model) for model in models] == [LiteLLM, LiteLLM]
     assert models[0] is models[1]
     assert models[0].model == "openai/gpt-4.1"
+
+
+def test_a_brain_closes_the_models_that_its_net_made_of_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = LiteLLM("openai/mine")
+    closed: list[str] = []
+
+    async def note(self: LiteLLM) -> None:
+        closed.append(self.model)
+
+    monkeypatch.setattr(LiteLLM, "aclose", note)
+    inner = SubnetState(react("openai/inner"), on_done=S.B)
+    net = Net({S.A: inner, S.B: AnswerState("openai/outer")}, on_error=lambda memory, error: None)
+
+    async def use() -> None:
+        async with Brain(net), Brain(react(own)), Brain("react", llm="openai/named"):
+            assert closed == []
+
+    anyio.run(use)
+    assert sorted(closed) == ["openai/inner", "openai/named", "openai/outer"]
+
+
+def test_run_sync_leaves_no_connection_of_a_model_by_name_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with OpenAIServer([Reply("Hello.")]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        assert Brain(react("openai/gpt-4.1")).run_sync("Hi").answer == "Hello."
+        clients = load_litellm().in_memory_llm_clients_cache.cache_dict
+        assert [key for key in clients if re.search(r"-\d+$", key)] == []  # of an event loop
 
 
 def test_a_state_takes_a_model_by_its_name() -> None:
