@@ -68,8 +68,8 @@ def create_memory(
     factory = _find(name) if isinstance(name, str) else None
     if factory is None:
         raise MemoryDefinitionError(
-            f"There is no memory named {name!r}.{did_you_mean(name, memory_names())} Registered "
-            f"are: {', '.join(memory_names())}"
+            f"There is no memory named {name!r}; registered are: {', '.join(memory_names())}."
+            f"{did_you_mean(name, memory_names())}"
         )
     problem = wrong_option(factory, options)
     if problem is not None:

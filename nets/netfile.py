@@ -154,8 +154,8 @@ def _state(data: dict[str, Any], site: Site) -> State:
     found = state_kinds().get(str(kind).casefold())
     if found is None:
         raise StateDefinitionError(
-            f"type = {kind!r} is no kind of state.{did_you_mean(kind, state_kinds())} Registered "
-            f"are: {', '.join(state_kinds())}"
+            f"type = {kind!r} is no kind of state; registered are: {', '.join(state_kinds())}."
+            f"{did_you_mean(kind, state_kinds())}"
         )
     options, build = found
     return build(options.model_validate(data), site)

@@ -93,8 +93,8 @@ class Site:
         """
         if name not in self.keys:
             raise StateDefinitionError(
-                f"{name!r} is no state of the net.{did_you_mean(name, self.keys)} Its states are: "
-                f"{', '.join(self.keys)}"
+                f"{name!r} is no state of the net; its states are: {', '.join(self.keys)}."
+                f"{did_you_mean(name, self.keys)}"
             )
         return self.keys[name]
 

@@ -73,8 +73,8 @@ def create_net(name: str, llm: LLM | str, **options: Unpack[NetOptions]) -> Net:
     factory = _factories.get(_key(name)) if isinstance(name, str) else None
     if factory is None:
         raise UnknownNetError(
-            f"There is no net named {name!r}.{did_you_mean(name, net_names())} Registered are: "
-            f"{', '.join(net_names())}"
+            f"There is no net named {name!r}; registered are: {', '.join(net_names())}."
+            f"{did_you_mean(name, net_names())}"
         )
     problem = wrong_option(factory, options)
     if problem is not None:

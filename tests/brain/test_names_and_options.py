@@ -6,6 +6,7 @@ import inspect
 import re
 from dataclasses import fields
 from enum import Enum, StrEnum
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
@@ -29,6 +30,7 @@ from agent_brain import (
     register_memory,
     register_net,
 )
+from agent_brain.brainfile import net_from_file
 from agent_brain.errors import (
     MemoryDefinitionError,
     MemoryUseError,
@@ -37,6 +39,7 @@ from agent_brain.errors import (
     ToolDefinitionError,
     UnknownNetError,
 )
+from agent_brain.memories import registry as memories
 from agent_brain.memories.litellm_setup import load_litellm
 from agent_brain.memories.options import MemoryOptions
 from agent_brain.memories.registry import _find, memory_names
@@ -230,7 +233,7 @@ def test_a_misspelt_name_is_refused_with_what_may_be_meant(
 
 
 def test_a_name_that_is_close_to_none_is_refused_without_a_guess() -> None:
-    with pytest.raises(UnknownNetError, match=r"There is no net named 'xyzzy'\. Registered are:"):
+    with pytest.raises(UnknownNetError, match=r"There is no net named 'xyzzy'; .*thoughts\.$"):
         Brain("xyzzy")
 
 
@@ -240,7 +243,11 @@ def test_what_cannot_be_called_is_not_registered(register: Any) -> None:
         register("nothing", 3)
 
 
-def test_an_error_inside_a_memory_that_mentions_an_argument_is_its_own() -> None:
+def test_an_error_inside_a_memory_that_mentions_an_argument_is_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memories, "_factories", {})
+
     def broken(tools: Any) -> Any:
         raise TypeError("bad argument type for built-in operation")
 
@@ -253,9 +260,9 @@ def test_the_typed_options_are_those_of_the_built_in_nets_and_memories() -> None
     nets = {
         p for name in net_names() if name in BUILT_IN for p in options(registry._factories[name])
     }
-    memories = {p for name in memory_names() if (made := _find(name)) for p in options(made)}
+    kept = {p for name in memory_names() if (made := _find(name)) for p in options(made)}
     assert {*NetOptions.__annotations__} == nets
-    assert {*MemoryOptions.__annotations__} >= memories - {"options"}
+    assert {*MemoryOptions.__annotations__} == kept
     assert {*LimitOptions.__annotations__} == {field.name for field in fields(Limits)}
 
 
@@ -354,3 +361,28 @@ async def test_without_an_annotation_every_state_and_the_end_may_come_next() -> 
 
 def test_a_subnet_may_be_a_dict_of_states() -> None:
     assert SubnetState({S.A: END}).net.name == "S"
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('net = "reakt"', "Did you mean 'react'"),
+        ('net = "react"\noptions = {promt = "x"}', "Did you mean 'prompt'"),
+        ('net = "react"\nmemry = "todo"', "Did you mean 'memory'"),
+        ('net = "react"\nlimits = {max_step = 3}', "Did you mean 'max_steps'"),
+        ('[states.ONE]\ntype = "anser"', "Did you mean 'answer'"),
+        ('[states.ONE]\ntype = "answer"\nprmpt = "x"', "Did you mean 'prompt'"),
+        ('[states.ONE]\ntype = "answer"\non_done = "ONNE"', "Did you mean 'ONE'"),
+        ('initial = "ON"\n[states.ONE]\ntype = "answer"', "Did you mean 'ONE'"),
+    ],
+)
+def test_a_misspelt_name_in_a_file_is_refused_with_what_may_be_meant(
+    text: str, hint: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(AgentBrainError, match=hint):
+        net_from_file(path, "demo")
