@@ -21,7 +21,8 @@ class Result(Generic[OutputT_co]):
     Attributes:
         answer: What the last state that said anything said, without its thoughts. Complete when
             ``stop_reason`` is ``"done"``, as far as it came otherwise.
-        output: The validated object, if the net makes one (``output_type=``) and came to it.
+        output: The validated object, if the net makes one (``output_type=``); None if the run ended
+            before it.
         stop_reason: Why the run ended.
         steps: States entered, run and left.
         usage: Tokens and cost of all its model calls.
