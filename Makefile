@@ -15,13 +15,13 @@ unexport PYTHONDONTWRITEBYTECODE
 # pyright comes with its wheel: it has nothing to look for on the network.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test coverage check lint format-check mypy pyright arrows surface links format bench clean
+.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface links format bench clean
 
 help:
 	@echo "make demo      run the offline demo"
 	@echo "make test      run the tests"
 	@echo "make coverage  run the tests and fail below the coverage that pyproject.toml asks for"
-	@echo "make check     lint, format, types, arrows between packages, public surface"
+	@echo "make check     lint, format, types of code and docs, arrows between packages, public surface"
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make bench     run the benchmarks"
 	@echo "make clean     remove .venv and everything that was built"
@@ -38,7 +38,7 @@ coverage: test
 	$(BIN)/coverage report
 
 # With `make -k check` every check is made, whatever the others find.
-check: lint format-check mypy pyright arrows surface
+check: lint format-check mypy pyright typed-docs arrows surface
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -51,6 +51,9 @@ mypy: $(VENV)/.installed-dev links
 
 pyright: $(VENV)/.installed-dev links
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+typed-docs: $(VENV)/.installed-dev links
+	$(BIN)/python scripts/type_docs.py
 
 arrows: $(VENV)/.installed-dev links
 	PYTHONPATH=build/typing $(BIN)/lint-imports --no-logo --no-cache

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
 from agent_brain.controller import Brain
 from agent_brain.limits import Limits
@@ -15,6 +16,7 @@ from agent_brain.nets.errors import NetFileError
 from agent_brain.nets.net import Net
 from agent_brain.nets.netfile import NetSpec, build_net, net_schema, read_file
 from agent_brain.states.llm import LLM
+from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike
 
 
@@ -48,13 +50,20 @@ def read_spec(path: str | Path) -> BrainSpec:
         spec = BrainSpec.model_validate(read_file(path))
     except ValidationError as error:
         lines = [
-            f"  - {'.'.join(map(str, e['loc']))}: {e['msg']}"
+            f"  - {'.'.join(map(str, e['loc']))}: {e['msg']}{_meant(e)}"
             for e in error.errors(include_url=False)
         ]
         raise NetFileError("\n".join([f"{path} does not describe a net:", *lines])) from error
     if (spec.net is None) == (not spec.states):
         raise NetFileError(f"{path}: give either net = (a registered net) or [states], not both")
     return spec
+
+
+def _meant(error: ErrorDetails) -> str:
+    if error["type"] != "extra_forbidden":
+        return ""
+    fields = LimitsSpec.model_fields if "limits" in error["loc"][:-1] else BrainSpec.model_fields
+    return f".{did_you_mean(error['loc'][-1], fields)}"
 
 
 def net_from_file(path: str | Path, llm: LLM | str | None = None) -> Net:

@@ -6,9 +6,10 @@ import copy
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import anyio
+from typing_extensions import Unpack
 
 from agent_brain.answer import AnswerStream
 from agent_brain.brain_tool import BrainTool
@@ -18,10 +19,11 @@ from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.registry import create_memory
-from agent_brain.models import resolve_llm
+from agent_brain.models import models_made_for, resolve_llm
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
-from agent_brain.result import Result
+from agent_brain.options import BrainOptions, ToolOptions
+from agent_brain.result import OutputT_co, Result
 from agent_brain.run import Plan, Run
 from agent_brain.sources import split, withdraw
 from agent_brain.states.base import State
@@ -35,13 +37,15 @@ if TYPE_CHECKING:
     from agent_brain.tools.mcp import McpSource
 
 NetLike = str | Net | Mapping[Any, State]
+T = TypeVar("T")
 
 
-class Brain:
+class Brain(Generic[OutputT_co]):
     """An agent: a net, a memory and the loop that moves the one over the other.
 
     ``answer``, ``stream``, ``run`` and ``run_sync`` are one loop and end alike. A brain serves one
-    run at a time; each run is a turn of the same session, as its memory goes on.
+    run at a time; each run is a turn of the same session, as its memory goes on. For type checkers
+    it is generic in ``Result.output``: ``output_type=City`` makes it a ``Brain[City | None]``.
 
     Attributes:
         net: The net that it drives.
@@ -72,6 +76,28 @@ class Brain:
         ToolDefinitionError: Two tools have one name, or a function cannot be a tool.
     """
 
+    @overload
+    def __init__(
+        self: Brain[T | None],
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        *,
+        output_type: type[T],
+        **options: Unpack[BrainOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Brain[Any],
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        *,
+        output_type: object = None,
+        **options: Unpack[BrainOptions],
+    ) -> None: ...
+
     def __init__(
         self,
         net: NetLike = "react",
@@ -79,7 +105,7 @@ class Brain:
         tools: Iterable[ToolLike] = (),
         *,
         llm: LLM | str | None = None,
-        output_type: OutputType | None = None,
+        output_type: Any = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
         dry_run: bool = False,
@@ -91,9 +117,33 @@ class Brain:
         self.last_result: Result | None = None
         self.memory = self._find_memory(memory, tools, memory_options)
         self.net = self._find_net(net, llm, output_type, net_options)
-        self.limits = limits
-        self.stuck = stuck
+        self.limits = _checked("limits", limits, Limits)
+        self.stuck = None if stuck is None else _checked("stuck", stuck, StuckPolicy)
         self.dry_run = dry_run
+
+    @overload
+    @classmethod
+    async def create(
+        cls,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike | McpSource] = (),
+        *,
+        output_type: type[T],
+        **options: Unpack[BrainOptions],
+    ) -> Brain[T | None]: ...
+
+    @overload
+    @classmethod
+    async def create(
+        cls,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike | McpSource] = (),
+        *,
+        output_type: object = None,
+        **options: Unpack[BrainOptions],
+    ) -> Self: ...
 
     @classmethod
     async def create(
@@ -101,8 +151,10 @@ class Brain:
         net: NetLike = "react",
         memory: str | Memory = "messages",
         tools: Iterable[ToolLike | McpSource] = (),
-        **options: Any,
-    ) -> Self:
+        *,
+        output_type: Any = None,
+        **options: Unpack[BrainOptions],
+    ) -> Brain[Any]:
         """A brain as the constructor makes it, opened and ready.
 
         Takes what the constructor takes, and tools that MCP servers have (extra ``mcp``). They are
@@ -116,6 +168,7 @@ class Brain:
             tools: Beside tools and functions: the URL of an MCP server (streamable HTTP), the path
                 of a server script (``.py`` or ``.js``), a ``{"mcpServers": {…}}`` dict, or the path
                 of a JSON file that holds one.
+            output_type: As for the constructor.
             **options: As for the constructor.
 
         Raises:
@@ -123,7 +176,7 @@ class Brain:
             McpServerError: Servers could not be started or reached.
         """
         here, elsewhere = split(tools)
-        brain = cls(net, memory, here, **options)
+        brain = cls(net, memory, here, output_type=output_type, **options)
         try:
             await brain.memory.open()
             if elsewhere:
@@ -165,7 +218,7 @@ class Brain:
     async def aclose(self) -> None:
         """Close what the brain itself made.
 
-        That is its model and its memory, if it got them by name, and its connections to servers,
+        That is its models and its memory, if it got them by name, and its connections to servers,
         whose tools are taken out of the memory.
         """
         sources, self._sources = self._sources, ()
@@ -189,7 +242,7 @@ class Brain:
         """
         return AnswerStream(self.stream(task))
 
-    def stream(self, task: str | Message) -> Run:
+    def stream(self, task: str | Message) -> Run[OutputT_co]:
         """A run to iterate over: ``async with brain.stream(task) as run: async for event in run``.
 
         Events are made when they are asked for; leaving the block early ends the run at once, and
@@ -201,7 +254,7 @@ class Brain:
         """
         return Run(self._plan(), _as_goal(task))
 
-    async def run(self, task: str | Message) -> Result:
+    async def run(self, task: str | Message) -> Result[OutputT_co]:
         """Run to the end.
 
         Raises:
@@ -211,7 +264,7 @@ class Brain:
         """
         return await _to_end(Run(self._plan(), _as_goal(task), watched=False))
 
-    def run_sync(self, task: str | Message) -> Result:
+    def run_sync(self, task: str | Message) -> Result[OutputT_co]:
         """As :meth:`run`, for programs without an event loop: it makes one for the time of the run.
 
         Raises:
@@ -230,7 +283,7 @@ class Brain:
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
         input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
-    ) -> Run:
+    ) -> Run[OutputT_co]:
         """As :meth:`resume`, to iterate over."""
         return Run(self._plan(), None, Decisions(approve, deny, edit, input))
 
@@ -241,7 +294,7 @@ class Brain:
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
         input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
-    ) -> Result:
+    ) -> Result[OutputT_co]:
         """Go on with the run that the memory stands in: after a crash, an error, a limit or a wait.
 
         A step that was cut off in its middle is taken again from its beginning. A run that waits
@@ -261,7 +314,7 @@ class Brain:
         decisions = Decisions(approve, deny, edit, input)
         return await _to_end(Run(self._plan(), None, decisions, watched=False))
 
-    def as_tool(self, name: str, description: str, **options: Any) -> BrainTool:
+    def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
         """This brain as a tool of another one: each call runs it on a fork of its memory.
 
         Args:
@@ -296,7 +349,7 @@ class Brain:
     def _set_last_result(self, result: Result | None) -> None:
         self.last_result = result
 
-    async def _run_and_release(self, task: str | Message) -> Result:
+    async def _run_and_release(self, task: str | Message) -> Result[OutputT_co]:
         try:
             return await self.run(task)
         finally:
@@ -311,7 +364,8 @@ class Brain:
         options: Mapping[str, Any] | None,
     ) -> Memory:
         if isinstance(memory, str):
-            created = create_memory(memory, tools, **(options or {}))
+            wanted: dict[str, Any] = dict(options or {})
+            created = create_memory(memory, tools, **wanted)
             self._owned.append(created)
             return created
         if not isinstance(memory, Memory):
@@ -337,7 +391,12 @@ class Brain:
             wanted = dict(options or {})
             if output_type is not None:
                 wanted["output_type"] = output_type
-            return create_net(net, model, **wanted)
+            return self._own_models_of(create_net(net, model, **wanted))
+        if llm is not None:
+            raise BrainDefinitionError(
+                "llm= goes with a net by name: give the model to the net's own function or states "
+                "instead, as in Brain(react(llm))"
+            )
         if output_type is not None or options:
             raise BrainDefinitionError(
                 "output_type= and net_options= go with a net by name: give them to the net's own "
@@ -347,10 +406,20 @@ class Brain:
             raise BrainDefinitionError(
                 f"net={net!r} is neither a Net, nor a dict of states, nor a net's name"
             )
-        return as_net(net)
+        return self._own_models_of(as_net(net))
+
+    def _own_models_of(self, net: Net) -> Net:
+        self._owned += [model for model in models_made_for(net) if model not in self._owned]
+        return net
 
 
-async def _to_end(run: Run) -> Result:
+def _checked(name: str, value: T, kind: type[T]) -> T:
+    if isinstance(value, kind):
+        return value
+    raise BrainDefinitionError(f"{name}={value!r}: pass {name}={kind.__name__}(…)")
+
+
+async def _to_end(run: Run[T]) -> Result[T]:
     async with run:
         async for _ in run:
             pass
@@ -358,6 +427,12 @@ async def _to_end(run: Run) -> Result:
 
 
 def _as_goal(task: str | Message) -> Message:
+    given: object = task
+    if not isinstance(given, str | Message | Mapping):
+        raise BrainUseError(
+            f"The task is a text or a Message, not {type(given).__name__}: give the last message "
+            "as the task, and record what was said before it with 'await memory.update([…])'"
+        )
     goal = as_message(task)
     if not goal.content.strip() and not goal.attachments:
         raise BrainUseError("The task is empty: say what is to be done")

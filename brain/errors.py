@@ -29,6 +29,7 @@
     │   └── MalformedOutputError
     ├── MemoryDefinitionError      a memory cannot be built or registered as described
     ├── MemoryUseError             a memory cannot do that with what it was given
+    │   └── ScratchError           scratch got a value that JSON does not hold
     ├── MemoryBusyError            a run is already going on over this memory
     ├── JournalError               a journal cannot be read or written
     │   └── JournalConflictError   someone else wrote to the session first
@@ -57,6 +58,7 @@ from agent_brain.memories.errors import (
     MemoryBusyError,
     MemoryDefinitionError,
     MemoryUseError,
+    ScratchError,
     SessionConflictError,
     SnapshotError,
     VectorStoreError,
@@ -139,6 +141,7 @@ __all__ = [
     "NetFileError",
     "RecordedError",
     "ResumeError",
+    "ScratchError",
     "SessionConflictError",
     "SnapshotError",
     "StateCancelledError",

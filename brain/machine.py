@@ -12,7 +12,7 @@ import anyio
 
 from agent_brain.branches import Source, run_at_once
 from agent_brain.budget import Budget
-from agent_brain.errors import LLMError, ResumeError, StateCancelledError
+from agent_brain.errors import LLMError, ResumeError, ScratchError, StateCancelledError
 from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Asked
@@ -312,6 +312,7 @@ class Machine:
             if not _is_edge(target, node) and not (target is None and control.done):
                 allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
                 raise TransitionError(node.name, target, sorted(allowed))
+        control.check_notes(node.name)
         next_node = None if target is None or control.done else self._net.node(target)
         if control.asked is not None:  # what was asked here was for this state
             control.asked = None
@@ -496,7 +497,7 @@ async def _leave_hurt(node: Node, memory: Memory, stream: object, error: BaseExc
         await _close(stream)
         if node.on_exit:
             await node.state.on_exit(memory)
-    if isinstance(error, LLMError):
+    if isinstance(error, LLMError | ScratchError):
         error.state = error.state or node.name
     elif isinstance(error, Exception):
         error.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")

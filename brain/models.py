@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 from agent_brain.errors import BrainDefinitionError
+from agent_brain.nets.net import Net, subnets_of
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm, made_of_names
 
 MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
 
@@ -28,10 +30,15 @@ def resolve_llm(llm: LLM | str | None) -> LLM:
             f"llm={llm!r} is no model: pass a LiteLLM model name such as 'openai/gpt-4.1', an LLM "
             "object, or nothing"
         )
-    if llm == "demo":
-        from agent_brain.demo import DemoLLM
+    return as_llm(llm)
 
-        return DemoLLM()
-    from agent_brain.states.lite_llm import LiteLLM
 
-    return LiteLLM(llm)
+def models_made_for(net: Net) -> list[LLM]:
+    """The models that the states of ``net``, and of the nets inside, made of names."""
+    found: list[LLM] = []
+    for state in net.states.values():
+        state = getattr(state, "wrapped", state)
+        found += [v for v in vars(state).values() if isinstance(v, LLM) and v in made_of_names]
+        for subnet in subnets_of(state).values():
+            found += models_made_for(subnet)
+    return list(dict.fromkeys(found))

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Message
 from agent_brain.states.usage import Usage
 
+OutputT_co = TypeVar("OutputT_co", covariant=True, default=Any)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Generic[OutputT_co]):
     """How a run ended, and with what.
 
     Attributes:
         answer: What the last state that said anything said, without its thoughts. Complete when
             ``stop_reason`` is ``"done"``, as far as it came otherwise.
-        output: The validated object, if the net makes one (``output_type=``).
+        output: The validated object, if the net makes one (``output_type=``); None if the run ended
+            before it.
         stop_reason: Why the run ended.
         steps: States entered, run and left.
         usage: Tokens and cost of all its model calls.
@@ -29,7 +34,7 @@ class Result:
     """
 
     answer: str
-    output: Any
+    output: OutputT_co
     stop_reason: StopReason
     steps: int
     usage: Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, cast
 
 import anyio
 
@@ -18,11 +18,12 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.claim import Claim
 from agent_brain.memories.message import Message
 from agent_brain.nets.net import Net
-from agent_brain.result import Result
+from agent_brain.result import OutputT_co, Result
 from agent_brain.sources import refresh
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import (
     NOWHERE,
+    AgentEvent,
     Event,
     Position,
     RunFailed,
@@ -50,7 +51,7 @@ class Plan:
     on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
 
 
-class Run:
+class Run(Generic[OutputT_co]):
     """A run under way: ``async with brain.stream(task) as run: async for event in run: …``.
 
     Nothing happens ahead of the consumer: each event is made when it is asked for. Leaving the
@@ -86,7 +87,7 @@ class Run:
         self._decisions = decisions
         self._goal = goal
         self._watched = watched
-        self._result: Result | None = None
+        self._result: Result[OutputT_co] | None = None
         self._began = False  # it has taken up the memory
         self._late = False  # its time is up, and no scope has said so
         self._scope: anyio.CancelScope | None = None
@@ -98,7 +99,7 @@ class Run:
         self._events = self._drive() if plan.limits.timeout is None else self._drive_timed()
 
     @property
-    def result(self) -> Result:
+    def result(self) -> Result[OutputT_co]:
         """What came of the run.
 
         Raises:
@@ -119,8 +120,8 @@ class Run:
     ) -> None:
         await self.aclose()
 
-    def __aiter__(self) -> AsyncIterator[Event]:
-        return self._events
+    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        return cast("AsyncIterator[AgentEvent]", self._events)
 
     async def aclose(self) -> None:
         """End the run now if it has not ended; it then counts as cancelled."""
@@ -277,7 +278,7 @@ class Run:
             self._result = None
             self._report_result(None)
 
-    async def _make_result(self, reason: StopReason) -> Result:
+    async def _make_result(self, reason: StopReason) -> Result[OutputT_co]:
         control = self._plan.memory.control
         messages = await self._plan.memory.turn()
         answer = self._machine.answer() if self._machine else ""

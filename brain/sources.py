@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_brain.memories.base import Memory
 from agent_brain.tools.source import ToolSource
-from agent_brain.tools.toolset import ToolLike
+from agent_brain.tools.toolset import ToolLike, several
 
 if TYPE_CHECKING:
     from agent_brain.tools.mcp import McpSource
@@ -18,7 +18,7 @@ def split(tools: Iterable[ToolLike | McpSource]) -> tuple[list[ToolLike], list[M
     """Tools that are here, and what names servers that have others."""
     here: list[ToolLike] = []
     elsewhere: list[McpSource] = []
-    for tool in tools:
+    for tool in several(tools):
         if isinstance(tool, str | os.PathLike | Mapping):
             elsewhere.append(tool)
         else:

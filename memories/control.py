@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
+from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
+from agent_brain.memories.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
 
 
@@ -116,7 +118,9 @@ class Control(BaseModel):
         hint: Shown to the model once by the next state that asks one; never stored.
         recent: Fingerprints of the last steps, by which a stuck run is noticed.
         hints: How often in a row the run was told that it is stuck.
-        scratch: Room for states to keep what they must know between steps, as JSON values.
+        scratch: Room for states to keep what they must know between steps, as JSON values; emptied
+            when a run begins.
+        session: The same for what lasts from run to run, until the memory is cleared.
         asked: What a person is asked in this step, if anything.
         tool_scope: Which tools are offered; None: all. Stays from run to run.
         results_cut: A result was cut and kept aside, so the tool that reads the rest is offered.
@@ -139,7 +143,8 @@ class Control(BaseModel):
     hint: str | None = Field(default=None, exclude=True)
     recent: list[str] = Field(default_factory=list)
     hints: int = 0
-    scratch: dict[str, JsonValue] = Field(default_factory=dict)
+    scratch: JsonDict = Field(default_factory=Scratch)
+    session: JsonDict = Field(default_factory=Scratch)
     asked: Asked | None = None
     tool_scope: ToolScope | None = None
     results_cut: bool = False
@@ -150,10 +155,15 @@ class Control(BaseModel):
         """What a person answered to the question of the state that is running, if they have."""
         return None if self.asked is None else self.asked.answers.get("")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("scratch", "session") and type(value) is not Scratch:
+            value = Scratch(value)
+        super().__setattr__(name, value)
+
     def begin(self, run_id: str, state: str) -> None:
         """Set every register for a new run; ``scratch`` is emptied too.
 
-        What belongs to the session stays: which tools are offered, what is kept aside.
+        What belongs to the session stays: ``session``, which tools are offered, what is kept aside.
         """
         vars(self).update(
             run_id=run_id,
@@ -172,7 +182,7 @@ class Control(BaseModel):
             hint=None,
             recent=[],
             hints=0,
-            scratch={},
+            scratch=Scratch(),
             asked=None,
         )
 
@@ -213,6 +223,23 @@ class Control(BaseModel):
         self.frames.pop(path, None)
         self.ended[path] = answer
         self.done = False  # it was set by the net that has ended, not by the net around it
+
+    def check_notes(self, state: str) -> None:
+        """Check what ``state`` put into lists and dicts of ``scratch`` and ``session``.
+
+        Raises:
+            ScratchError: JSON does not hold it; it is taken out.
+        """
+        registers = vars(self)  # the hot path
+        scratch, session = registers["scratch"], registers["session"]
+        if scratch.nested is session.nested is None:
+            return
+        try:
+            scratch.check()
+            session.check()
+        except ScratchError as error:
+            error.state = state
+            raise
 
     def advance(self, state: str | None) -> None:
         """One step is over; ``state`` comes next, or nothing if the run has reached its end."""

@@ -17,6 +17,26 @@ class ReadOnlyMemoryError(MemoryUseError):
     """A memory that was opened with ``readonly=True`` was asked to write; nothing has changed."""
 
 
+class ScratchError(MemoryUseError):
+    """A value was put into ``control.scratch`` or ``control.session`` that JSON does not hold.
+
+    Attributes:
+        key: Under which key.
+        problem: What is wrong with it.
+        state: Name of the state that did it; None outside of any.
+    """
+
+    def __init__(self, key: str, problem: str, *, state: str | None = None) -> None:
+        super().__init__(key, problem)
+        self.key = key
+        self.problem = problem
+        self.state = state
+
+    def __str__(self) -> str:
+        whose = "" if self.state is None else f"State {self.state!r}: "
+        return f"{whose}the value of {self.key!r} {self.problem}"
+
+
 class MemoryBusyError(AgentBrainError):
     """A run is already going on over this memory: one memory serves one run at a time."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import (
     AfterValidator,
@@ -18,7 +18,10 @@ from pydantic import (
     PlainSerializer,
     model_validator,
 )
+from typing_extensions import Unpack
 
+from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.fields import MessageFields
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
@@ -78,7 +81,18 @@ def _in_utc(moment: datetime) -> datetime:
         raise ValueError("it lies outside the years 1 to 9999 of UTC") from None
 
 
+def _name_of(value: object) -> object:
+    return value.__name__ if isinstance(value, type) else value
+
+
+def _several(value: object) -> object:
+    """One text, call or attachment stands for a collection of it."""
+    return (value,) if isinstance(value, str | Action | Attachment) else value
+
+
 _Text = Annotated[str, BeforeValidator(clean_json)]
+_Name = Annotated[str, BeforeValidator(_name_of)]
+_Tags = Annotated[frozenset[str], BeforeValidator(_several), PlainSerializer(sorted)]
 _Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
@@ -104,11 +118,11 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         attachments: Images, sounds, files.
         created_at: When it was said, aware; kept in UTC.
         expires_at: When it stops being remembered; None never.
-        cause_by: What brought it about: a state's name, a class, an event.
-        sent_from: Sender, where several agents share a memory.
-        send_to: Receivers; empty is everyone.
+        cause_by: What brought it about: a state's name, an event; a class gives its name.
+        sent_from: Sender, where several agents share a memory; a class gives its name.
+        send_to: Receivers, or one; empty is everyone.
         pinned: Never leaves a window or a summary.
-        tags: Labels to find and forget it by.
+        tags: Labels, or one, to find and forget it by.
         metadata: Anything else, as JSON values; a copy of what is given.
     """
 
@@ -116,17 +130,19 @@ class Message(BaseModel, frozen=True, extra="forbid"):
     role: Role
     content: _Text = ""
     name: _Text | None = None
-    tool_calls: tuple[Action, ...] = ()
+    tool_calls: Annotated[tuple[Action, ...], BeforeValidator(_several)] = ()
     tool_call_id: str | None = None
     is_error: bool = False
-    attachments: tuple[Attachment, ...] = ()
+    attachments: Annotated[tuple[Attachment, ...], BeforeValidator(_several)] = ()
     created_at: _Moment = Field(default_factory=_now)
     expires_at: _Moment | None = None
-    cause_by: str | None = None
-    sent_from: str | None = None
-    send_to: tuple[str, ...] = ()
+    cause_by: _Name | None = None
+    sent_from: _Name | None = None
+    send_to: Annotated[tuple[str, ...], BeforeValidator(_several)] = ()
     pinned: bool = False
-    tags: Annotated[frozenset[str], PlainSerializer(sorted)] = frozenset()
+    tags: Annotated[frozenset[str], BeforeValidator(_several), PlainSerializer(sorted)] = (
+        frozenset()
+    )
     metadata: Annotated[dict[str, JsonValue], BeforeValidator(clean_json)] = Field(
         default_factory=dict
     )
@@ -146,27 +162,33 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         return self
 
     @classmethod
-    def system(cls, content: str, **fields: Any) -> Message:
+    def system(cls, content: str, **fields: Unpack[MessageFields]) -> Message:
         """Instructions; ``fields`` are any other fields of a message."""
-        return cls(role=Role.SYSTEM, content=content, **fields)
+        return cls(role=Role.SYSTEM, content=content, **cast("dict[str, Any]", fields))
 
     @classmethod
-    def user(cls, content: str, **fields: Any) -> Message:
+    def user(cls, content: str, **fields: Unpack[MessageFields]) -> Message:
         """What a person said; ``fields`` are any other fields of a message."""
-        return cls(role=Role.USER, content=content, **fields)
+        return cls(role=Role.USER, content=content, **cast("dict[str, Any]", fields))
 
     @classmethod
     def assistant(
-        cls, content: str = "", tool_calls: Iterable[Action] = (), **fields: Any
+        cls,
+        content: str = "",
+        tool_calls: Action | Iterable[Action] = (),
+        **fields: Unpack[MessageFields],
     ) -> Message:
         """What a model said, and the calls it asks for."""
-        return cls(role=Role.ASSISTANT, content=content, tool_calls=tuple(tool_calls), **fields)
+        calls = (tool_calls,) if isinstance(tool_calls, Action) else tuple(tool_calls)
+        given = cast("dict[str, Any]", fields)
+        return cls(role=Role.ASSISTANT, content=content, tool_calls=calls, **given)
 
     @classmethod
-    def tool(cls, result: Any, action: Action, **fields: Any) -> Message:
+    def tool(cls, result: Any, action: Action, **fields: Unpack[MessageFields]) -> Message:
         """The result of ``action``: text as it is, any other value as JSON."""
         fields.setdefault("name", action.name)
-        return cls(role=Role.TOOL, content=to_text(result), tool_call_id=action.id, **fields)
+        given = cast("dict[str, Any]", fields)
+        return cls(role=Role.TOOL, content=to_text(result), tool_call_id=action.id, **given)
 
     def to_dict(self) -> dict[str, Any]:
         """The message as OpenAI-style chat APIs take it; fields without a value are left out."""
@@ -262,4 +284,9 @@ def as_message(goal: str | Message | Mapping[str, Any]) -> Message:
         return goal
     if isinstance(goal, str):
         return Message.user(goal)
-    return Message.model_validate(goal)
+    if isinstance(goal, Mapping):
+        return Message.model_validate(goal)
+    raise MemoryUseError(
+        f"A goal is a text or a Message, not {type(goal).__name__}: give the last message as the "
+        "goal, and record what was said before it with 'await memory.update([…])'"
+    )

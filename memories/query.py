@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
 
-Names: TypeAlias = str | Iterable[str]
+Names: TypeAlias = str | type | Iterable[str | type]  # a class gives its name
 Where: TypeAlias = Callable[[Message], bool] | Mapping[str, JsonValue]
 
 
@@ -89,13 +89,11 @@ class Query:
 
 def names(what: str, value: Names) -> frozenset[str]:
     """One name or several, as a set."""
-    if isinstance(value, str):
-        return frozenset([value])
-    found = frozenset(value)
-    for name in found:
-        if not isinstance(name, str):
+    several = [value] if isinstance(value, str | type) else [*value]
+    for name in several:
+        if not isinstance(name, str | type):
             raise MemoryUseError(f"{what}= takes a name or several, not {name!r}")
-    return found
+    return frozenset(name if isinstance(name, str) else name.__name__ for name in several)
 
 
 def moment(what: str, value: datetime) -> datetime:

@@ -186,7 +186,7 @@ class QueryFace(RecordCore):
         return control.model_dump(mode="json")
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """Take out everything, the goal, summaries and lists included; physically, too.
+        """Take out everything, the goal, summaries, lists and session notes; physically, too.
 
         A run that waits for a person ends.
 

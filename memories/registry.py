@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Any
+
+from typing_extensions import Unpack
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.options import MemoryOptions
+from agent_brain.tools.suggest import did_you_mean, wrong_option
 from agent_brain.tools.toolset import ToolLike
 
 MemoryFactory = Callable[..., Memory]
@@ -31,8 +36,13 @@ def register_memory(name: str, factory: MemoryFactory) -> None:
         factory: Called as ``factory(tools, **options)``.
 
     Raises:
-        MemoryDefinitionError: The name is taken by another factory.
+        MemoryDefinitionError: The name is taken by another factory, or the factory cannot be
+            called.
     """
+    if not callable(factory):
+        raise MemoryDefinitionError(
+            f"{factory!r} cannot make a memory: register a class, or a function of tools"
+        )
     known = _find(name)
     if known is not None and known is not factory:
         raise MemoryDefinitionError(
@@ -41,23 +51,43 @@ def register_memory(name: str, factory: MemoryFactory) -> None:
     _factories[name.casefold()] = factory
 
 
-def create_memory(name: str, tools: Iterable[ToolLike] = (), **options: Any) -> Memory:
+def create_memory(
+    name: str, tools: Iterable[ToolLike] = (), **options: Unpack[MemoryOptions]
+) -> Memory:
     """A new memory of the registered ``name``.
+
+    Args:
+        name: Case does not matter.
+        tools: What the agent may call.
+        **options: What the memory takes, such as ``journal=``. Type checkers know those of the
+            built-in memories; for others call the memory's own class, or pass a ``**dict``.
 
     Raises:
         MemoryDefinitionError: No such name, or options that the memory does not take.
     """
-    factory = _find(name)
+    factory = _find(name) if isinstance(name, str) else None
     if factory is None:
         raise MemoryDefinitionError(
-            f"There is no memory named {name!r}; registered are: {', '.join(memory_names())}"
+            f"There is no memory named {name!r}; registered are: {', '.join(memory_names())}."
+            f"{did_you_mean(name, memory_names())}"
         )
+    problem = wrong_option(factory, options)
+    if problem is not None:
+        raise MemoryDefinitionError(f"Memory {name!r}: {problem}")
+    try:
+        inspect.signature(factory).bind(tools, **options)
+    except TypeError as error:
+        raise MemoryDefinitionError(f"Memory {name!r}: {error}") from error
     try:
         return factory(tools, **options)
-    except TypeError as error:
-        if "argument" not in str(error):
+    except TypeError as error:  # of a memory that hands options on to another one
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if unknown is None or unknown[1] not in options:
             raise
-        raise MemoryDefinitionError(f"Memory {name!r}: {error}") from error
+        hint = did_you_mean(unknown[1], MemoryOptions.__annotations__)
+        raise MemoryDefinitionError(
+            f"Memory {name!r}: there is no option {unknown[1]!r}.{hint}"
+        ) from error
 
 
 def memory_names() -> list[str]:

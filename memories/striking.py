@@ -62,6 +62,8 @@ def strike(control: Control, gone: Gone, *, live: bool) -> None:
         live: A run is going on over it now.
     """
     held = _take_calls(control, gone.calls)
+    if gone.everything:
+        control.session = {}
     if control.status in ("idle", "ended"):
         if gone.for_good:
             _empty(control)
@@ -100,7 +102,7 @@ def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
         return any(quoting.search(leaf.casefold()) for leaf in _leaves(value))
 
     found = False
-    registers: list[dict[str, Any]] = [control.scratch]
+    registers: list[dict[str, Any]] = [control.scratch, control.session, control.ended]
     if control.asked is not None:
         registers += [control.asked.questions, control.asked.answers]
     for register in registers:
@@ -118,6 +120,7 @@ def _empty(control: Control) -> None:
     control.scratch = {}
     control.next_actions = []
     control.pending = {}
+    control.ended = {}
     control.asked = None
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
 from agent_brain.nets.edges import Target
 from agent_brain.nets.errors import Problem
+from agent_brain.tools.suggest import closest
 
 Edges = Mapping[Enum, Collection[Target]]
 
@@ -96,9 +97,20 @@ def _unknown_targets(edges: Edges) -> Iterator[Problem]:
                 yield Problem(
                     "unknown_target",
                     f"State {name_of(key)!r} may go to {target!r}, which is no state of the net",
-                    "Add that state to the net, or correct the target",
+                    meant(target, edges) or "Add that state to the net, or correct the target",
                     (name_of(key),),
                 )
+
+
+def meant(target: object, keys: Iterable[Enum]) -> str | None:
+    """The member that a text, or a member of another Enum, may stand for, as a hint."""
+    members: dict[str, Enum] = {}
+    for key in keys:
+        if isinstance(key, Enum):
+            members |= {str(key.value): key, key.name: key}
+    name = target.name if isinstance(target, Enum) else target
+    close = members.get(str(name)) or members.get(closest(str(name), members) or "")
+    return None if close is None else f"Did you mean {close}?"
 
 
 def reachable(edges: Edges, starts: Collection[Enum]) -> set[Enum]:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
@@ -16,7 +16,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 
-NetLike: TypeAlias = Net | Mapping[Enum, State]
+NetLike: TypeAlias = Net | Mapping[Any, State]
 Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
 Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | Awaitable[str | None] | None]
 

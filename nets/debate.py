@@ -20,6 +20,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.notes import Notes
 from agent_brain.states.shapes import OutputType
 
@@ -72,11 +73,11 @@ def _written(said: Mapping[str, str]) -> str:
 
 
 def debate(
-    llm: LLM,
+    llm: LLM | str,
     *,
     personas: Mapping[str, str | NetLike] | None = None,
     rounds: int = 2,
-    moderator: LLM | None = None,
+    moderator: LLM | str | None = None,
     output_type: OutputType | None = None,
     persona_prompt: str = PERSONA,
     moderator_prompt: prompts.Prompt = MODERATION,
@@ -105,6 +106,7 @@ def debate(
     Raises:
         StateDefinitionError: Fewer than two personas, or ``rounds`` below 1.
     """
+    llm = as_llm(llm)
 
     def net_of(name: str, persona: str | NetLike) -> NetLike:
         if not isinstance(persona, str):

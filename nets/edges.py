@@ -37,11 +37,12 @@ def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
 def known_targets(state: State, members: Iterable[Enum]) -> list[Target] | None:
     """What ``state`` itself says it proposes, no more and no less; None if it does not say."""
     state = getattr(state, "wrapped", state)
+    members = list(members)
     own = state.targets()
     if own is not None:
-        return _unique(as_targets(own))
-    literal = _literal_targets(_return_annotation(state, list(members)))
-    return None if literal is None else _unique(literal)
+        return _known_members(as_targets(own), members)
+    literal = _literal_targets(_return_annotation(state, members))
+    return None if literal is None else _known_members(literal, members)
 
 
 def as_targets(value: Any) -> Collection[Any]:
@@ -49,6 +50,12 @@ def as_targets(value: Any) -> Collection[Any]:
     if value is None or isinstance(value, Enum | str) or not isinstance(value, Iterable):
         return (value,)
     return tuple(value)
+
+
+def _known_members(targets: Iterable[Any], members: Collection[Enum]) -> list[Target]:
+    """``targets`` with members in place of texts that are equal to them (of an Enum of texts)."""
+    texts: dict[Any, Any] = {member: member for member in members if isinstance(member, str)}
+    return _unique(texts.get(t, t) if type(t) is str else t for t in targets)
 
 
 def _return_annotation(state: State, members: Iterable[Enum]) -> Any:
@@ -85,12 +92,15 @@ def _holder(text: str) -> Any:
 
 
 def _literal_targets(annotation: Any) -> list[Target] | None:
-    """The members in ``Literal[...]``, ``Literal[...] | None`` or ``None``; else None."""
+    """What ``Literal[...]``, ``Literal[...] | None`` or ``None`` names; else None.
+
+    A literal text is kept: it is a state if the Enum's members are texts, and else an unknown
+    target, which the net refuses.
+    """
     if annotation is None or annotation is types.NoneType:
         return [None]
     if typing.get_origin(annotation) is Literal:
-        values = typing.get_args(annotation)
-        return list(values) if all(v is None or isinstance(v, Enum) for v in values) else None
+        return list(typing.get_args(annotation))
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         parts = [_literal_targets(part) for part in typing.get_args(annotation)]
         if all(part is not None for part in parts):

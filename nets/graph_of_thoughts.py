@@ -23,6 +23,7 @@ from agent_brain.states import prompts
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.base import State
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.shapes import OutputType
 from agent_brain.states.telling import TellState
 
@@ -45,7 +46,7 @@ class GraphOfThoughts(Enum):
 
 
 def graph_of_thoughts(
-    llm: LLM,
+    llm: LLM | str,
     operations: Sequence[Operation | Mapping[str, Any]] = OPERATIONS,
     *,
     output_type: OutputType | None = None,
@@ -75,6 +76,7 @@ def graph_of_thoughts(
     Raises:
         NetDefinitionError: All that is wrong with the operations: unknown inputs, cycles, …
     """
+    llm = as_llm(llm)
     known = read_operations(operations)
 
     def result(memory: Memory) -> str:

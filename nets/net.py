@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent_brain.nets.checks import ALLOWABLE, check_declared, check_graph, name_of
+from agent_brain.nets.checks import ALLOWABLE, check_declared, check_graph, meant, name_of
 from agent_brain.nets.dot import to_dot
 from agent_brain.nets.edges import Target, as_targets, declared_targets, known_targets
 from agent_brain.nets.errors import NetDefinitionError, Problem
@@ -22,6 +22,7 @@ from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
 from agent_brain.states.guarded import ErrorHook, GuardedState, Hook
 from agent_brain.states.shapes import OutputType, shape_of
+from agent_brain.tools.suggest import did_you_mean
 
 Transitions = Mapping[Any, Enum | Iterable[Target] | None]
 
@@ -166,7 +167,7 @@ class Net:
 
     def replace(
         self,
-        states: Mapping[Enum, State] | None = None,
+        states: Mapping[Any, State] | None = None,
         *,
         initial: Enum | None = None,
         transitions: Transitions | None = None,
@@ -197,7 +198,7 @@ class Net:
             **self._hooks,
         )
 
-    def __or__(self, extra: Mapping[Enum, State]) -> Net:
+    def __or__(self, extra: Mapping[Any, State]) -> Net:
         """``net | {KEY: state}``: this net with some states replaced or added."""
         return self.replace(extra) if isinstance(extra, Mapping) else NotImplemented
 
@@ -270,21 +271,22 @@ class Net:
                 yield Problem(
                     f"unknown_{role}",
                     f"The {role} state {key!r} is no state of the net",
-                    f"Take one of: {', '.join(map(name_of, self._states))}",
+                    meant(key, self._states)
+                    or f"Take one of: {', '.join(map(name_of, self._states))}",
                 )
         codes = {allowed if isinstance(allowed, str) else allowed[0] for allowed in self._allow}
         for code in sorted(codes - {*ALLOWABLE}):
             yield Problem(
                 "unknown_allowance",
                 f"allow= names {code!r}, which is no problem that can be allowed",
-                f"Take some of: {', '.join(ALLOWABLE)}",
+                f"Take some of: {', '.join(ALLOWABLE)}.{did_you_mean(code, ALLOWABLE)}",
             )
         for key in self._transitions:
             if key not in self._states:
                 yield Problem(
                     "unknown_source",
                     f"transitions= has edges from {key!r}, which is no state of the net",
-                    "Add that state, or leave its edges out",
+                    meant(key, self._states) or "Add that state, or leave its edges out",
                 )
 
 

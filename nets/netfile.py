@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
 from agent_brain.nets.errors import NetDefinitionError, NetFileError, Problem
 from agent_brain.nets.net import Net
@@ -17,6 +18,7 @@ from agent_brain.nets.registry import create_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
+from agent_brain.tools.suggest import did_you_mean
 
 
 class NetSpec(BaseModel):
@@ -81,7 +83,8 @@ def build_net(spec: NetSpec, llm: LLM, *, where: str = "") -> Net:
         UnknownNetError: A registered net of that name does not exist, or not with those options.
     """
     if spec.net is not None:
-        return create_net(spec.net, llm, **spec.options)
+        options: dict[str, Any] = dict(spec.options)
+        return create_net(spec.net, llm, **options)
     inner = {
         name: build_net(part, llm, where=f"{where}nets.{name}.") for name, part in spec.nets.items()
     }
@@ -95,7 +98,7 @@ def build_net(spec: NetSpec, llm: LLM, *, where: str = "") -> Net:
                 Problem(
                     f"unknown_{role}",
                     f"{where}{role}: {name!r} is no state of the net",
-                    f"Take one of: {known}",
+                    f"Take one of: {known}.{did_you_mean(name, keys)}",
                 )
             )
     if problems:
@@ -124,7 +127,8 @@ def _states(spec: NetSpec, site: Site, where: str) -> tuple[dict[Enum, State], l
             problems += [
                 Problem(
                     "bad_option",
-                    f"{where}states.{name}.{'.'.join(map(str, e['loc']))}: {e['msg']}",
+                    f"{where}states.{name}.{'.'.join(map(str, e['loc']))}: {e['msg']}"
+                    + _meant_option(e, data),
                     "See 'agent-brain nets schema' for what each type of state takes",
                     (name,),
                 )
@@ -137,12 +141,21 @@ def _states(spec: NetSpec, site: Site, where: str) -> tuple[dict[Enum, State], l
     return states, problems
 
 
+def _meant_option(error: ErrorDetails, data: Mapping[str, JsonValue]) -> str:
+    """What an unknown option of a state may have meant."""
+    if error["type"] != "extra_forbidden":
+        return ""
+    options, _ = state_kinds()[str(data["type"]).casefold()]
+    return f".{did_you_mean(error['loc'][-1], options.model_fields)}"
+
+
 def _state(data: dict[str, Any], site: Site) -> State:
     kind = data.pop("type", None)
     found = state_kinds().get(str(kind).casefold())
     if found is None:
         raise StateDefinitionError(
-            f"type = {kind!r} is no kind of state; registered are: {', '.join(state_kinds())}"
+            f"type = {kind!r} is no kind of state; registered are: {', '.join(state_kinds())}."
+            f"{did_you_mean(kind, state_kinds())}"
         )
     options, build = found
     return build(options.model_validate(data), site)

@@ -18,6 +18,7 @@ from agent_brain.states.asking import DataQuestion, asked, brief
 from agent_brain.states.base import State
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import as_llm
 from agent_brain.states.notes import Notes
 from agent_brain.states.streams import closing
 from agent_brain.states.together import Report, Together, Work, ask_aside, settle
@@ -82,14 +83,14 @@ class OperationState(State):
 
     def __init__(
         self,
-        llm: LLM,
+        llm: LLM | str,
         operations: Sequence[Operation],
         *,
         on_more: Enum,
         on_done: Enum,
         prompt: prompts.Prompt = OPERATING,
     ) -> None:
-        self.llm = llm
+        self.llm = as_llm(llm)
         self.operations = tuple(operations)
         self.on_more = on_more
         self.on_done = on_done

@@ -19,6 +19,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
 from agent_brain.states.reasoning import ReasoningState
+from agent_brain.tools.suggest import did_you_mean
 
 StateName: TypeAlias = Annotated[str, Field(description="Name of a state of the same net")]
 NetName: TypeAlias = Annotated[
@@ -93,7 +94,8 @@ class Site:
         """
         if name not in self.keys:
             raise StateDefinitionError(
-                f"{name!r} is no state of the net; its states are: {', '.join(self.keys)}"
+                f"{name!r} is no state of the net; its states are: {', '.join(self.keys)}."
+                f"{did_you_mean(name, self.keys)}"
             )
         return self.keys[name]
 

@@ -14,6 +14,7 @@ from agent_brain.states.answering import AnswerState
 from agent_brain.states.evaluation import Evaluate, EvaluationState, Trials
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.planning import PLANNING, Planned, PlanningState
 from agent_brain.states.prompts import ANSWER, Prompt
 from agent_brain.states.shapes import OutputType
@@ -37,11 +38,11 @@ class PlanExecute(Enum):
 
 
 def plan_execute(
-    llm: LLM,
+    llm: LLM | str,
     *,
-    plan_llm: LLM | None = None,
+    plan_llm: LLM | str | None = None,
     step: NetLike | None = None,
-    evaluate: LLM | Evaluate | None = None,
+    evaluate: LLM | Evaluate | str | None = None,
     max_steps: int = 10,
     max_plans: int = 3,
     output_type: OutputType | None = None,
@@ -79,6 +80,7 @@ def plan_execute(
     Raises:
         StateDefinitionError: ``max_steps`` or ``max_plans`` below 1.
     """
+    llm = as_llm(llm)
     return Net(
         {
             PlanExecute.PLANNING: PlanningState(
@@ -124,7 +126,7 @@ class StepEvaluationState(EvaluationState):
 
     def __init__(
         self,
-        evaluate: LLM | Evaluate,
+        evaluate: LLM | Evaluate | str,
         *,
         on_step: Enum,
         on_pass: Enum,

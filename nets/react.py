@@ -8,6 +8,7 @@ from agent_brain.nets.net import Net
 from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import Prompt
 from agent_brain.states.reasoning import Mode, ReasoningState
 from agent_brain.states.shapes import OutputType
@@ -22,9 +23,9 @@ class ReAct(Enum):
 
 
 def react(
-    llm: LLM,
+    llm: LLM | str,
     *,
-    answer_llm: LLM | None = None,
+    answer_llm: LLM | str | None = None,
     output_type: OutputType | None = None,
     prompt: Prompt | None = None,
     mode: Mode = "auto",
@@ -51,6 +52,7 @@ def react(
             model call).
     """
     separate = answer_llm is not None or output_type is not None
+    llm = as_llm(llm)
     return Net(
         {
             ReAct.REASONING: ReasoningState(

@@ -8,6 +8,7 @@ from agent_brain.nets.net import Net
 from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import Prompt
 from agent_brain.states.reasoning import Mode, ReasoningState
 from agent_brain.states.reflection import REFLECTION, ReflectionState
@@ -24,10 +25,10 @@ class RefAct(Enum):
 
 
 def refact(
-    llm: LLM,
+    llm: LLM | str,
     *,
-    reflect_llm: LLM | None = None,
-    answer_llm: LLM | None = None,
+    reflect_llm: LLM | str | None = None,
+    answer_llm: LLM | str | None = None,
     output_type: OutputType | None = None,
     prompt: Prompt | None = None,
     reflect_prompt: Prompt = REFLECTION,
@@ -56,6 +57,7 @@ def refact(
             model call).
     """
     separate = answer_llm is not None or output_type is not None
+    llm = as_llm(llm)
     return Net(
         {
             RefAct.REASONING: ReasoningState(

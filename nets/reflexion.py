@@ -10,6 +10,7 @@ from agent_brain.nets.net import Net
 from agent_brain.nets.react import react
 from agent_brain.states.evaluation import EVALUATION, Evaluate, EvaluationState, Trials
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import Prompt
 from agent_brain.states.reflection import SELF_REFLECTION, SelfReflectionState
 from agent_brain.states.shapes import OutputType
@@ -26,12 +27,12 @@ class Reflexion(Enum):
 
 
 def reflexion(
-    llm: LLM,
+    llm: LLM | str,
     *,
-    evaluate: LLM | Evaluate | None = None,
+    evaluate: LLM | Evaluate | str | None = None,
     attempts: int = 3,
     attempt: NetLike | None = None,
-    reflect_llm: LLM | None = None,
+    reflect_llm: LLM | str | None = None,
     threshold: float = 1.0,
     output_type: OutputType | None = None,
     prompt: Prompt | None = None,
@@ -69,6 +70,7 @@ def reflexion(
     Raises:
         StateDefinitionError: ``attempts`` below 1.
     """
+    llm = as_llm(llm)
     actor = react(llm, output_type=output_type, prompt=prompt) if attempt is None else attempt
     return Net(
         {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+
+from typing_extensions import Unpack
 
 from agent_brain.nets.debate import debate
 from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.graph_of_thoughts import graph_of_thoughts
 from agent_brain.nets.net import Net
+from agent_brain.nets.options import NetOptions
 from agent_brain.nets.plan_execute import plan_execute
 from agent_brain.nets.react import react
 from agent_brain.nets.refact import refact
@@ -18,6 +20,8 @@ from agent_brain.nets.router import router
 from agent_brain.nets.self_consistency import self_consistency
 from agent_brain.nets.tree_of_thoughts import tree_of_thoughts
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
+from agent_brain.tools.suggest import did_you_mean, wrong_option
 
 NetFactory = Callable[..., Net]
 
@@ -42,8 +46,10 @@ def register_net(name: str, factory: NetFactory) -> None:
         factory: Called as ``factory(llm, **options)``; returns a net.
 
     Raises:
-        UnknownNetError: The name is taken by another factory.
+        UnknownNetError: The name is taken by another factory, or the factory cannot be called.
     """
+    if not callable(factory):
+        raise UnknownNetError(f"{factory!r} cannot make a net: register a function of a model")
     key = _key(name)
     if _factories.setdefault(key, factory) is not factory:
         raise UnknownNetError(
@@ -51,27 +57,33 @@ def register_net(name: str, factory: NetFactory) -> None:
         )
 
 
-def create_net(name: str, llm: LLM, **options: Any) -> Net:
+def create_net(name: str, llm: LLM | str, **options: Unpack[NetOptions]) -> Net:
     """A new net of the registered ``name``.
 
     Args:
         name: Case does not matter, nor ``-`` for ``_``.
-        llm: The model its states use.
-        **options: What the net's function takes, such as ``output_type=``.
+        llm: The model its states use, or its name.
+        **options: What the net's function takes, such as ``output_type=``. Type checkers know those
+            of the built-in nets; for others call the net's own function, or pass a ``**dict``.
 
     Raises:
         UnknownNetError: No such name, or options that the net does not take.
+        StateDefinitionError: ``llm`` is neither a model nor a name.
     """
-    factory = _factories.get(_key(name))
+    factory = _factories.get(_key(name)) if isinstance(name, str) else None
     if factory is None:
         raise UnknownNetError(
-            f"There is no net named {name!r}; registered are: {', '.join(net_names())}"
+            f"There is no net named {name!r}; registered are: {', '.join(net_names())}."
+            f"{did_you_mean(name, net_names())}"
         )
+    problem = wrong_option(factory, options)
+    if problem is not None:
+        raise UnknownNetError(f"Net {name!r}: {problem}")
     try:
         inspect.signature(factory).bind(llm, **options)
     except TypeError as error:
         raise UnknownNetError(f"Net {name!r}: {error}") from error
-    return factory(llm, **options)
+    return factory(as_llm(llm), **options)
 
 
 def net_names() -> list[str]:

@@ -21,6 +21,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import as_llm, llm_or
 from agent_brain.states.notes import Notes
 from agent_brain.states.streams import closing
 from agent_brain.states.together import settle
@@ -65,10 +66,10 @@ class RouteName(BaseModel, frozen=True):
 
 
 def router(
-    llm: LLM,
+    llm: LLM | str,
     *,
     routes: Routes | None = None,
-    choose: Choose | LLM | None = None,
+    choose: Choose | LLM | str | None = None,
     prompt: prompts.Prompt = CHOOSING,
 ) -> Net:
     """A net that picks one of several nets, which then works on the goal and speaks for itself.
@@ -87,6 +88,7 @@ def router(
     Raises:
         StateDefinitionError: There are no routes; while running: a function chose none of them.
     """
+    llm = as_llm(llm)
     given: Routes = default_routes(llm) if routes is None else routes
     known = {
         name: route if isinstance(route, Route) else Route(route) for name, route in given.items()
@@ -102,7 +104,7 @@ def router(
     )
 
 
-def default_routes(llm: LLM) -> Mapping[str, Route]:
+def default_routes(llm: LLM | str) -> Mapping[str, Route]:
     """Where goals go if nothing else is said."""
     return {
         "react": Route(react(llm), "questions, and tasks that take a few tool calls"),
@@ -125,7 +127,7 @@ class ChoiceState(State):
 
     def __init__(
         self,
-        choose: LLM | Choose,
+        choose: LLM | Choose | str,
         routes: Mapping[str, Route],
         *,
         on_done: Enum,
@@ -133,7 +135,7 @@ class ChoiceState(State):
     ) -> None:
         if not routes:
             raise StateDefinitionError("A router needs at least one route")
-        self.choose = choose
+        self.choose: LLM | Choose = llm_or(choose)
         self.routes = {name: route.description for name, route in routes.items()}
         self.on_done = on_done
         self.prompt = prompt

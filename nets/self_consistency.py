@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Literal
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.composition import NetLike, ParallelState
@@ -14,6 +13,7 @@ from agent_brain.nets.react import react
 from agent_brain.nets.voting import VOTING, Candidates, Judge, VoteState, final_answer
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import REASONING, Prompt
 from agent_brain.states.shapes import OutputType
 
@@ -28,10 +28,10 @@ class SelfConsistency(Enum):
 
 
 def self_consistency(
-    llm: LLM,
+    llm: LLM | str,
     *,
     paths: int = 5,
-    vote: Literal["majority"] | LLM | Judge = "majority",
+    vote: LLM | Judge | str = "majority",
     normalise: Callable[[str], str] = final_answer,
     path: NetLike | None = None,
     output_type: OutputType | None = None,
@@ -61,6 +61,7 @@ def self_consistency(
     Raises:
         StateDefinitionError: ``paths`` below 1, or a vote that is none.
     """
+    llm = as_llm(llm)
     if paths < 1:
         raise StateDefinitionError(f"paths must be at least 1, not {paths}")
     if path is None:

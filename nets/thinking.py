@@ -18,6 +18,7 @@ from agent_brain.states.asking import DataQuestion, asked, brief
 from agent_brain.states.base import State
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import llm_or
 from agent_brain.states.streams import closing
 from agent_brain.states.together import Report, Together, Work, ask_aside, settle
 
@@ -65,7 +66,7 @@ class ProposeState(State):
 
     def __init__(
         self,
-        propose: LLM | Propose,
+        propose: LLM | Propose | str,
         *,
         on_done: Enum,
         count: int,
@@ -73,7 +74,7 @@ class ProposeState(State):
         bounds: Bounds,
         prompt: prompts.Prompt = PROPOSING,
     ) -> None:
-        self.propose = propose
+        self.propose: LLM | Propose = llm_or(propose)
         self.on_done = on_done
         self.count = count
         self.samples = count if sample else 1
@@ -139,7 +140,7 @@ class SearchState(State):
 
     def __init__(
         self,
-        evaluate: LLM | Assess,
+        evaluate: LLM | Assess | str,
         *,
         search: Search,
         on_more: Enum,
@@ -148,7 +149,7 @@ class SearchState(State):
         votes: int = 0,
         prompt: prompts.Prompt = JUDGING,
     ) -> None:
-        self.evaluate = evaluate
+        self.evaluate: LLM | Assess = llm_or(evaluate)
         self.search = search
         self.on_more = on_more
         self.on_done = on_done

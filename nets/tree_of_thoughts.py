@@ -21,6 +21,7 @@ from agent_brain.states import prompts
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm, choice_or_llm
 from agent_brain.states.shapes import OutputType
 
 ANSWER = (
@@ -41,10 +42,10 @@ class TreeOfThoughts(Enum):
 
 
 def tree_of_thoughts(
-    llm: LLM,
+    llm: LLM | str,
     *,
-    propose: Literal["propose", "sample"] | LLM | Propose = "propose",
-    evaluate: Literal["value", "vote"] | LLM | Assess = "value",
+    propose: LLM | Propose | str = "propose",
+    evaluate: LLM | Assess | str = "value",
     strategy: Literal["bfs", "dfs"] = "bfs",
     thoughts: int = 3,
     breadth: int = 3,
@@ -94,6 +95,9 @@ def tree_of_thoughts(
     Raises:
         StateDefinitionError: An unknown strategy, a bound below 1, or votes depth first.
     """
+    llm = as_llm(llm)
+    propose = choice_or_llm("propose", propose, ("propose", "sample"))
+    evaluate = choice_or_llm("evaluate", evaluate, ("value", "vote"))
     if strategy not in _SEARCHES:
         raise StateDefinitionError(f"strategy={strategy!r}: use 'bfs' or 'dfs'")
     if strategy == "dfs" and evaluate == "vote":

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from pydantic import BaseModel, Field
 
@@ -14,9 +14,9 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
 from agent_brain.states.asking import DataQuestion, asked, brief
-from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import choice_or_llm
 from agent_brain.states.notes import Notes
 from agent_brain.states.shapes import OutputType
 from agent_brain.states.streams import closing
@@ -103,18 +103,14 @@ class VoteState(TellState):
 
     def __init__(
         self,
-        vote: Literal["majority"] | LLM | Judge = "majority",
+        vote: LLM | Judge | str = "majority",
         *,
         normalise: Callable[[str], str] = final_answer,
         output_type: OutputType | None = None,
         prompt: prompts.Prompt = VOTING,
     ) -> None:
-        if isinstance(vote, str) and vote != "majority":
-            raise StateDefinitionError(
-                f"vote={vote!r}: use 'majority', a model, or a function of memory and answers"
-            )
         super().__init__(lambda memory: Candidates.read(memory).winner, output_type=output_type)
-        self.vote = vote
+        self.vote = choice_or_llm("vote", vote, ("majority",))
         self.normalise = normalise
         self.prompt = prompt
 

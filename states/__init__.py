@@ -55,6 +55,7 @@ from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
 from agent_brain.states.response import Response
+from agent_brain.states.streams import closing
 from agent_brain.states.summarizing import model_summarizer
 from agent_brain.states.telling import TellState
 from agent_brain.states.together import Together
@@ -126,6 +127,7 @@ __all__ = [
     "Usage",
     "UsageReported",
     "brief",
+    "closing",
     "model_summarizer",
 ]
 

@@ -14,6 +14,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event, TextDelta
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.shapes import OutputType, Shape, shape_of
 from agent_brain.states.streams import closing
 
@@ -43,7 +44,7 @@ class AnswerState(State):
 
     def __init__(
         self,
-        llm: LLM | None = None,
+        llm: LLM | str | None = None,
         *,
         output_type: OutputType | None = None,
         ask: bool = False,
@@ -54,7 +55,7 @@ class AnswerState(State):
             raise StateDefinitionError("AnswerState needs llm= to ask for an answer")
         if output_type is not None:
             shape_of(output_type)  # or it is refused
-        self.llm = llm
+        self.llm = None if llm is None else as_llm(llm)
         self.output_type = output_type
         self.ask = ask
         self.on_done = on_done

@@ -16,6 +16,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import llm_or
 from agent_brain.states.notes import Notes
 from agent_brain.states.streams import closing
 from agent_brain.states.together import settle
@@ -88,7 +89,7 @@ class EvaluationState(State):
 
     def __init__(
         self,
-        evaluate: LLM | Evaluate,
+        evaluate: LLM | Evaluate | str,
         *,
         on_pass: Enum | None,
         on_fail: Enum,
@@ -99,7 +100,7 @@ class EvaluationState(State):
     ) -> None:
         if attempts is not None and attempts < 1:
             raise StateDefinitionError(f"attempts must be at least 1, not {attempts}")
-        self.evaluate = evaluate
+        self.evaluate: LLM | Evaluate = llm_or(evaluate)
         self.on_pass = on_pass
         self.on_fail = on_fail
         self.attempts = attempts

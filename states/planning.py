@@ -15,6 +15,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import as_llm
 from agent_brain.states.notes import Notes
 from agent_brain.states.streams import closing
 
@@ -80,7 +81,7 @@ class PlanningState(State):
 
     def __init__(
         self,
-        llm: LLM,
+        llm: LLM | str,
         *,
         on_plan: Enum,
         on_nothing: Enum,
@@ -89,7 +90,7 @@ class PlanningState(State):
     ) -> None:
         if max_steps < 1:
             raise StateDefinitionError(f"max_steps must be at least 1, not {max_steps}")
-        self.llm = llm
+        self.llm = as_llm(llm)
         self.on_plan = on_plan
         self.on_nothing = on_nothing
         self.max_steps = max_steps

@@ -12,13 +12,15 @@ from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
 from agent_brain.states.asking import correction
 from agent_brain.states.base import State
-from agent_brain.states.errors import MalformedOutputError
+from agent_brain.states.errors import MalformedOutputError, StateDefinitionError
 from agent_brain.states.events import ActionRequested, Event
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.response import Response, Words
 from agent_brain.states.streams import closing
 from agent_brain.tools.action import Action
+from agent_brain.tools.suggest import did_you_mean
 
 Mode = Literal["auto", "native", "text"]
 
@@ -48,7 +50,7 @@ class ReasoningState(State):
 
     def __init__(
         self,
-        llm: LLM,
+        llm: LLM | str,
         *,
         on_action: Enum,
         on_answer: Enum,
@@ -56,7 +58,12 @@ class ReasoningState(State):
         mode: Mode = "auto",
         aside: bool = False,
     ) -> None:
-        self.llm = llm
+        if mode not in ("auto", "native", "text"):
+            raise StateDefinitionError(
+                f"mode={mode!r}: use 'auto', 'native' or 'text'."
+                f"{did_you_mean(mode, ('auto', 'native', 'text'))}"
+            )
+        self.llm = as_llm(llm)
         self.on_action = on_action
         self.on_answer = on_answer
         self.prompt = prompt

@@ -15,6 +15,7 @@ from agent_brain.states.base import State
 from agent_brain.states.evaluation import Trials
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models import as_llm
 from agent_brain.states.streams import closing
 
 REFLECTION = (
@@ -51,8 +52,10 @@ class ReflectionState(State):
         prompt: What it is told first.
     """
 
-    def __init__(self, llm: LLM, *, on_done: Enum, prompt: prompts.Prompt = REFLECTION) -> None:
-        self.llm = llm
+    def __init__(
+        self, llm: LLM | str, *, on_done: Enum, prompt: prompts.Prompt = REFLECTION
+    ) -> None:
+        self.llm = as_llm(llm)
         self.on_done = on_done
         self.prompt = prompt
 
@@ -87,9 +90,9 @@ class SelfReflectionState(State):
     """
 
     def __init__(
-        self, llm: LLM, *, on_done: Enum, prompt: prompts.Prompt = SELF_REFLECTION
+        self, llm: LLM | str, *, on_done: Enum, prompt: prompts.Prompt = SELF_REFLECTION
     ) -> None:
-        self.llm = llm
+        self.llm = as_llm(llm)
         self.on_done = on_done
         self.prompt = prompt
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_brain.memories.message import Message
 from agent_brain.states.llm import LLM
+from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import as_text
 from agent_brain.states.response import Response
 from agent_brain.states.streams import closing
@@ -22,7 +23,7 @@ The summary so far:
 
 
 def model_summarizer(
-    llm: LLM, *, max_words: int = 300, prompt: str = SUMMARY
+    llm: LLM | str, *, max_words: int = 300, prompt: str = SUMMARY
 ) -> Callable[[str, list[Message]], Awaitable[str]]:
     """A summariser for :class:`agent_brain.memories.SummaryMemory` that asks a model.
 
@@ -35,6 +36,7 @@ def model_summarizer(
         An async function of the summary so far and the messages to add to it. It raises what the
         model raises.
     """
+    model = as_llm(llm)
 
     async def summarize(previous_summary: str, messages: list[Message]) -> str:
         told = prompt.replace("{max_words}", str(max_words))
@@ -44,7 +46,7 @@ def model_summarizer(
             *as_text(messages),
             Message.user("Write the new summary now."),
         ]
-        response = Response(llm, request, words="hidden")
+        response = Response(model, request, words="hidden")
         async with closing(response.events()) as events:
             async for _ in events:
                 pass

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolDefinitionError
 from agent_brain.tools.function import as_tool
+
+T = TypeVar("T")
 
 Choice: TypeAlias = str | Callable[[BaseTool], object] | Iterable[str]
 
@@ -91,9 +93,20 @@ class Toolset:
 ToolLike: TypeAlias = BaseTool | Toolset | Callable[..., Any]
 
 
+def several(tools: Iterable[T]) -> Iterable[T]:
+    """``tools``, if they are several.
+
+    Raises:
+        ToolDefinitionError: One tool, one text, or something else that is not a collection of them.
+    """
+    if isinstance(tools, BaseTool | str | Mapping) or not isinstance(tools, Iterable):
+        raise ToolDefinitionError(f"tools= takes a list, not {tools!r}: write tools=[…]")
+    return tools
+
+
 def flatten(tools: Iterable[ToolLike]) -> Iterator[BaseTool]:
     """Every tool in ``tools``: functions made tools, toolsets opened."""
-    for tool in tools:
+    for tool in several(tools):
         if isinstance(tool, Toolset):
             yield from tool
         else:

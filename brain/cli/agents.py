@@ -108,7 +108,7 @@ def _make(options: AgentOptions, model: str, tools: list[BaseTool], limits: Limi
 
     llm = resolve_llm(model)
     net = load_net(options.net, llm)
-    return Brain(net, options.memory, tools, llm=llm, limits=limits, **kept)
+    return Brain(net, options.memory, tools, limits=limits, **kept)
 
 
 @contextmanager

@@ -17,9 +17,9 @@ class FakeMemory(Memory):
 
     Args:
         goal: The current goal.
-        messages: What it already holds.
+        messages: What it already holds; one message, or several.
         tools: What the agent may call.
-        next_actions: Calls that wait to be run.
+        next_actions: Calls that wait to be run; one, or several.
 
     Attributes:
         calls: ``(method, argument)`` for every call, in order; the argument is None where the
@@ -30,15 +30,17 @@ class FakeMemory(Memory):
     def __init__(
         self,
         goal: str | Message | None = None,
-        messages: Iterable[Message] = (),
+        messages: Message | Iterable[Message] = (),
         *,
         tools: Iterable[ToolLike] = (),
-        next_actions: Iterable[Action] = (),
+        next_actions: Action | Iterable[Action] = (),
     ) -> None:
         super().__init__(tools)
         self._goal = None if goal is None else as_message(goal)
-        self._messages = list(messages)
+        self._messages = [messages] if isinstance(messages, Message) else list(messages)
         self._turn_start = 0  # the messages it is made with belong to the current turn
+        if isinstance(next_actions, Action):
+            next_actions = [next_actions]
         self.next_actions = list(next_actions)
         self.calls: list[tuple[str, Any]] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -15,7 +15,7 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
 
-PlainTurn: TypeAlias = str | Action | Finish | BaseException | Sequence[Piece | BaseException]
+PlainTurn: TypeAlias = Piece | BaseException | Sequence[object]  # of pieces and exceptions
 Turn: TypeAlias = PlainTurn | Callable[[list[Message]], PlainTurn]
 
 _PIECES = (str, Action, Usage, Finish, BaseException)
@@ -43,12 +43,14 @@ class ModelCall:
 class ScriptedLLM(LLM):
     """A model that plays ``turns``, one a call.
 
-    A turn is text (one chunk), an action, a list of chunks, actions, finishes and usages in the
-    order in which they stream, an exception to raise (also inside a list, to break off half-way),
-    or a function of the messages that returns one of these.
+    A turn is text (one chunk), an action, a list of chunks, actions, usages and a
+    :class:`~agent_brain.states.Finish` in the order in which they stream, an exception to raise
+    (also inside a list, to break off half-way), or a function of the messages that returns one of
+    these.
 
     Args:
-        turns: What it answers, call by call.
+        turns: What it answers, call by call: a list of turns; or a text, an action, an exception or
+            a function as the only turn.
         native: It calls tools natively; False makes actions the JSON text that a model without
             tools would write.
         model: What it is called.
@@ -58,9 +60,10 @@ class ScriptedLLM(LLM):
     """
 
     def __init__(
-        self, turns: Iterable[Turn] = (), *, native: bool = True, model: str = "scripted"
+        self, turns: Iterable[Turn] | Turn = (), *, native: bool = True, model: str = "scripted"
     ) -> None:
-        self.turns = list(turns)
+        alone = isinstance(turns, _PIECES) or callable(turns)
+        self.turns: list[Turn] = [cast("Turn", turns)] if alone else list(cast("list[Turn]", turns))
         self.supports_tools = native
         self.model = model
         self.calls: list[ModelCall] = []
@@ -119,8 +122,8 @@ def _pieces(turn: object) -> Sequence[Piece | BaseException]:
         if not wrong:
             return turn
         raise ScriptError(
-            f"A turn may hold text, actions, finishes, usages and exceptions, not {wrong[0]!r}"
+            f"A turn may hold text, actions, usages, a Finish and exceptions, not {wrong[0]!r}"
         )
     raise ScriptError(
-        f"{turn!r} is no turn: use text, an action, a list of these, an exception, or a function"
+        f"{turn!r} is not a turn: use text, an action, a list of these, an exception, or a function"
     )

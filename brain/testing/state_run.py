@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Generic, TypeVar
 
 from agent_brain.budget import Budget
+from agent_brain.errors import ScratchError
 from agent_brain.limits import Limits
 from agent_brain.machine import run_branches
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Asked
 from agent_brain.nets.delegate import Delegate
 from agent_brain.states.base import State, seal
-from agent_brain.states.events import Event, TextDelta
+from agent_brain.states.events import (
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    TextDelta,
+    UsageReported,
+)
 from agent_brain.states.llm import Thought
 from agent_brain.states.streams import closing
 from agent_brain.stuck import StuckPolicy
+from agent_brain.testing.person import Approval, person
 from agent_brain.tools.ids import new_id
+
+M = TypeVar("M", bound=Memory)
+E = TypeVar("E", bound=Event)
 
 
 @dataclass(slots=True)
-class StateRun:
+class StateRun(Generic[M]):
     """What a state did.
 
     Attributes:
@@ -31,51 +43,96 @@ class StateRun:
         thoughts: The thoughts it streamed, piece by piece, and what parallel branches said.
         events: The events it yielded itself, and those of the nets it had run, with their
             ``path``: the class of the state, then what the branch is called.
-        next_state: Where it proposed to go.
+        next_state: Where it proposed to go; None too while it waits for a person.
+        waits: It asked a person something that was not answered, and was not asked where to go.
     """
 
-    memory: Memory
+    memory: M
     chunks: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     next_state: Enum | None = None
+    waits: bool = False
 
     @property
     def text(self) -> str:
         """All the text it streamed."""
         return "".join(self.chunks)
 
-    def of(self, kind: type[Any]) -> list[Any]:
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the response of its last model call ended; None if that is not known."""
+        calls = self.of(UsageReported)
+        return calls[-1].finish_reason if calls else None
+
+    def of(self, kind: type[E]) -> list[E]:
         """The events of one class."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
-async def run_state(state: State, memory: Memory) -> StateRun:
+async def run_state(
+    state: State,
+    memory: M,
+    *,
+    input: str | Iterable[str] | None = None,  # noqa: A002 - what it is
+    approve: Approval | None = None,
+) -> StateRun[M]:
     """Enter ``state``, run it over ``memory``, leave it, and ask it where to go.
 
     The state is held to the same rules as in a net: assigning to its attributes raises. Nets that
     it hands work to (subnets, parallel branches) are run as a Brain would, within its default
-    limits.
+    limits. A state that asks a person is run again with what they said, as by ``Brain.resume``.
+
+    Args:
+        state: The state.
+        memory: What it runs on.
+        input: The answer to its question, or answers in the order of the questions.
+        approve: Whether calls that need approval may run: True, False, or the names of the tools
+            whose calls may.
 
     Raises:
+        AssertionError: ``input`` has answers to questions that the state did not ask.
         Exception: Whatever the state raises; ``on_exit`` was called then too.
     """
     seal(state)
+    someone = person(approve, input)
     done = StateRun(memory)
-    try:
-        await state.on_enter(memory)
-        async with closing(state.run(memory)) as stream:
-            async for item in stream:
-                if isinstance(item, Delegate):
-                    async with closing(_delegated(item, state, memory)) as events:
-                        async for event in events:
-                            _keep(done, event)
-                else:
-                    _keep(done, item)
-    finally:
-        await state.on_exit(memory)
+    control = memory.control
+    while True:
+        await _run_once(state, done)
+        control.check_notes(type(state).__name__)
+        if not done.waits:
+            break
+        decisions = someone.decide(control)
+        if decisions is None:
+            return done
+        control.status = "waiting"
+        decisions.write(control)
+        control.status, done.waits = "running", False
+    someone.assert_heard()
     done.next_state = await state.next_state(memory)
+    control.asked = None
     return done
+
+
+async def _run_once(state: State, done: StateRun[M]) -> None:
+    memory = done.memory
+    try:
+        try:
+            await state.on_enter(memory)
+            async with closing(state.run(memory)) as stream:
+                async for item in stream:
+                    if isinstance(item, Delegate):
+                        async with closing(_delegated(item, state, memory)) as events:
+                            async for event in events:
+                                _keep(done, event)
+                    else:
+                        _keep(done, item)
+        finally:
+            await state.on_exit(memory)
+    except ScratchError as error:
+        error.state = error.state or type(state).__name__
+        raise
 
 
 def _delegated(order: Delegate, state: State, memory: Memory) -> AsyncIterator[Event]:
@@ -93,7 +150,7 @@ def _delegated(order: Delegate, state: State, memory: Memory) -> AsyncIterator[E
     )
 
 
-def _keep(done: StateRun, item: str | Event) -> None:
+def _keep(done: StateRun[M], item: str | Event) -> None:
     if isinstance(item, str):
         (done.thoughts if isinstance(item, Thought) else done.chunks).append(item)
         return
@@ -104,3 +161,16 @@ def _keep(done: StateRun, item: str | Event) -> None:
     done.events.append(item)
     if isinstance(item, TextDelta):
         (done.thoughts if item.thought else done.chunks).append(item.text)
+    elif isinstance(item, ApprovalRequested | InputRequested):
+        _note_question(done, item)
+
+
+def _note_question(done: StateRun[M], event: ApprovalRequested | InputRequested) -> None:
+    """Write down what a person is asked, as a Brain does."""
+    control = done.memory.control
+    asked = control.asked = control.asked or Asked()
+    done.waits = True
+    if isinstance(event, ApprovalRequested):
+        asked.approvals = [action.id for action in event.actions]
+    else:
+        asked.questions[event.id] = event.prompt

@@ -131,7 +131,7 @@ async def test_closing_an_answer_early_ends_the_run() -> None:
     brain = Brain(react(llm))
     chunks = brain.answer("go")
     assert await anext(chunks) == "word"
-    await chunks.aclose()  # type: ignore[attr-defined]
+    await chunks.aclose()
     assert (llm.closed, brain.memory.busy) == (1, False)
 
 

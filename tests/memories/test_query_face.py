@@ -151,7 +151,7 @@ def test_every_name_is_registered_and_case_does_not_matter() -> None:
     with pytest.raises(MemoryDefinitionError, match="windowed"):
         create_memory("no such memory")
     with pytest.raises(MemoryDefinitionError, match="max_message"):
-        create_memory("windowed", max_message=3)
+        create_memory("windowed", max_message=3)  # type: ignore[call-arg]
 
 
 def test_a_name_that_is_taken_is_refused() -> None:

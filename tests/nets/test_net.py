@@ -200,7 +200,7 @@ def test_an_unknown_name_is_told_with_the_known_ones():
 
 def test_an_option_that_the_net_does_not_take_is_told():
     with pytest.raises(UnknownNetError, match=r"'react'.*colour"):
-        create_net("react", ScriptedLLM(), colour="red")
+        create_net("react", ScriptedLLM(), colour="red")  # type: ignore[call-arg]
 
 
 @pytest.fixture

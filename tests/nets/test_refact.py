@@ -60,7 +60,7 @@ async def test_the_judge_is_told_to_judge_after_the_results() -> None:
 async def test_what_cannot_be_read_is_asked_for_once_more() -> None:
     state = ReflectionState(ScriptedLLM(["hm", OFF]), on_done=Steps.TWO)
     done = await run_state(state, FakeMemory("go"))
-    assert done.memory.updates[0][0].content == "You were asked for 2 + 2."  # type: ignore[attr-defined]
+    assert done.memory.updates[0][0].content == "You were asked for 2 + 2."
     state = ReflectionState(ScriptedLLM(["hm", "hm"]), on_done=Steps.TWO)
     with pytest.raises(MalformedOutputError, match="does not fit Reflection"):
         await run_state(state, FakeMemory("go"))

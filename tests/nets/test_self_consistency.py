@@ -187,4 +187,4 @@ def test_wrong_options_are_refused() -> None:
     with pytest.raises(StateDefinitionError, match="at least 1"):
         self_consistency(ScriptedLLM(), paths=0)
     with pytest.raises(StateDefinitionError, match="'majority'"):
-        self_consistency(ScriptedLLM(), vote="best")  # type: ignore[arg-type]
+        self_consistency(ScriptedLLM(), vote="best")

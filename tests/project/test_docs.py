@@ -1,60 +1,87 @@
-"""What the documentation shows is run as it stands, and its pictures are those of the code.
+"""What the documentation shows is run as a reader would, and its pictures are those of the code.
 
-Blocks marked ``python no-run`` need a server or a terminal: they are only compiled.
+Each block runs alone, as pasted; each page runs from top to bottom, in one program; tests run with
+pytest.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import AsyncIterator, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import anyio
+import anyio.pytest_plugin
 import pytest
 
+import agent_brain.testing
+import agent_brain.testing.plugin
+from agent_brain import LLM, Brain, Message, Net
 from agent_brain.demo import DemoLLM
 from agent_brain.nets import create_net, net_names, registry
+from agent_brain.states import Piece
+from tests.project.pages import BLOCKS, DOCS, PAGES, Block, blocks_of, name_of
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
-BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+pytest_plugins = ["pytester"]
+
+for name in agent_brain.testing.__all__:  # loaded before pytester looks; see test_plugin
+    getattr(agent_brain.testing, name)
+
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
 BUILT_IN = [name for name in net_names() if (DOCS / "nets" / f"{name}.md").is_file()]
 
 
-def blocks() -> list[Any]:
-    """Every block of Python, with where it stands."""
-    found = []
-    for page in PAGES:
-        if page.name == "test-your-states.md":
-            continue  # whole test suites, which tests/testing/test_page.py gives to pytest
-        text = page.read_text(encoding="utf-8")
-        for match in BLOCK.finditer(text):
-            line = text.count("\n", 0, match.start()) + 2
-            name = f"{page.relative_to(DOCS)}:{line}"
-            found.append(pytest.param(name, "\n" * (line - 1) + match[2], not match[1], id=name))
-    return found
-
-
-@pytest.mark.parametrize(("name", "code", "runs"), blocks())
-def test_example(
-    name: str, code: str, runs: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    if not runs:
-        compile(code, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-        return
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An empty folder, no model in the environment, and only the built-in nets."""
     monkeypatch.delenv("AGENT_BRAIN_MODEL", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+
+
+def run(block: Block, names: dict[str, object]) -> None:
+    exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if not b.runs], ids=str)
+def test_an_example_that_is_not_run_compiles(block: Block) -> None:
+    compile(block.code, str(block), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.runs and not b.tests], ids=str)
+def test_an_example_runs_alone(block: Block) -> None:
+    run(block, {"__name__": "docs"})
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_runs_from_top_to_bottom(page: Path) -> None:
     names: dict[str, object] = {"__name__": "docs"}
-    exec(compile(code, name, "exec", dont_inherit=True), names)
-    for test in [value for key, value in names.items() if key.startswith("test_")]:
-        anyio.run(test)  # type: ignore[arg-type]
+    for block in blocks_of(page):
+        if block.runs:
+            run(block, names)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
+@pytest.mark.parametrize(
+    "page", dict.fromkeys(block.page for block in BLOCKS if block.tests), ids=name_of
+)
+def test_the_tests_of_a_page_pass_with_pytest(
+    page: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    blocks = [block for block in blocks_of(page) if block.tests]
+    pytester.makepyfile(**{f"test_{block.line}": block.code for block in blocks})
+    plugins = [agent_brain.testing.plugin, anyio.pytest_plugin]
+    result = pytester.runpytest_inprocess("-W", "error", "--strict-markers", plugins=plugins)
+    assert result.ret == 0
+    assert result.parseoutcomes()["passed"] >= 2 * len(blocks)  # on asyncio and on trio
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     links = LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
     assert [link for link in links if not (page.parent / link).exists()] == []
@@ -80,3 +107,55 @@ def test_a_page_says_when_to_use_the_net_and_what_it_costs(name: str) -> None:
     page = (DOCS / "nets" / f"{name}.md").read_text(encoding="utf-8")
     titles = re.findall(r"^## (.+)$", page, re.MULTILINE)
     assert titles == ["When to use it", "What it costs", "Example"]
+
+
+LEFT_OPEN = re.compile(r"async for \w+ in (?!run\b|brain\b)[\w.]+\.(?:stream|events|answer)\(")
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_no_example_leaves_a_stream_open(block: Block) -> None:
+    assert LEFT_OPEN.findall(block.code) == []
+
+
+class Endless(LLM):
+    """Goes on for ever, and counts how often it was closed."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    async def stream(self, messages: Sequence[Message], **options: object) -> AsyncIterator[Piece]:
+        try:
+            while True:
+                yield "on and "
+        finally:
+            self.closed += 1
+
+
+class Only(Enum):
+    STATE = "state"
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize(
+    ("page", "name"), [("write-your-own-net.md", "Draft"), ("test-your-states.md", "Greet")]
+)
+def test_the_states_that_it_shows_close_the_model_when_the_run_is_left(
+    page: str, name: str, backend: str
+) -> None:
+    names: dict[str, Any] = {"__name__": "docs"}
+    run(next(blocks_of(DOCS / page)), names)
+    llm = Endless()
+    brain = Brain(
+        Net(
+            {Only.STATE: names[name](llm)}, transitions={Only.STATE: None}, allow=["never_proposed"]
+        )
+    )
+
+    async def leave() -> None:
+        async with brain.stream("go") as events:
+            async for event in events:
+                if event.kind == "text_delta":
+                    break
+        assert llm.closed == 1
+
+    anyio.run(leave, backend=backend)

@@ -153,7 +153,7 @@ async def test_a_hint_is_shown_last_and_not_stored():
 
 
 def textual(*turns: object) -> ScriptedLLM:
-    return ScriptedLLM(turns, native=False)  # type: ignore[arg-type]
+    return ScriptedLLM(turns, native=False)
 
 
 async def test_in_the_text_mode_a_thought_and_an_action_are_read_from_the_text():

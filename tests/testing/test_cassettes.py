@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from agent_brain import LLM, Brain, LiteLLM, Message, react, tool
 from agent_brain.states import (
+    Finish,
     LLMConnectionError,
     LLMError,
     LLMRateLimitError,
@@ -182,6 +183,7 @@ async def test_every_piece_comes_back_as_it_was(tmp_path: Path) -> None:
         "b\n",
         Action(name="weather", args={"city": "Rome", "days": [1, 2.5, None]}, id="call-x"),
         Action(name="weather", args={}, unparsed="{oops"),
+        Finish("length", {"thinking_blocks": [{"type": "thinking", "signature": "é"}]}),
         Usage(3, 4, 0.00012345678901234, model="m"),
     ]
     path = tmp_path / "deep" / "tape.json"

@@ -239,3 +239,20 @@ async def test_a_resumed_or_interrupted_run_is_refused(tmp_path: Path) -> None:
     cut: list[Any] = [*late[:-1], {**late[-1].to_dict(), "stop_reason": "timeout"}]
     with pytest.raises(ExportError, match="ended by timeout"):
         export_test(cut, tmp_path / "test_it.py")
+
+
+async def test_why_a_response_ended_is_scripted(tmp_path: Path) -> None:
+    at = {"run_id": "r", "step": 0, "state": "REASONING", "path": []}
+    usage = {"input_tokens": 1, "output_tokens": 2, "requests": 1}
+    goal = Message.user("Tell me all").model_dump(mode="json")
+    events = [
+        {"kind": "run_started", **at, "goal": goal, "net": "react", "resumed": False},
+        {"kind": "state_entered", **at},
+        {"kind": "text_delta", **at, "text": "All that", "thought": False},
+        {"kind": "usage_reported", **at, "usage": usage, "finish_reason": "length"},
+        {"kind": "state_exited", **at, "next": None},
+        {"kind": "run_finished", **at, "stop_reason": "done", "answer": "All that"},
+    ]
+    text = export_test(events, tmp_path / "test_cut.py").read_text()
+    assert "Finish('length')" in text
+    assert "from agent_brain.states import Finish, Usage" in text

@@ -56,7 +56,7 @@ async def test_a_goal_starts_a_new_turn_on_a_memory() -> None:
 
 async def test_two_goals_are_one_too_many() -> None:
     with pytest.raises(TypeError, match="two goals"):
-        await run_net(single(Say("x")), "one", goal="two")
+        await run_net(single(Say("x")), "one", goal="two")  # type: ignore[call-overload]
 
 
 async def test_limits_end_a_run() -> None:

@@ -10,7 +10,15 @@ import anyio
 import pytest
 
 from agent_brain.memories import Memory
-from agent_brain.states import Event, State, StateMutationError, TextDelta, Thought
+from agent_brain.states import (
+    Event,
+    State,
+    StateMutationError,
+    TextDelta,
+    Thought,
+    Usage,
+    UsageReported,
+)
 from agent_brain.testing import FakeMemory, run_state
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +35,7 @@ class Noting(State):
         self.items = items
 
     def note(self, memory: Memory, what: str) -> None:
-        memory.control.scratch.setdefault("notes", []).append(what)  # type: ignore[union-attr]
+        memory.control.scratch.setdefault("notes", []).append(what)
 
     async def on_enter(self, memory: Memory) -> None:
         self.note(memory, "enter")
@@ -69,6 +77,13 @@ async def test_text_thoughts_and_events_are_told_apart():
     assert done.events == [event, TextDelta("d")]
     assert done.text == "ad"
     assert done.of(TextDelta) == done.events
+
+
+async def test_the_finish_reason_is_that_of_the_last_model_call():
+    calls = [UsageReported(Usage(), finish_reason=reason) for reason in ("tool_calls", "length")]
+
+    assert (await run_state(Noting(*calls), FakeMemory())).finish_reason == "length"
+    assert (await run_state(Noting("a"), FakeMemory())).finish_reason is None
 
 
 async def test_on_exit_is_called_when_run_raised_and_the_error_goes_on():

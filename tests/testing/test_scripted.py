@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from agent_brain.memories import Message
-from agent_brain.states import Usage
+from agent_brain.states import Finish, Usage
 from agent_brain.testing import ScriptedLLM, ScriptError
 from agent_brain.tools import Action
 from tests.states.helpers import add
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.anyio
 
 CALL = Action(name="add", args={"a": 1})
 USAGE = Usage(1, 2)
+FINISH = Finish("length", {"signature": "abc"})
 ASKED = [Message.user("What?")]
 
 
@@ -34,6 +35,8 @@ async def play(llm: ScriptedLLM, messages: Any = ASKED, **options: Any) -> list[
         ([], []),
         (["a", CALL, "b", USAGE], ["a", CALL, "b", USAGE]),
         (("a", "b"), ["a", "b"]),
+        (FINISH, [FINISH]),
+        (["a", FINISH, USAGE], ["a", FINISH, USAGE]),
         (lambda messages: messages[0].content * 2, ["What?What?"]),
         (lambda messages: ["a", CALL], ["a", CALL]),
     ],

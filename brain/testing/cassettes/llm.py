@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from agent_brain.memories.message import Message
 from agent_brain.states.guard import Pieces, RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.llm import LLM, Piece
+from agent_brain.states.models import as_llm
 from agent_brain.states.streams import closing
 from agent_brain.tools.base import BaseTool
 
@@ -23,9 +24,9 @@ class CassetteLLM(LLM):
         llm: The model.
     """
 
-    def __init__(self, llm: LLM) -> None:
-        self.llm = llm
-        self.model = llm.model
+    def __init__(self, llm: LLM | str) -> None:
+        self.llm = as_llm(llm)
+        self.model = self.llm.model
 
     @property
     def supports_tools(self) -> bool:  # type: ignore[override]  # a model may find out late

@@ -48,16 +48,16 @@ def pieces_to_data(pieces: Sequence[Piece], scrubber: Scrubber) -> list[dict[str
         elif isinstance(piece, Usage):
             data.append({"usage": dataclasses.asdict(piece)})
         elif isinstance(piece, Finish):
-            finish: dict[str, Any] = {
-                "reason": piece.reason,
-                "provider_data": scrubber.data(dict(piece.provider_data)),
-            }
-            data.append({"finish": {key: value for key, value in finish.items() if value}})
+            data.append({"finish": scrubber.data(_finish_to_data(piece))})
         elif isinstance(piece, Thought):
             data.append({"thought": thoughts[index]})
         else:
             data.append({"text": texts[index]})
     return data
+
+
+def _finish_to_data(finish: Finish) -> dict[str, Any]:
+    return {"reason": finish.reason, "provider_data": dict(finish.provider_data)}
 
 
 def _scrubbed(pieces: Sequence[Piece], scrubber: Scrubber, *, thought: bool) -> dict[int, str]:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from agent_brain.states.errors import LLMError
-from agent_brain.states.llm import Thought
+from agent_brain.states.llm import Finish, Thought
 from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.usage import Usage
 from agent_brain.testing.cassettes.pieces import error_from_data
 from agent_brain.tools.action import Action
 
-Piece = str | Action | Usage | Exception
+Piece = str | Action | Usage | Finish | Exception
 Data = dict[str, Any]
 
 
@@ -58,6 +58,8 @@ def _turns_of(step: Sequence[Data], *, metered: bool) -> list[list[Piece]]:
     pieces: list[Piece] = []
     for event in step:
         piece = _piece(event)
+        if isinstance(piece, Usage) and event.get("finish_reason"):
+            pieces.append(Finish(event["finish_reason"]))
         if piece is not None:
             pieces.append(piece)
         if isinstance(piece, Usage):

@@ -10,7 +10,7 @@ from typing import Any
 from agent_brain.memories.message import Message
 from agent_brain.nets.registry import net_names
 from agent_brain.states.errors import LLMError
-from agent_brain.states.llm import Thought
+from agent_brain.states.llm import Finish, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.testing.cassettes.scrub import Scrubber
 from agent_brain.testing.export.errors import ExportError
@@ -153,6 +153,9 @@ class _Writer:
         if isinstance(piece, Usage):
             self._import("agent_brain.states", "Usage")
             return repr(piece)
+        if isinstance(piece, Finish):
+            self._import("agent_brain.states", "Finish")
+            return f"Finish({piece.reason!r})"
         if isinstance(piece, Action):
             self._import("agent_brain", "Action")
             unparsed = "" if piece.unparsed is None else f", unparsed={self._value(piece.unparsed)}"

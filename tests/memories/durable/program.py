@@ -98,7 +98,7 @@ def make(name: str, journal: SQLiteJournal) -> Memory:
 async def main(after: int) -> None:
     async with KilledJournal(FOLDER / "journal.db", after) as journal:
         memory = make(sys.argv[2], journal)
-        llm = ScriptedLLM([answer] * 1000)  # type: ignore[list-item]
+        llm = ScriptedLLM([answer] * 1000)
         brain = Brain("react", memory, [count, look], llm=llm, limits=Limits(max_steps=100))
         await memory.open()
         if memory.control.run_id is None:

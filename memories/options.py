@@ -1,0 +1,48 @@
+"""The options of the built-in memories by name, with their types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+    from os import PathLike
+
+    from agent_brain.memories.base import Memory
+    from agent_brain.memories.embedders.choose import EmbedderLike
+    from agent_brain.memories.record_core import JournalLike
+    from agent_brain.memories.record_memory import RecordMemory
+    from agent_brain.memories.summary import Summarize
+    from agent_brain.memories.tokens import Counter
+    from agent_brain.memories.windowed import OnEvict, WindowedMemory
+
+
+class MemoryOptions(TypedDict, total=False):
+    """What some built-in memory takes; the classes say what each one means.
+
+    Which memory takes which is checked when it is made.
+    """
+
+    client: Any
+    clock: Callable[[], datetime]
+    counter: Counter
+    embedder: EmbedderLike
+    inner: Memory | str
+    journal: JournalLike | None
+    k: int
+    keep: int | None
+    long: RecordMemory | str
+    max_messages: int | None
+    max_summary_tokens: int
+    max_tokens: int | None
+    on_evict: OnEvict | None
+    path: str | PathLike[str] | None
+    recalled_tokens: int
+    recent: int
+    session: str
+    short: WindowedMemory | None
+    summarize: Summarize | None
+    tenant: str | None
+    ttl: timedelta | float | None
+    url: str | None

@@ -1,0 +1,66 @@
+"""The options of the built-in nets by name, with their types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agent_brain.nets.composition import NetLike
+    from agent_brain.nets.operations import Operation
+    from agent_brain.nets.router import Choose, Routes
+    from agent_brain.nets.thinking import Assess, Propose
+    from agent_brain.nets.voting import Judge
+    from agent_brain.states.evaluation import Evaluate
+    from agent_brain.states.llm import LLM
+    from agent_brain.states.prompts import Prompt
+    from agent_brain.states.reasoning import Mode
+
+
+class NetOptions(TypedDict, total=False):
+    """What some built-in net takes; the functions say what each one means.
+
+    Which net takes which is checked when it is made.
+    """
+
+    answer_llm: LLM | str | None
+    answer_prompt: Prompt
+    attempt: NetLike | None
+    attempts: int
+    breadth: int
+    choose: Choose | LLM | str | None
+    depth: int
+    evaluate: LLM | Evaluate | Assess | str | None
+    evaluate_prompt: Prompt
+    fallback: bool
+    max_calls: int
+    max_concurrency: int | None
+    max_plans: int
+    max_steps: int
+    mode: Mode
+    moderator: LLM | str | None
+    moderator_prompt: Prompt
+    normalise: Callable[[str], str]
+    operations: Sequence[Operation | Mapping[str, Any]]
+    output_type: Any
+    path: NetLike | None
+    paths: int
+    persona_prompt: str
+    personas: Mapping[str, str | NetLike] | None
+    plan_llm: LLM | str | None
+    plan_prompt: Prompt
+    prompt: Prompt | None
+    propose: LLM | Propose | str
+    propose_prompt: Prompt
+    reflect_llm: LLM | str | None
+    reflect_prompt: Prompt
+    rounds: int
+    routes: Routes | None
+    step: NetLike | None
+    step_prompt: Prompt | None
+    strategy: Literal["bfs", "dfs"]
+    thoughts: int
+    threshold: float
+    vote: LLM | Judge | str
+    vote_prompt: Prompt

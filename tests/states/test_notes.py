@@ -1,0 +1,177 @@
+"""Notes: typed data that lasts for a run, or for the session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from agent_brain import Brain, Memory, Message, MessagesMemory, Net, State
+from agent_brain.errors import StateDefinitionError
+from agent_brain.memories import LayeredMemory, RamJournal, SQLiteJournal, TodoMemory, create_memory
+from agent_brain.nets import ParallelState
+from agent_brain.states import Notes
+from agent_brain.testing import FakeMemory, run_state
+
+pytestmark = pytest.mark.anyio
+
+
+class Shop(Enum):
+    SELLING = "selling"
+
+
+class Basket(Notes, scope="session"):
+    """What a customer has chosen."""
+
+    customer: str = ""
+    items: list[str] = []
+
+
+class Heard(Notes):
+    """What was said in this run."""
+
+    texts: list[str] = []
+
+
+class Selling(State):
+    """Puts what is asked for into the basket."""
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        text = (await memory.goal())[-1].content
+        basket, heard = Basket.read(memory), Heard.read(memory)
+        basket.items.append(text)
+        heard.texts.append(text)
+        basket.write(memory)
+        heard.write(memory)
+        yield ", ".join(basket.items)
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+NET = Net({Shop.SELLING: Selling()})
+
+
+async def test_session_notes_last_from_run_to_run_and_others_do_not() -> None:
+    brain = Brain(NET)
+    assert (await brain.run("pears")).answer == "pears"
+    assert (await brain.run("plums")).answer == "pears, plums"
+    assert Heard.read(brain.memory).texts == ["plums"]
+    assert brain.memory.control.session["Basket"]["items"] == ["pears", "plums"]
+
+
+@pytest.mark.parametrize("name", ["messages", "windowed", "summary", "todo", "layered"])
+async def test_they_are_there_in_every_memory_when_it_is_opened_again(name: str) -> None:
+    journal = RamJournal()
+    for goal, answer in [("pears", "pears"), ("plums", "pears, plums")]:
+        options: dict[str, Any] = {"long": "messages"} if name == "layered" else {}
+        memory = create_memory(name, journal=journal, session="ann", **options)
+        assert (await Brain(NET, memory).run(goal)).answer == answer
+    other = create_memory(name, journal=journal, session="bob", **options)
+    assert (await Brain(NET, other).run("figs")).answer == "figs"
+
+
+async def test_a_fork_a_snapshot_and_an_export_take_them_along(tmp_path: Path) -> None:
+    memory = MessagesMemory()
+    await Brain(NET, memory).run("pears")
+    fork = await memory.fork()
+    restored, loaded = MessagesMemory(), MessagesMemory()
+    await restored.restore(await memory.snapshot())
+    await memory.export(tmp_path / "ann.json")
+    await loaded.load(path=tmp_path / "ann.json")
+    for copy in (fork, restored, loaded):
+        assert (await Brain(NET, copy).run("plums")).answer == "pears, plums"
+    assert Basket.read(memory).items == ["pears"]
+
+
+async def test_what_a_parallel_branch_notes_stays_on_its_fork() -> None:
+    brain = Brain(Net({Shop.SELLING: ParallelState([NET, NET])}))
+    Basket(items=["figs"]).write(brain.memory)
+    await brain.run("pears")
+    assert Basket.read(brain.memory).items == ["figs"]
+
+
+async def test_clearing_forgets_them_for_good(tmp_path: Path) -> None:
+    path = tmp_path / "brain.db"
+    async with SQLiteJournal(path) as journal:
+        memory = MessagesMemory(journal=journal)
+        await Brain(NET, memory).run("gooseberries")
+        assert b"gooseberries" in path.read_bytes() + _beside(path)
+        await memory.clear()
+        assert Basket.read(memory) == Basket()
+        again = MessagesMemory(journal=journal)
+        await again.open()
+        assert Basket.read(again) == Basket()
+        for entry in await journal.read((await journal.sessions())[0]):
+            assert "Basket" not in str(entry)
+
+
+def _beside(path: Path) -> bytes:
+    wal = Path(f"{path}-wal")
+    return wal.read_bytes() if wal.exists() else b""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TodoMemory(MessagesMemory()),
+        lambda: create_memory("layered", long="messages"),
+    ],
+)
+async def test_clearing_a_memory_over_another_forgets_them_too(make: Any) -> None:
+    memory: LayeredMemory | TodoMemory = make()
+    Basket(items=["pears"]).write(memory)
+    await memory.clear()
+    assert Basket.read(memory).items == []
+
+
+async def test_a_state_with_session_notes_is_tested_alone() -> None:
+    memory = FakeMemory("plums")
+    Basket(customer="Ann", items=["pears"]).write(memory)
+    done = await run_state(Selling(), memory)
+    assert done.text == "pears, plums"
+    assert Basket.read(done.memory).customer == "Ann"
+
+
+async def test_a_subclass_lasts_as_long_unless_it_says_otherwise() -> None:
+    class Gifts(Basket):
+        pass
+
+    class Tried(Basket, scope="run"):
+        pass
+
+    memory = FakeMemory()
+    Gifts(items=["ring"]).write(memory)
+    Tried(items=["hat"]).write(memory)
+    assert {*memory.control.session} == {"Gifts"}
+    assert {*memory.control.scratch} == {"Tried"}
+
+
+async def test_a_misspelt_scope_is_refused() -> None:
+    with pytest.raises(StateDefinitionError, match=r"scope='sesion'.*Did you mean 'session'"):
+
+        class Wrong(Notes, scope="sesion"):
+            pass
+
+
+async def test_what_json_does_not_hold_is_refused_in_notes_too() -> None:
+    class Score(Notes):
+        value: float = 0.0
+
+    with pytest.raises(ValueError, match="'Score' at \\['value'\\] holds nan"):
+        Score(value=float("nan")).write(FakeMemory())
+
+
+async def test_notes_hold_what_pydantic_makes_json_of() -> None:
+    class Kept(Notes):
+        names: set[str] = set()
+        said: list[Message] = []
+
+    memory = FakeMemory()
+    kept = Kept(names={"Ann"}, said=[Message.user("hi")])
+    kept.write(memory)
+    memory.control.check_notes("STATE")
+    assert Kept.read(memory) == kept
