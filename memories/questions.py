@@ -41,6 +41,7 @@ class Questions:
         *,
         now: datetime,
         patient: bool = True,
+        min_score: float | None = None,
     ) -> list[Hit]:
         """The ``k`` messages that fit ``question`` best.
 
@@ -52,6 +53,7 @@ class Questions:
             until: Only messages of before this moment.
             now: When the question is asked.
             patient: Ask the embedder even if it failed when it was last asked.
+            min_score: Only messages with this score or a better one.
 
         Raises:
             EmbedderMismatchError: The messages were embedded by another model.
@@ -70,6 +72,7 @@ class Questions:
                 until=until,
                 where=where,
                 now=now,
+                min_score=min_score,
             )
 
         if len(index) > IN_THREAD:

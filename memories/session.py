@@ -110,12 +110,17 @@ class Session:
         return entries
 
     def _settle_doubt(self, entries: list[Entry], last: int) -> None:
-        """Everything new must be what the interrupted append tried to write."""
-        attempt, self.doubt = self.doubt, None
-        new = [(entry.kind, to_line(entry.data)) for entry in entries if entry.seq > self.last]
-        if new and new != [(entry.kind, to_line(entry.data)) for entry in attempt or ()]:
+        """Everything new must be what the interrupted append tried to write.
+
+        Some of it may be gone again: a memory that was opened meanwhile finishes a deletion.
+        """
+        attempt, self.doubt = self.doubt or [], None
+        first = last - len(attempt) + 1
+        tried = {first + at: (e.kind, to_line(e.data)) for at, e in enumerate(attempt)}
+        new = [entry for entry in entries if entry.seq > self.last]
+        if any(tried.get(entry.seq) != (entry.kind, to_line(entry.data)) for entry in new):
             raise self.overtaken(last)
-        self.landed = bool(new)
+        self.landed = bool(new) or (last > self.last and attempt[0].kind == "forget")
 
     def overtaken(self, found: int) -> SessionConflictError:
         """The error of a memory that someone else was faster than."""
