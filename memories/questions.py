@@ -42,6 +42,7 @@ class Questions:
         now: datetime,
         patient: bool = True,
         min_score: float | None = None,
+        itself: str | None = None,
     ) -> list[Hit]:
         """The ``k`` messages that fit ``question`` best.
 
@@ -54,6 +55,7 @@ class Questions:
             now: When the question is asked.
             patient: Ask the embedder even if it failed when it was last asked.
             min_score: Only messages with this score or a better one.
+            itself: Id of the message that is the question, if there is one.
 
         Raises:
             EmbedderMismatchError: The messages were embedded by another model.
@@ -73,6 +75,7 @@ class Questions:
                 where=where,
                 now=now,
                 min_score=min_score,
+                itself=itself,
             )
 
         if len(index) > IN_THREAD:

@@ -277,6 +277,7 @@ class VectorMemory(RecordMemory):
             now=self._clock(),
             patient=False,
             min_score=self._min_score,
+            itself=goal.id,
         )
         found = [message for hit in hits if (message := self._record.get(hit.id)) is not None]
         return recalled_block(found, self._recalled_tokens, self._counter)
@@ -318,7 +319,7 @@ class VectorMemory(RecordMemory):
             return message is not None and fits(message)
 
         chosen = None if where is None else accepted
-        question = shorten(query, EMBEDDED_TOKENS)
+        question, goal = shorten(query, EMBEDDED_TOKENS), await self.goal()
         hits = await self._questions.find(
             question,
             k,
@@ -327,6 +328,7 @@ class VectorMemory(RecordMemory):
             until,
             now=self._clock(),
             min_score=_checked_score(min_score),
+            itself=self._goal_id if goal and goal[0].content == query else None,
         )
         found = [(self._record.get(hit.id), hit) for hit in hits]
         return [Recalled(m, hit.score, hit.why) for m, hit in found if m is not None]

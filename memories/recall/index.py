@@ -157,6 +157,7 @@ class RecallIndex:
         where: Where | None = None,
         now: datetime | None = None,
         min_score: float | None = None,
+        itself: str | None = None,
     ) -> list[Hit]:
         """The ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
@@ -174,6 +175,7 @@ class RecallIndex:
                 is asked about the best ones only, until there are ``k``.
             now: When the question is asked; with it "yesterday" and "two weeks ago" are known.
             min_score: Only messages with this score or a better one.
+            itself: Id of the message that is the question; how well that fits says nothing.
 
         Raises:
             EmbeddingError: ``query_vector`` is of another dimension than the messages' vectors.
@@ -181,7 +183,7 @@ class RecallIndex:
         with self._lock:
             if k < 1 or not self._rows:
                 return []
-            total, parts = self._scores(self._evidence(query, query_vector, now))
+            total, parts = self._scores(self._evidence(query, query_vector, now), itself)
             total[~self._wanted(since, until, where)] = -np.inf
             if min_score is not None:
                 total[total < min_score] = -np.inf
@@ -191,13 +193,16 @@ class RecallIndex:
                 rows = best_first(total, k)
             return [self._hit(row, float(total[row]), parts) for row in rows]
 
-    def _scores(self, evidence: Evidence) -> tuple[Scores, Parts]:
+    def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts]:
         """The score of each row, and what each cue added to it."""
         total, parts = score(evidence, self._columns)
         parts["newer"] = newer_first(total, self._columns, self._lexical.terms)
         total += parts["newer"]
-        best = total.max(initial=0)
-        fit = max(best_fit(evidence, self._columns), LEAST_FIT)
+        counted = self._columns.there.copy()
+        if itself in self._rows:
+            counted[self._rows[itself]] = False
+        best = total[counted].max(initial=0)
+        fit = max(best_fit(evidence, self._columns, counted), LEAST_FIT)
         scale = np.float32(fit / best if best > NOTHING else 1)
         return total * scale, {name: part * scale for name, part in parts.items()}
 
