@@ -142,8 +142,10 @@ class Calls:
         self._progress.setdefault(index, deque(maxlen=PROGRESS_KEPT)).append(progress)
 
     async def _note_result(self, index: int) -> None:
-        self.control.pending[self.actions[index].id].result = self._message(index)
-        await self.memory.checkpoint()
+        call = self.control.pending.get(self.actions[index].id)
+        if call is not None:  # None: it was forgotten while it ran
+            call.result = self._message(index)
+            await self.memory.checkpoint()
 
     def _plain(self, index: int) -> bool:
         """Whether a call is run here: it is not refused, and not left to the Brain."""
@@ -274,7 +276,9 @@ class Calls:
 
     async def record(self) -> None:
         """Write all results in the order of the calls, in one update; twice writes the same."""
-        results = [self._message(index) for index in range(len(self.actions))]
+        asked = {action.id for action in self.control.next_actions}  # the others were forgotten
+        messages = [self._message(index) for index in range(len(self.actions))]
+        results = [message for message in messages if message.tool_call_id in asked]
         if results:
             await self.memory.update(results)
         registers = vars(self.control)  # one write instead of three validated ones
