@@ -61,8 +61,8 @@ _MEANINGS = {
     ),
     sqlite3.SQLITE_IOERR: (
         "could not be read or written by the operating system ({said}): check the file system, its "
-        "free space and its limits, then try again. Nothing says that the file is damaged: leave "
-        "it and its -wal file where they are"
+        "free space and its limits, then try again. Leave the file and its -wal file where they "
+        "are: what was written before is in them"
     ),
 }
 
