@@ -90,6 +90,13 @@ class Session:
         """Note entries that nobody needs any more; they are removed sooner or later."""
         self._outdated.extend(seqs)
 
+    async def let_go(self, seqs: Iterable[int]) -> None:
+        """Remove entries that nobody needs, now or, as a rollback needs them, some time later."""
+        if self.control_at:
+            self.outdate(seqs)
+        else:
+            await self.remove(seqs)
+
     async def remove(self, seqs: Iterable[int]) -> None:
         """Remove entries physically, and leave no copy of their data."""
         await self.journal.delete(self.key, list(seqs))

@@ -81,7 +81,11 @@ class SQLiteJournal(Journal):
 
     def same_as(self, other: Journal) -> bool:
         """See :meth:`Journal.same_as`: they may be two objects for one file."""
-        if self is other or not isinstance(other, SQLiteJournal) or IN_RAM in (self.path, other.path):
+        if (
+            self is other
+            or not isinstance(other, SQLiteJournal)
+            or IN_RAM in (self.path, other.path)
+        ):
             return self is other
         return os.path.realpath(self.path) == os.path.realpath(other.path)
 

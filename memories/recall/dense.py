@@ -132,7 +132,6 @@ class DenseIndex:
         scores[~present] = 0
         return scores
 
-
     def likeness(self, cosines: Floats) -> Floats:
         """:meth:`cosines` from 0, what any two texts have, to 1; comparable between questions.
 

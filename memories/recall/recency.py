@@ -7,6 +7,7 @@ others stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,29 +33,40 @@ def newer_first(scores: Scores, columns: Columns, terms: Terms) -> Scores:
         terms: Gives the terms of a row.
     """
     added = np.zeros(len(scores), np.float32)
-    left = best_first(np.round(scores, DECIMALS), COMPARED)
-    while left:
-        first, *others = left
-        group = [first, *(row for row in others if _alike(first, row, scores, columns, terms))]
+    rows = best_first(np.round(scores, DECIMALS), COMPARED)
+    facts = [
+        _Fact(row, score, speaker, terms(row))
+        for row, score, speaker in zip(
+            rows, scores[rows].tolist(), columns.speakers[rows].tolist(), strict=True
+        )
+    ]
+    while facts:
+        first, *others = facts
+        group = [first, *(fact for fact in others if _alike(first, fact))]
         if len(group) > 1:
-            _exchange(group, scores, columns.times, added)
-        left = [row for row in others if row not in group]
+            _exchange([fact.row for fact in group], scores, columns.times, added)
+        facts = [fact for fact in others if fact not in group]
     return added
 
 
-def _alike(first: int, row: int, scores: Scores, columns: Columns, terms: Terms) -> bool:
-    if scores[first] - scores[row] > MARGIN or columns.speakers[first] != columns.speakers[row]:
+class _Fact(NamedTuple):
+    row: int
+    score: float
+    speaker: int
+    terms: frozenset[str]
+
+
+def _alike(one: _Fact, other: _Fact) -> bool:
+    if one.speaker != other.speaker or one.score - other.score > MARGIN:
         return False
-    one, other = terms(first), terms(row)
-    return bool(one) and len(one & other) >= ALIKE * len(one | other)
+    shared = len(one.terms & other.terms)
+    return shared > 0 and shared >= ALIKE * (len(one.terms) + len(other.terms) - shared)
 
 
-def _exchange(
-    group: list[int], scores: Scores, times: NDArray[np.float64], added: Scores
-) -> None:
-    """Give the scores of ``group`` to its rows, each newer one a better one, if only by a hair."""
+def _exchange(rows: list[int], scores: Scores, times: NDArray[np.float64], added: Scores) -> None:
+    """Give the scores of ``rows`` to them by age, each newer one a better one, if by a hair."""
     least = np.float32(-np.inf)
-    by_age = sorted(group, key=lambda row: (np.nan_to_num(times[row], nan=-np.inf), row))
-    for row, score in zip(by_age, sorted(scores[row] for row in group), strict=True):
+    by_age = sorted(rows, key=lambda row: (np.nan_to_num(times[row], nan=-np.inf), row))
+    for row, score in zip(by_age, sorted(scores[row] for row in rows), strict=True):
         least = max(score, np.nextafter(least, np.float32(np.inf)))
         added[row] = least - scores[row]

@@ -194,7 +194,9 @@ async def test_a_fork_that_is_cut_off_is_whole_or_absent(memory: str) -> None:
                 original = make()
                 await original.restore(snapshot())
                 if replace:
-                    await make(journal=store, session="copy").update([Message.user("old", id="old")])
+                    await make(journal=store, session="copy").update(
+                        [Message.user("old", id="old")]
+                    )
                 try:
                     await original.fork(
                         journal=MortalJournal(store, kill, after=after),

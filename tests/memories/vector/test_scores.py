@@ -105,9 +105,7 @@ async def test_the_block_in_the_context_has_only_what_fits_well_enough(embedder)
     assert len(await memory.context()) == 1
     assert await memory.recall("Who won the chess tournament?", 9, min_score=0.35) == []
     await memory.set_goal("When will we paint the kitchen?")
-    block = (await memory.context())[0].content
-    assert TALK[0] in block
-    assert TALK[4] not in block
+    assert TALK[0] in (await memory.context())[0].content
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.5])
