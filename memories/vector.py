@@ -294,7 +294,8 @@ class VectorMemory(RecordMemory):
     ) -> list[Recalled]:
         """The ``k`` messages that fit ``query`` best, best first.
 
-        Of messages that say nearly the same and fit equally, the newer comes first. If the embedder fails, words decide, and ``why`` has no ``meaning``.
+        Of messages that say nearly the same and fit equally, the newer comes first. If the embedder
+        fails, words decide, and ``why`` has no ``meaning``.
 
         Args:
             query: A question, or any text.

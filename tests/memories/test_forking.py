@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from agent_brain.memories import (
+    MemoryUseError,
     Message,
     MessagesMemory,
-    MemoryUseError,
     RamJournal,
     SQLiteJournal,
     SummaryMemory,
@@ -63,7 +61,7 @@ async def test_a_session_with_nothing_but_registers_is_refused_too(make) -> None
 @pytest.mark.parametrize("replace", [False, True])
 async def test_its_own_session_is_always_refused(make, replace, tmp_path) -> None:
     path = tmp_path / "journal.db"
-    os.symlink(path, tmp_path / "link.db")
+    (tmp_path / "link.db").symlink_to(path)
     async with SQLiteJournal(path) as journal, make(journal=journal) as memory:
         await memory.update([Message.user("one")])
         for place in (journal, path, tmp_path / "link.db"):

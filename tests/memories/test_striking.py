@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
 
-MEMORIES = {
+MEMORIES: dict[str, Any] = {
     "messages": MessagesMemory,
     "vector": VectorMemory,
     **{
@@ -39,7 +40,7 @@ def on_disk(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir() if file.is_file())
 
 
-def payments() -> tuple[list[str], object]:
+def payments() -> tuple[list[str], Any]:
     paid: list[str] = []
 
     @tool(requires_approval=True)

@@ -7,6 +7,7 @@ between; and what should be gone for good is gone when it has opened.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -34,11 +35,11 @@ MEMORIES: dict[str, Callable[..., RecordMemory]] = {
     "messages": MessagesMemory,
     "vector": VectorMemory,
     **{
-        f"windowed-{size}": lambda size=size, **place: WindowedMemory(max_messages=size, **place)  # type: ignore[misc]
+        f"windowed-{size}": lambda size=size, **place: WindowedMemory(max_messages=size, **place)
         for size in (1, 2, 3)
     },
     **{
-        f"summary-{size}": lambda size=size, **place: SummaryMemory(max_messages=size, **place)  # type: ignore[misc]
+        f"summary-{size}": lambda size=size, **place: SummaryMemory(max_messages=size, **place)
         for size in (1, 2, 3)
     },
 }
@@ -197,14 +198,12 @@ async def test_a_fork_that_is_cut_off_is_whole_or_absent(memory: str) -> None:
                     await make(journal=store, session="copy").update(
                         [Message.user("old", id="old")]
                     )
-                try:
+                with suppress(Killed):
                     await original.fork(
                         journal=MortalJournal(store, kill, after=after),
                         session="copy",
                         replace=replace,
                     )
-                except Killed:
-                    pass
                 later = make(journal=store, session="copy")
                 found = [m.id for m in await later.messages()]
                 if (kill, after) == (1, False):
@@ -224,10 +223,8 @@ async def test_a_summary_is_whole_or_absent(size: int) -> None:
         )
         journal = MortalJournal(store, kill, after=after)
         memory = SummaryMemory(max_messages=size, journal=journal)
-        try:
+        with suppress(Killed):
             await memory.context()
-        except Killed:
-            pass
         later = SummaryMemory(max_messages=size, journal=store)
         await later.open()
         found = await state_of(later)

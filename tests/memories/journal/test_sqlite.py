@@ -292,7 +292,7 @@ async def test_a_full_disk_is_no_damage_and_the_journal_goes_on_afterwards(tmp_p
         assert connection is not None
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(JournalError, match="no room.*free space") as caught:
+        with pytest.raises(JournalError, match=r"no room.*free space") as caught:
             await memory.update([Message.user("too much " * 10_000)])
         assert "damaged" not in str(caught.value)
         connection.execute("PRAGMA max_page_count = 1000000")
