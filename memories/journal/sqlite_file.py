@@ -165,8 +165,8 @@ class OpenFiles:
                 what = "deleted or moved away" if found is None else "replaced by another file"
                 raise JournalError(
                     f"The journal's file {str(name)!r} was {what} while it was open, so nothing "
-                    "can be read or written any more: put it back, or restore it from a backup, and open "
-                    "it with a new SQLiteJournal"
+                    "can be read or written any more: put it back, or restore it from a backup, "
+                    "and open it with a new SQLiteJournal"
                 )
 
 
