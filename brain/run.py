@@ -221,8 +221,8 @@ class Run(Generic[OutputT_co]):
         control = memory.control
         if control.run_id is None or control.state is None:
             raise ResumeError(
-                "There is no run to resume on this memory: it was never started. Call run(task) to "
-                "start one"
+                "There is no run to resume on this memory: it was never started, or what it waited "
+                "for was taken away. Call run(task) to start one"
             )
         if self._plan.net.find(control.state) is None:
             raise ResumeError(no_state(self._plan.net, control.state))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -79,6 +79,13 @@ class LayeredMemory(WrappingMemory):
         """Start a turn."""
         await self.open()
         await self.short.set_goal(goal)
+
+    async def begin(
+        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
+    ) -> None:
+        """Start a turn and a run of it, in one write of the short-term memory."""
+        await self.open()
+        await self.short.begin(goal, run_id, state, before=before)
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages``; those that are in the long-term memory already are passed over."""

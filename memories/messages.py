@@ -8,6 +8,6 @@ from agent_brain.memories.record_memory import RecordMemory
 class MessagesMemory(RecordMemory):
     """Everything, in the order it happened.
 
-    It takes the options of :class:`RecordMemory`: ``journal``, ``session``, ``tenant``, ``ttl``, ``clock``
-    and ``readonly``.
+    It takes the options of :class:`RecordMemory`: ``journal``, ``session``, ``tenant``, ``ttl``,
+    ``clock`` and ``readonly``.
     """

@@ -28,7 +28,7 @@ from agent_brain.memories.portable import read_portable, write_portable
 from agent_brain.memories.query import Names, Query, Where, moment, names
 from agent_brain.memories.record_core import RecordCore, is_dead
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.memories.striking import Gone, deleted, forgotten, strike
+from agent_brain.memories.striking import Gone, deleted, forgotten, strike, texts_of
 
 EXPIRED = Gone(for_good=True)  # a run that waits keeps what it needs
 
@@ -243,7 +243,7 @@ class QueryFace(RecordCore):
             role: Of one of these roles.
             name: Said by one of these speakers.
             tags: With at least one of these tags.
-            text: Containing this text; case does not matter.
+            text: Containing this text, also in the arguments of a call; case does not matter.
 
         Returns:
             How many messages were forgotten, partners included.
@@ -258,13 +258,19 @@ class QueryFace(RecordCore):
             as_duration("older_than", older_than)
         elif until is not None:
             moment("older_than", until)
-        query = Query(where=where, until=until, role=role, name=name, tags=tags, text=text)
-        fits = query.predicate()
+        fits = Query(where=where, until=until, role=role, name=name, tags=tags).predicate()
+        part = (text or "").casefold()
         wanted = None if ids is None else names("ids", ids)
         await self._write("forget()")
         everything = await self._everything()
         everything += [c.result for c in self.control.pending.values() if c.result is not None]
-        chosen = [m.id for m in everything if (wanted is None or m.id in wanted) and fits(m)]
+        chosen = [
+            m.id
+            for m in everything
+            if (wanted is None or m.id in wanted)
+            and fits(m)
+            and any(part in said.casefold() for said in texts_of(m))
+        ]
         unseen = wanted is None or any(message_id not in self._record for message_id in wanted)
         ids_gone = dict.fromkeys(with_partners(chosen, everything))
         gone = forgotten((m for m in everything if m.id in ids_gone), text)

@@ -41,6 +41,8 @@ class Questions:
         *,
         now: datetime,
         patient: bool = True,
+        min_score: float | None = None,
+        itself: str | None = None,
     ) -> list[Hit]:
         """The ``k`` messages that fit ``question`` best.
 
@@ -52,6 +54,8 @@ class Questions:
             until: Only messages of before this moment.
             now: When the question is asked.
             patient: Ask the embedder even if it failed when it was last asked.
+            min_score: Only messages with this score or a better one.
+            itself: Id of the message that is the question, if there is one.
 
         Raises:
             EmbedderMismatchError: The messages were embedded by another model.
@@ -70,6 +74,8 @@ class Questions:
                 until=until,
                 where=where,
                 now=now,
+                min_score=min_score,
+                itself=itself,
             )
 
         if len(index) > IN_THREAD:

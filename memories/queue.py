@@ -22,6 +22,7 @@ class _Waiting(BaseModel):
 
     message: Message
     priority: int = 0
+    number: int = 0  # a cursor of find_news() goes on to count
 
 
 class MessageQueue:
@@ -129,8 +130,12 @@ class MessageQueue:
 
     def dump(self) -> dict[str, Any]:
         """All that is waiting as plain data, in order of arrival; nothing is taken."""
-        items = [_Waiting(message=m, priority=p) for m, p in self._waiting.values()]
-        return {"version": VERSION, "waiting": [item.model_dump(mode="json") for item in items]}
+        items = [
+            _Waiting(message=message, priority=priority, number=number)
+            for number, (message, priority) in self._waiting.items()
+        ]
+        waiting = [item.model_dump(mode="json") for item in items]
+        return {"version": VERSION, "last": self._last, "waiting": waiting}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> MessageQueue:
@@ -141,7 +146,12 @@ class MessageQueue:
         """
         queue = cls()
         for item in _read(data):
+            if item.number > queue._last:
+                queue._count = count(item.number)
             queue.push(item.message, priority=item.priority)
+        if int(data.get("last", 0)) > queue._last:
+            queue._last = int(data["last"])
+            queue._count = count(queue._last + 1)
         return queue
 
 

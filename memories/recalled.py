@@ -21,9 +21,11 @@ class Recalled:
 
     Attributes:
         message: The message.
-        score: How well it fits the question; comparable within one answer only.
+        score: How well it fits the question, about 0 to 1. The best message found in the memory
+            scores as well as it fits, and the others in proportion, so that scores of different
+            questions can be compared; those with and without an embedder cannot.
         why: What each kind of evidence added to the score: ``meaning``, ``words``, ``speaker``,
-            ``when``, ``date``, ``window``, ``neighbours``, ``answers``, ``telling``.
+            ``when``, ``date``, ``window``, ``neighbours``, ``answers``, ``telling``, ``newer``.
     """
 
     message: Message

@@ -69,6 +69,7 @@ class RecordCore(Memory):
         self._ttl = as_duration("ttl", ttl)
         self._owned_journal: Journal | None = None
         self._session: Session | None = None
+        self._record = Record()
         self._attach(journal, session, tenant)
         self._empty()
 
@@ -92,7 +93,7 @@ class RecordCore(Memory):
         self._if_landed: Callable[[], None] | None = None  # see _change()
 
     def _empty(self) -> None:
-        self._record = Record(self._record.last if hasattr(self, "_record") else 0)
+        self._record = Record(self._record.last)
         self._goal_id: str | None = None
         self._kept: dict[str, JsonValue] = {}
         self._kept_at: dict[str, int] = {}

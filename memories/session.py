@@ -90,6 +90,13 @@ class Session:
         """Note entries that nobody needs any more; they are removed sooner or later."""
         self._outdated.extend(seqs)
 
+    async def let_go(self, seqs: Iterable[int]) -> None:
+        """Remove entries that nobody needs, now or, as a rollback needs them, some time later."""
+        if self.control_at:
+            self.outdate(seqs)
+        else:
+            await self.remove(seqs)
+
     async def remove(self, seqs: Iterable[int]) -> None:
         """Remove entries physically, and leave no copy of their data."""
         await self.journal.delete(self.key, list(seqs))
@@ -110,12 +117,17 @@ class Session:
         return entries
 
     def _settle_doubt(self, entries: list[Entry], last: int) -> None:
-        """Everything new must be what the interrupted append tried to write."""
-        attempt, self.doubt = self.doubt, None
-        new = [(entry.kind, to_line(entry.data)) for entry in entries if entry.seq > self.last]
-        if new and new != [(entry.kind, to_line(entry.data)) for entry in attempt or ()]:
+        """Everything new must be what the interrupted append tried to write.
+
+        Some of it may be gone again: a memory that was opened meanwhile finishes a deletion.
+        """
+        attempt, self.doubt = self.doubt or [], None
+        first = last - len(attempt) + 1
+        tried = {first + at: (e.kind, to_line(e.data)) for at, e in enumerate(attempt)}
+        new = [entry for entry in entries if entry.seq > self.last]
+        if any(tried.get(entry.seq) != (entry.kind, to_line(entry.data)) for entry in new):
             raise self.overtaken(last)
-        self.landed = bool(new)
+        self.landed = bool(new) or (last > self.last and attempt[0].kind == "forget")
 
     def overtaken(self, found: int) -> SessionConflictError:
         """The error of a memory that someone else was faster than."""

@@ -40,7 +40,7 @@ def forgotten(
 ) -> Gone:
     """``messages`` were forgotten; ``text`` is what they were chosen by, if they were."""
     chosen = list(messages)
-    texts = [text or "", *(leaf for message in chosen for leaf in _said(message))]
+    texts = [text or "", *(leaf for message in chosen for leaf in texts_of(message))]
     return Gone(
         calls=deleted(chosen).calls,
         texts=frozenset(t.strip().casefold() for t in texts if len(t.strip()) >= LEAST_LETTERS),
@@ -124,7 +124,8 @@ def _empty(control: Control) -> None:
     control.asked = None
 
 
-def _said(message: Message) -> Iterator[str]:
+def texts_of(message: Message) -> Iterator[str]:
+    """What a message says: its content, and the texts in the arguments of its calls."""
     yield message.content
     for call in message.tool_calls:
         yield from _leaves(call.args)

@@ -57,6 +57,8 @@ class VectorMemory(RecordMemory):
         k: How many older messages are recalled for the goal.
         max_tokens: At most so many tokens of recent messages; None for no such limit.
         recalled_tokens: At most so many tokens of recalled messages.
+        min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
+            None for all that fit best. Start with 0.3 and look at the scores of :meth:`recall`.
         counter: Counts the tokens of a text.
         journal: As for :class:`RecordMemory`, like ``ttl``, ``clock`` and ``readonly``.
 
@@ -79,6 +81,7 @@ class VectorMemory(RecordMemory):
         k: int = 8,
         max_tokens: int | None = None,
         recalled_tokens: int = 1_500,
+        min_score: float | None = None,
         counter: Counter = count_tokens,
         journal: JournalLike | None = None,
         ttl: timedelta | float | None = None,
@@ -91,6 +94,7 @@ class VectorMemory(RecordMemory):
             raise MemoryDefinitionError("k= and recalled_tokens= must not be below 0")
         self._k = k
         self._recalled_tokens = recalled_tokens
+        self._min_score = _checked_score(min_score)
         self._counter = counter
         self._tail = Tail(recent, max_tokens, counter)
         model = as_embedder(embedder)
@@ -267,7 +271,13 @@ class VectorMemory(RecordMemory):
         older = self._tail.older
         question = shorten(goal.content, EMBEDDED_TOKENS)
         hits = await self._questions.find(
-            question, self._k, older.__contains__, now=self._clock(), patient=False
+            question,
+            self._k,
+            older.__contains__,
+            now=self._clock(),
+            patient=False,
+            min_score=self._min_score,
+            itself=goal.id,
         )
         found = [message for hit in hits if (message := self._record.get(hit.id)) is not None]
         return recalled_block(found, self._recalled_tokens, self._counter)
@@ -280,10 +290,12 @@ class VectorMemory(RecordMemory):
         where: Where | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        min_score: float | None = None,
     ) -> list[Recalled]:
         """The ``k`` messages that fit ``query`` best, best first.
 
-        If the embedder fails, words decide, and ``why`` has no ``meaning``.
+        Of messages that say nearly the same and fit equally, the newer comes first. If the embedder
+        fails, words decide, and ``why`` has no ``meaning``.
 
         Args:
             query: A question, or any text.
@@ -292,6 +304,7 @@ class VectorMemory(RecordMemory):
                 a large memory it is called in a worker thread.
             since: Only messages of this moment or later (aware).
             until: Only messages of before this moment (aware).
+            min_score: Only messages with this score or a better one, from 0 to 1.
 
         Raises:
             MemoryUseError: ``k`` below 1, or a filter that makes no sense.
@@ -307,10 +320,30 @@ class VectorMemory(RecordMemory):
             return message is not None and fits(message)
 
         chosen = None if where is None else accepted
-        question = shorten(query, EMBEDDED_TOKENS)
-        hits = await self._questions.find(question, k, chosen, since, until, now=self._clock())
+        question, goal = shorten(query, EMBEDDED_TOKENS), await self.goal()
+        hits = await self._questions.find(
+            question,
+            k,
+            chosen,
+            since,
+            until,
+            now=self._clock(),
+            min_score=_checked_score(min_score),
+            itself=self._goal_id if goal and goal[0].content == query else None,
+        )
         found = [(self._record.get(hit.id), hit) for hit in hits]
         return [Recalled(m, hit.score, hit.why) for m, hit in found if m is not None]
+
+
+def _checked_score(min_score: float | None) -> float | None:
+    """``min_score``, if it is a score.
+
+    Raises:
+        MemoryUseError: It is not.
+    """
+    if min_score is not None and not 0 <= min_score <= 1:
+        raise MemoryUseError(f"min_score= must be from 0 to 1, not {min_score!r}")
+    return min_score
 
 
 def _make_store(

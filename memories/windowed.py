@@ -137,7 +137,7 @@ class WindowedMemory(RecordMemory):
             raise
         session = self._session
         if session is not None and not session.journal.persistent:
-            await session.remove(place for place, _ in leaving)
+            await session.let_go(place for place, _ in leaving)
 
     def _take_back(self, leaving: list[tuple[int, Message]]) -> None:
         self._record.put_back(leaving)

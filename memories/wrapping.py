@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from agent_brain.memories.base import Memory
@@ -41,6 +42,12 @@ class WrappingMemory(Memory):
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn."""
         await self.inner.set_goal(goal)
+
+    async def begin(
+        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
+    ) -> None:
+        """Start a turn and a run of it."""
+        await self.inner.begin(goal, run_id, state, before=before)
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages`` in this order, all or none."""

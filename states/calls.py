@@ -157,8 +157,9 @@ class Calls:
         pending = self.control.pending
         if finished is not None:
             action = self.actions[finished]
-            result = self._message(finished)
-            pending[action.id] = Call(action=action, result=result, reported=True)
+            if action.id in pending:  # else it was forgotten while it ran
+                result = self._message(finished)
+                pending[action.id] = Call(action=action, result=result, reported=True)
         for index in begun:
             action = self.actions[index]
             pending[action.id] = Call(action=action)
@@ -333,7 +334,9 @@ class Calls:
 
     async def record(self) -> None:
         """Write all results in the order of the calls, in one update; twice writes the same."""
-        results = [self._message(index) for index in range(len(self.actions))]
+        asked = {action.id for action in self.control.next_actions}  # the others were forgotten
+        messages = [self._message(index) for index in range(len(self.actions))]
+        results = [message for message in messages if message.tool_call_id in asked]
         if results:
             await self.memory.update(results)
         self.control.close_calls()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sqlite3
 import time
 from pathlib import Path
@@ -61,8 +60,8 @@ _MEANINGS = {
     ),
     sqlite3.SQLITE_IOERR: (
         "could not be read or written by the operating system ({said}): check the file system, its "
-        "free space and its limits, then try again. Nothing says that the file is damaged: leave "
-        "it and its -wal file where they are"
+        "free space and its limits, then try again. Leave the file and its -wal file where they "
+        "are: what was written before is in them"
     ),
 }
 
@@ -148,7 +147,10 @@ class OpenFiles:
     """
 
     def __init__(self, path: str | None = None) -> None:
-        names = [] if path is None else [os.path.abspath(path), os.path.abspath(path) + "-wal"]
+        names: list[Path] = []
+        if path is not None:
+            real = Path(path).resolve()  # SQLite keeps the log beside the file, not beside a link
+            names = [Path(path).absolute(), real.with_name(real.name + "-wal")]
         self._known = {name: found for name in names if (found := _identity(name)) is not None}
 
     def check(self) -> None:
@@ -162,15 +164,15 @@ class OpenFiles:
             if found != known:
                 what = "deleted or moved away" if found is None else "replaced by another file"
                 raise JournalError(
-                    f"The journal's file {name!r} was {what} while it was open, so nothing can be "
-                    "read or written any more: put it back, or restore it from a backup, and open "
-                    "it with a new SQLiteJournal"
+                    f"The journal's file {str(name)!r} was {what} while it was open, so nothing "
+                    "can be read or written any more: put it back, or restore it from a backup, "
+                    "and open it with a new SQLiteJournal"
                 )
 
 
-def _identity(name: str) -> tuple[int, int] | None:
+def _identity(name: Path) -> tuple[int, int] | None:
     try:
-        status = os.stat(name)
+        status = name.stat()
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino

@@ -108,16 +108,39 @@ class DenseIndex:
         Raises:
             EmbeddingError: See :meth:`units`.
         """
+        cosines = self.cosines(vector)
+        return None if cosines is None else self.standing_out(cosines)
+
+    def cosines(self, vector: ArrayLike) -> Floats | None:
+        """The cosine of every row to ``vector``, 0 without a vector; None if there are none at all.
+
+        Raises:
+            EmbeddingError: See :meth:`units`.
+        """
         unit = self.units(np.asarray(vector)[None])[0]
-        present = self.present
-        if self._vectors is None or not unit.any() or not present.any():
+        if self._vectors is None or not unit.any() or not self.present.any():
             return None
         cosines: Floats = self._vectors.rows @ unit
-        known = cosines if present.all() else cosines[present]
-        cosines -= known.mean()
-        cosines *= SPREAD / _spread(known)
-        cosines[~present] = 0
+        cosines[~self.present] = 0
         return cosines
+
+    def standing_out(self, cosines: Floats) -> Floats:
+        """How far each of :meth:`cosines` stands out."""
+        present = self.present
+        known = cosines if present.all() else cosines[present]
+        scores: Floats = (cosines - known.mean()) * (SPREAD / _spread(known))
+        scores[~present] = 0
+        return scores
+
+    def likeness(self, cosines: Floats) -> Floats:
+        """:meth:`cosines` from 0, what any two texts have, to 1; comparable between questions.
+
+        Embedders differ in how like any two texts are, so that is learnt from all of them; of a few
+        messages little can be learnt, so :data:`FEW` that are not like the question are added.
+        """
+        base = min(float(cosines.sum()) / (int(self.present.sum()) + FEW), 0.99)
+        likeness: Floats = np.clip((cosines - np.float32(base)) / np.float32(1 - base), 0, 1)
+        return likeness
 
 
 def _spread(cosines: Floats) -> np.float32:

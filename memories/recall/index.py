@@ -14,15 +14,20 @@ from agent_brain.memories.recall import cues
 from agent_brain.memories.recall.columns import Columns
 from agent_brain.memories.recall.dates import spans_of
 from agent_brain.memories.recall.dense import DenseIndex
+from agent_brain.memories.recall.fit import best_fit
 from agent_brain.memories.recall.items import Hit, Item
 from agent_brain.memories.recall.labels import NOBODY, Labels
 from agent_brain.memories.recall.lexical import LexicalIndex
 from agent_brain.memories.recall.names import Participants
+from agent_brain.memories.recall.ranking import Scores
+from agent_brain.memories.recall.recency import newer_first
 from agent_brain.memories.recall.scoring import Evidence, Parts, score
 from agent_brain.memories.recall.selection import best_accepted, best_first
 from agent_brain.memories.recall.words import runs, terms
 
 Where = Callable[[str], bool] | AbstractSet[str]
+NOTHING = 1e-6  # a score that is one only by rounding
+LEAST_FIT = 1e-3  # so that the order shows where nothing fits
 SPARE = 64  # rows of removed messages that are kept before the index is made compact
 
 
@@ -151,11 +156,14 @@ class RecallIndex:
         until: datetime | None = None,
         where: Where | None = None,
         now: datetime | None = None,
+        min_score: float | None = None,
+        itself: str | None = None,
     ) -> list[Hit]:
-        """The ``k`` messages that fit ``query`` best, best first; ties go to the earlier.
+        """The ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
         Filters choose among all messages, ranked; they do not change how a message is ranked. A
-        message that nothing speaks for is not found, so there may be fewer than ``k``.
+        message that nothing speaks for is not found, so there may be fewer than ``k``. The best
+        message of all scores as well as it fits, from 0 to 1, and the others in proportion.
 
         Args:
             query: The question as it was asked.
@@ -166,6 +174,8 @@ class RecallIndex:
             where: Only messages whose id is in the set, or for whose id the function is true; it
                 is asked about the best ones only, until there are ``k``.
             now: When the question is asked; with it "yesterday" and "two weeks ago" are known.
+            min_score: Only messages with this score or a better one.
+            itself: Id of the message that is the question; how well that fits says nothing.
 
         Raises:
             EmbeddingError: ``query_vector`` is of another dimension than the messages' vectors.
@@ -173,20 +183,39 @@ class RecallIndex:
         with self._lock:
             if k < 1 or not self._rows:
                 return []
-            total, parts = score(self._evidence(query, query_vector, now), self._columns)
+            total, parts = self._scores(self._evidence(query, query_vector, now), itself)
             total[~self._wanted(since, until, where)] = -np.inf
+            if min_score is not None:
+                total[total < min_score] = -np.inf
             if callable(where):
                 rows = best_accepted(total, k, lambda row: where(self._ids[row]))
             else:
                 rows = best_first(total, k)
             return [self._hit(row, float(total[row]), parts) for row in rows]
 
+    def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts]:
+        """The score of each row, and what each cue added to it."""
+        total, parts = score(evidence, self._columns)
+        parts["newer"] = newer_first(total, self._columns, self._lexical.terms)
+        total += parts["newer"]
+        counted = self._columns.there.copy()
+        if itself in self._rows:
+            counted[self._rows[itself]] = False
+        best = total[counted].max(initial=0)
+        fit = max(best_fit(evidence, self._columns, counted), LEAST_FIT)
+        scale = np.float32(fit / best if best > NOTHING else 1)
+        return total * scale, {name: part * scale for name, part in parts.items()}
+
     def _evidence(self, query: str, vector: ArrayLike | None, now: datetime | None) -> Evidence:
         question = cues.read(query, self._participants, now)
         speaker = question.speaker
+        cosines = None if vector is None else self._dense.cosines(vector)
+        words, most = self._lexical.scores(question.terms), self._lexical.most(question.terms)
         return Evidence(
-            cosine=None if vector is None else self._dense.scores(vector),
-            words=self._lexical.scores(question.terms),
+            cosine=None if cosines is None else self._dense.standing_out(cosines),
+            likeness=None if cosines is None else self._dense.likeness(cosines),
+            words=words,
+            share=np.clip(words / np.float32(most or 1), 0, 1),
             speaker=None if speaker is None else self._participants.number(speaker),
             asks_when=question.asks_when,
             spans=[*question.spans, *spans_of(question.dates, self._columns.years)],

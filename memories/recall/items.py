@@ -37,7 +37,7 @@ class Hit:
 
     Attributes:
         id: Of the message.
-        score: How well it fits; comparable within one search only.
+        score: How well it fits; comparable between questions to one index.
         why: What each cue added to the score, by the names of
             :class:`~agent_brain.memories.recall.scoring.Parts`; those that added nothing are left
             out.

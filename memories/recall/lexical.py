@@ -74,6 +74,15 @@ class LexicalIndex:
                 scores[rows] += worth * self._saturated(rows, counts.astype(np.float32))
         return scores
 
+    def most(self, terms: Sequence[str]) -> float:
+        """What a row of usual length scores that has each of ``terms`` once."""
+        rows = {term: len(self._postings.get(term, ())) // 2 for term in terms}
+        return sum(weight * self._idf(rows[term]) for term, weight in Counter(terms).items())
+
+    def terms(self, row: int) -> frozenset[str]:
+        """The terms of a row."""
+        return frozenset(self._terms[row])
+
     def _idf(self, found: int) -> float:
         return math.log(1 + (self._count - found + 0.5) / (found + 0.5))
 

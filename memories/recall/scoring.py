@@ -29,14 +29,18 @@ class Evidence:
 
     Attributes:
         cosine: How far that of the vectors stands out; None where there are no vectors.
+        likeness: The cosine on a scale from 0, what any two texts have, to 1; None likewise.
         words: BM25.
+        share: Which part of the question's words, weighed by their rarity, the message has.
         speaker: The number of the person whom the question is about; None for nobody.
         asks_when: It asks for a time.
         spans: The days that it names.
     """
 
     cosine: Scores | None
+    likeness: Scores | None
     words: Scores
+    share: Scores
     speaker: int | None
     asks_when: bool
     spans: list[Span]

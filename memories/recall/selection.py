@@ -11,12 +11,12 @@ Scores = NDArray[np.float32]
 
 
 def best_first(scores: Scores, count: int) -> list[int]:
-    """Where the ``count`` largest scores stand, best first, ties to the earlier; -inf is out."""
+    """Where the ``count`` largest scores stand, best first, ties to the later; -inf is out."""
     candidates = np.arange(len(scores))
     if 0 < count < len(scores):
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
         candidates = np.flatnonzero(scores >= least)
-    candidates = candidates[scores[candidates] > -np.inf]
+    candidates = candidates[scores[candidates] > -np.inf][::-1]
     order = np.argsort(-scores[candidates], kind="stable")
     best: list[int] = candidates[order][:count].tolist()
     return best

@@ -106,3 +106,29 @@ async def test_waiting_takes_nothing() -> None:
         queue.push(Message.user("a"))
     await queue.wait()
     assert len(queue) == 1
+
+
+def test_a_cursor_goes_on_to_count_after_a_load() -> None:
+    queue = MessageQueue()
+    for text in "abcd":
+        queue.push(Message.user(text))
+    queue.pop()
+    queue.pop()
+    _, cursor = queue.find_news()
+    queue = MessageQueue.load(queue.dump())
+    assert queue.find_news(cursor) == ([], cursor)
+    queue.push(Message.user("e"))
+    news, cursor = queue.find_news(cursor)
+    assert [m.content for m in news] == ["e"]
+    queue.pop_all()
+    queue = MessageQueue.load(queue.dump())
+    queue.push(Message.user("f"))
+    assert [m.content for m in queue.find_news(cursor)[0]] == ["f"]
+
+
+def test_a_dump_of_an_earlier_version_is_loaded() -> None:
+    queue = MessageQueue()
+    queue.push(Message.user("a"))
+    data = queue.dump()
+    del data["last"], data["waiting"][0]["number"]
+    assert MessageQueue.load(data).peek() == queue.peek()

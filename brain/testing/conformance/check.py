@@ -53,6 +53,15 @@ def expect(actual: object, wanted: object, what: str) -> None:
         raise AssertionError(f"{what}: expected {wanted!r:.1000}, got {actual!r:.1000}")
 
 
+def expect_end(actual: list[Any], wanted: list[Any], what: str) -> None:
+    """Raise unless ``actual`` is ``wanted`` or, in a memory that keeps the newest part, its end.
+
+    Raises:
+        AssertionError: It is not, or empty.
+    """
+    expect(actual, wanted[-len(actual) :] if actual else wanted, what)
+
+
 async def expect_error(
     doing: Awaitable[object], errors: type[Exception] | tuple[type[Exception], ...], what: str
 ) -> None:

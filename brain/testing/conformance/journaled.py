@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from agent_brain.memories.control import Asked
 from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.message import Message
 from agent_brain.memories.session import session_key
-from agent_brain.testing.conformance.check import expect, expect_error, ids
+from agent_brain.testing.conformance.check import expect, expect_end, expect_error, ids
 from agent_brain.tools.action import Action
 
 Make = Callable[..., Awaitable[Any]]
@@ -75,7 +76,8 @@ async def a_second_writer_is_told(make: Make) -> None:
     await second.update([late])
     third = await make("s", None)
     said = [message.content for message in await third.messages()]
-    expect(said, ["one", "two", "three", "too late"], "what was written")
+    expect_end(said, ["one", "two", "three", "too late"], "what was written")
+    expect(said, [m.content for m in await second.messages()], "what the second memory has")
 
 
 async def an_interrupted_step_is_rolled_back(make: Make) -> None:
@@ -122,7 +124,7 @@ async def a_fork_writes_nothing_into_the_session(make: Make) -> None:
     await fork.checkpoint()
     await memory.update([Message.user("two")])
     later = await make("s", None)
-    expect([m.content for m in await later.messages()], ["one", "two"], "messages()")
+    expect_end([m.content for m in await later.messages()], ["one", "two"], "messages()")
 
 
 async def deleting_and_clearing_last(make: Make) -> None:
@@ -131,8 +133,11 @@ async def deleting_and_clearing_last(make: Make) -> None:
     await memory.update(said)
     memory.control.step = 5
     await memory.checkpoint()
-    await memory.delete(said[0].id)
-    expect(ids(await (await make("s", None)).messages()), ids(said[1:]), "after delete()")
+    gone = (await memory.messages())[0].id
+    await memory.delete(gone)
+    left = [message_id for message_id in ids(said) if message_id != gone]
+    expect(ids(await (await make("s", None)).messages()), ids(await memory.messages()), "delete()")
+    expect_end(ids(await memory.messages()) or left, left, "after delete()")
     await memory.clear()
     later = await make("s", None)
     expect(await later.messages(), [], "messages() after clear()")
@@ -154,6 +159,56 @@ async def restoring_lasts(make: Make) -> None:
     expect(later.control, memory.control, "control of a restored session")
 
 
+async def a_turn_begins_in_one_write(make: Make) -> None:
+    memory = await make("s", None)
+    call = Action(name="f", args={})
+    await memory.set_goal("first")
+    await memory.update([Message.assistant("", [call])])
+    memory.control.begin("run-1", "ACTION")
+    memory.control.next_actions = [call]
+    await memory.checkpoint()
+    key = session_key("s")
+    last = await memory.journal.last(key)
+    result = Message.tool("not run", call, is_error=True)
+    goal = Message.user("second")
+    await memory.begin(goal, "run-2", "REASONING", before=[result])
+    written = [entry.kind for entry in await memory.journal.read(key, last)]
+    expect(sorted(written), ["control", "goal", "message", "part"], "what begin() wrote")
+    later = await make("s", None)
+    await later.open()
+    for name, which in (("this", memory), ("a later", later)):
+        expect(await which.goal(), [goal], f"goal() of {name} memory")
+        last_two = ids(await which.messages())[-2:]
+        expect_end(last_two, [result.id, goal.id], f"the end of {name} memory")
+        expect(which.control.run_id, "run-2", f"run_id of {name} memory")
+        expect(which.control.next_actions, [], f"open calls of {name} memory")
+    await later.rollback()
+    expect(await later.goal(), [goal], "goal() after a rollback")
+
+
+async def a_call_that_is_forgotten_is_in_no_entry(make: Make) -> None:
+    for remove in ("forget", "clear"):
+        memory = await make(remove, None)
+        call = Action(name="f", args={"x": "SECRET"})
+        await memory.set_goal("goal")
+        asks = Message.assistant("", [call])
+        await memory.update([asks])
+        memory.control.begin("run-1", "ACTION")
+        memory.control.next_actions = [call]
+        memory.control.asked = Asked(approvals=[call.id])
+        memory.control.status = "waiting"
+        await memory.checkpoint()
+        await (memory.clear() if remove == "clear" else memory.forget(asks.id))
+        expect(memory.control.next_actions, [], f"open calls after {remove}()")
+        expect(memory.control.status, "ended", f"status after {remove}()")
+        entries = repr(await memory.journal.read(session_key(remove)))
+        if "SECRET" in entries:
+            raise AssertionError(f"The journal still holds the arguments: {entries:.500}")
+        later = await make(remove, None)
+        await later.open()
+        expect(later.control, memory.control, "control of a later memory")
+
+
 JOURNALED = [
     a_later_memory_of_the_session_is_the_same,
     sessions_and_tenants_are_separate,
@@ -163,4 +218,6 @@ JOURNALED = [
     a_fork_writes_nothing_into_the_session,
     deleting_and_clearing_last,
     restoring_lasts,
+    a_turn_begins_in_one_write,
+    a_call_that_is_forgotten_is_in_no_entry,
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import anyio
 import pytest
@@ -190,6 +192,184 @@ async def test_a_newer_layout_is_refused(tmp_path) -> None:
     async with SQLiteJournal(path) as journal:
         with pytest.raises(JournalError, match="version 99"):
             await journal.read("s")
+
+
+async def test_a_rewriting_that_a_crash_cut_off_is_finished_at_the_next_opening(tmp_path) -> None:
+    """The entries are deleted, and their bytes are still in the file when the process dies."""
+    path = tmp_path / "journal.db"
+    program = f"""
+import os, signal, sys, anyio
+from agent_brain.memories import Message, MessagesMemory, SQLiteJournal
+async def main():
+    journal = SQLiteJournal({str(path)!r})
+    memory = MessagesMemory(journal=journal)
+    await memory.update([Message.user("SECRET " * 2000), Message.user("public")])
+    def die(statement):
+        if statement == "VACUUM":
+            os.kill(os.getpid(), signal.SIGKILL)
+    journal._connection.set_trace_callback(die)
+    await memory.forget(text="SECRET")
+anyio.run(main)
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert b"SECRET" in on_disk(path)
+    async with SQLiteJournal(path) as journal:
+        assert len(await journal.sessions()) == 1  # any use opens it
+        assert b"SECRET" not in on_disk(path)
+        later = MessagesMemory(journal=journal)
+        assert [m.content for m in await later.messages()] == ["public"]
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM scrubbing").fetchone() == (0,)
+
+
+async def test_an_interrupted_rewriting_that_fails_again_does_not_keep_the_journal_shut(
+    tmp_path, caplog
+) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path) as journal:
+        seq = await journal.append("s", [Entry("k", "SECRET"), Entry("k", "public")])
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM entries").fetchall()
+            with pytest.raises(JournalError, match="being read by another process"):
+                await SQLiteJournal(path, busy_timeout=0.01).delete("s", [seq - 1])
+            async with SQLiteJournal(path, busy_timeout=0.01) as later:
+                assert [entry.data for entry in await later.read("s")] == ["public"]
+        assert "could not be wiped" in caplog.text
+        assert b"SECRET" in on_disk(path)
+    async with SQLiteJournal(path) as journal:
+        await journal.read("s")
+        assert b"SECRET" not in on_disk(path)
+
+
+@pytest.mark.parametrize("which", ["journal.db", "journal.db-wal"])
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+async def test_a_file_that_goes_away_while_it_is_open_is_noticed(which, how, tmp_path) -> None:
+    path = tmp_path / "journal.db"
+    async with MessagesMemory(journal=path) as memory:
+        await memory.update([Message.user("kept")])
+        (tmp_path / which).rename(tmp_path / "aside")
+        if how == "replaced":
+            (tmp_path / which).write_bytes((tmp_path / "aside").read_bytes())
+        for _ in range(2):
+            with pytest.raises(JournalError, match=f"{which}.*{how}.*while it was open"):
+                await memory.update([Message.user("lost")])
+            with pytest.raises(JournalError, match=how):
+                await memory.reopen()
+        (tmp_path / "aside").rename(tmp_path / which)
+        await memory.reopen()
+        await memory.update([Message.user("goes on")])
+    async with MessagesMemory(journal=path) as later:
+        assert [m.content for m in await later.messages()] == ["kept", "goes on"]
+
+
+async def test_a_program_that_changes_its_folder_keeps_its_journal(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with MessagesMemory(journal="journal.db") as memory:
+        await memory.update([Message.user("one")])
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        await memory.update([Message.user("two")])
+    assert not (tmp_path / "elsewhere" / "journal.db").exists()
+
+
+async def test_a_journal_in_ram_has_no_file(
+    tmp_path,
+) -> None:
+    async with SQLiteJournal(":memory:") as journal:
+        await journal.append("s", [Entry("k", 1)])
+        assert await journal.last("s") == 1
+    assert [*tmp_path.iterdir()] == []
+
+
+async def test_a_full_disk_is_no_damage_and_the_journal_goes_on_afterwards(tmp_path) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path) as journal:
+        memory = MessagesMemory(journal=journal)
+        await memory.update([Message.user("kept")])
+        connection = journal._connection
+        assert connection is not None
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(JournalError, match=r"no room.*free space") as caught:
+            await memory.update([Message.user("too much " * 10_000)])
+        assert "damaged" not in str(caught.value)
+        connection.execute("PRAGMA max_page_count = 1000000")
+        await memory.update([Message.user("room again")])
+        assert [m.content for m in await memory.messages()] == ["kept", "room again"]
+
+
+LIMITED = """
+import resource, signal, sys, anyio
+from agent_brain.memories import JournalError, Message, MessagesMemory
+async def main():
+    async with MessagesMemory(journal=sys.argv[1]) as memory:
+        await memory.update([Message.user("kept")])
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+        try:
+            await memory.update([Message.user("x" * 1_000_000)])
+        except JournalError as error:
+            print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        await memory.update([Message.user("goes on")])
+        print([m.content for m in await memory.messages()])
+anyio.run(main)
+"""
+
+
+async def test_an_error_of_the_disk_is_no_damage(tmp_path) -> None:
+    """The operating system refuses to write any further."""
+    path = tmp_path / "journal.db"
+    done = await anyio.run_process([sys.executable, "-c", LIMITED, str(path)], check=True)
+    error, said = done.stdout.decode().splitlines()
+    assert "disk I/O error" in error
+    assert "Leave the file" in error
+    assert "damaged" not in error
+    assert said == "['kept', 'goes on']"
+
+
+async def test_a_file_that_may_not_be_written_is_named(tmp_path) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path) as journal:
+        await journal.append("s", [Entry("k", 1)])
+        connection = journal._connection
+        assert connection is not None
+        connection.execute("PRAGMA query_only = ON")  # as on a file system mounted read-only
+        with pytest.raises(JournalError, match=r"may not be written to.*readonly=True") as caught:
+            await journal.append("s", [Entry("k", 2)])
+        assert "damaged" not in str(caught.value)
+        connection.execute("PRAGMA query_only = OFF")
+        await journal.append("s", [Entry("k", 2)])
+
+
+async def test_a_journal_that_stays_locked_is_no_damage(tmp_path) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path, busy_timeout=0.01) as journal:
+        await journal.append("s", [Entry("k", 1)])
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(JournalError, match="locked by another process"):
+                await journal.append("s", [Entry("k", 2)])
+        await journal.append("s", [Entry("k", 2)])
+
+
+@pytest.mark.parametrize("how", ["backup", "vacuum"])
+async def test_a_backup_of_a_journal_in_use_is_whole(how, tmp_path) -> None:
+    source, target = tmp_path / "journal.db", tmp_path / "copy.db"
+    async with MessagesMemory(journal=source) as memory:
+        await memory.update([Message.user(str(n)) for n in range(20)])
+        with closing(sqlite3.connect(source)) as db:
+            if how == "vacuum":
+                db.execute("VACUUM INTO ?", (str(target),))
+            else:
+                with closing(sqlite3.connect(target)) as copy:
+                    db.backup(copy)
+        await memory.update([Message.user("later")])
+    async with MessagesMemory(journal=target) as copy_memory:
+        assert [m.content for m in await copy_memory.messages()] == [str(n) for n in range(20)]
+        await copy_memory.update([Message.user("it can be written")])
 
 
 async def test_a_missing_folder_is_named(tmp_path) -> None:

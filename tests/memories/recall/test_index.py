@@ -22,7 +22,7 @@ def test_a_message_is_found_by_an_id():
 def test_what_a_person_said_comes_before_what_was_said_to_them():
     (hit,) = index_of().search("What did Bob say about the boat?", 1)
     assert hit.id == "m1"
-    assert hit.why["speaker"] == pytest.approx(0.2)
+    assert hit.why["speaker"] > 0
 
 
 def test_the_answer_to_a_question_is_found_though_it_shares_no_word_with_it():
@@ -82,10 +82,15 @@ def test_what_nothing_speaks_for_is_not_found():
     assert index.search("boat", 0) == []
 
 
-def test_equal_messages_are_found_in_the_order_in_which_they_were_said():
+def test_of_equal_messages_the_newer_are_found_first():
     index = RecallIndex()
-    index.add(Item(str(i), "the same boat", thread=str(i)) for i in range(30))
-    assert ids(index.search("boat", 20)) == [str(i) for i in range(20)]
+    index.add(Item(str(i), "the same boat", thread=str(i)) for i in range(100))
+    assert ids(index.search("boat", 20)) == [str(i) for i in range(99, 79, -1)]
+    timed = RecallIndex()
+    for i in (1, 0, 2):
+        time = START + timedelta(days=i)
+        timed.add([Item(str(i), "the same boat", thread=str(i), time=time)])
+    assert ids(timed.search("boat")) == ["2", "1", "0"]
 
 
 def test_surroundings_end_where_a_thread_ends_or_pauses():

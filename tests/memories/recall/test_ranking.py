@@ -46,8 +46,8 @@ def test_a_question_supports_the_answer_of_someone_else_only():
 
 
 @given(SCORES, st.integers(1, 50))
-def test_the_best_come_first_and_ties_in_order(scores, count):
-    expected = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:count]
+def test_the_best_come_first_and_of_equal_ones_the_later(scores, count):
+    expected = sorted(range(len(scores)), key=lambda i: (-scores[i], -i))[:count]
     assert best_first(np.array(scores, np.float32), count) == expected
 
 

@@ -11,6 +11,7 @@ import pytest
 from agent_brain import Brain
 from agent_brain.memories import VectorMemory, create_memory
 from agent_brain.testing import Check, ScriptedLLM, memory_conformance
+from agent_brain.testing.conformance.journaled import JOURNALED
 from agent_brain.tools import Action, tool
 from tests.memories.vector.support import WordsEmbedder, found, said
 
@@ -64,7 +65,7 @@ async def test_it_behaves_as_every_memory_does_where_it_is_kept(
             await made.pop().aclose()
 
 
-@pytest.mark.parametrize("index", range(8))
+@pytest.mark.parametrize("index", range(len(JOURNALED)))
 async def test_it_lasts(index, tmp_path) -> None:
     def make(journal, session, tenant):
         return VectorMemory(
@@ -72,7 +73,7 @@ async def test_it_lasts(index, tmp_path) -> None:
         )
 
     client = chromadb.EphemeralClient()
-    await memory_conformance(words, journaled=make)[-8:][index]()
+    await memory_conformance(words, journaled=make)[-len(JOURNALED) :][index]()
 
 
 @tool

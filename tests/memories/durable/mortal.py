@@ -1,0 +1,83 @@
+"""A journal that dies at one of its writes, over a store that outlives it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TypeVar
+
+from agent_brain.memories import Entry, Journal
+
+T = TypeVar("T")
+
+
+class Killed(BaseException):
+    """The process is dead; nobody catches that."""
+
+
+class MortalJournal(Journal):
+    """Passes everything on to ``store`` until it dies; then nothing works any more.
+
+    Args:
+        store: What is on the disk.
+        dies_at: The number of the write (an append or a deletion) that it dies at, from 1.
+        after: It dies when that write is done, otherwise before it has begun.
+        error: What is raised. One that is no kill is raised once, and the journal lives on.
+    """
+
+    def __init__(
+        self,
+        store: Journal,
+        dies_at: int = 10**9,
+        *,
+        after: bool = False,
+        error: type[BaseException] = Killed,
+    ) -> None:
+        self.store = store
+        self.dies_at = dies_at
+        self.after = after
+        self.error = error
+        self.writes = 0
+        self.appends = 0
+        self.dead = False
+
+    def _die(self) -> None:
+        self.dead = self.error is Killed
+        raise self.error("killed")
+
+    def _check(self) -> None:
+        if self.dead:
+            raise Killed("dead")
+
+    async def _write(self, work: Callable[[], Awaitable[T]]) -> T:
+        self._check()
+        self.writes += 1
+        due = self.writes == self.dies_at
+        if due and not self.after:
+            self._die()
+        done = await work()
+        if due:
+            self._die()
+        return done
+
+    async def append(
+        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+    ) -> int:
+        self.appends += bool(entries)
+        return await self._write(lambda: self.store.append(session, entries, expect=expect))
+
+    async def read(self, session: str, after: int = 0) -> list[Entry]:
+        self._check()
+        return await self.store.read(session, after)
+
+    async def last(self, session: str) -> int:
+        self._check()
+        return await self.store.last(session)
+
+    async def sessions(self, prefix: str = "") -> list[str]:
+        self._check()
+        return await self.store.sessions(prefix)
+
+    async def delete(
+        self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
+    ) -> int:
+        return await self._write(lambda: self.store.delete(session, seqs, scrub=scrub))
