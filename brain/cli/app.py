@@ -73,7 +73,7 @@ def ask(
     net: options.NetName = "react",
     memory: options.MemoryName = "messages",
     folder: options.Folder = None,
-    session: options.SessionName = "default",
+    session: options.SessionName = None,
     tool: options.Tools = None,
     mcp: options.Servers = None,
     max_steps: options.MaxSteps = None,
@@ -113,6 +113,59 @@ def ask(
 
 
 @app.command()
+def resume(
+    *,
+    approve: options.Approve = None,
+    deny: options.Deny = None,
+    edit: options.Edit = None,
+    text: options.Input = None,
+    model: options.Model = None,
+    net: options.NetName = "react",
+    memory: options.MemoryName = "messages",
+    folder: options.Folder = None,
+    session: options.SessionName = None,
+    tool: options.Tools = None,
+    mcp: options.Servers = None,
+    max_steps: options.MaxSteps = None,
+    timeout: options.Timeout = None,
+    max_cost: options.MaxCost = None,
+    as_json: options.AsJson = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Go on with a run in a folder: one that waits for a decision, or was cut off.
+
+    At a terminal the decisions are asked for. Exit codes are those of ask.
+    """
+    with reported(debug=debug):
+        from agent_brain.cli.agents import AgentOptions
+        from agent_brain.cli.asking import resume as run
+        from agent_brain.cli.deciding import GivenDecisions
+        from agent_brain.cli.printers import OutputOptions
+
+        given = GivenDecisions(
+            approve=tuple(approve or ()),
+            deny=tuple(deny or ()),
+            edit=tuple(edit or ()),
+            input=tuple(text or ()),
+        )
+        agent = AgentOptions(
+            model=model,
+            net=net,
+            memory=memory,
+            folder=folder,
+            session=session,
+            tools=tuple(tool or ()),
+            servers=tuple(mcp or ()),
+            max_steps=max_steps,
+            timeout=timeout,
+            max_cost=max_cost,
+        )
+        code = run(given, agent, OutputOptions(as_json=as_json, verbose=verbose, debug=debug))
+    _leave(code)
+
+
+@app.command()
 def run(
     *,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A net in a .toml or .yaml file.")],
@@ -147,7 +200,7 @@ def chat(
     net: options.NetName = "react",
     memory: options.MemoryName = "messages",
     folder: options.Folder = None,
-    session: options.SessionName = "default",
+    session: options.SessionName = None,
     tool: options.Tools = None,
     mcp: options.Servers = None,
     max_steps: options.MaxSteps = None,
