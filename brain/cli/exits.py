@@ -79,6 +79,10 @@ def reported(*, debug: bool) -> Iterator[None]:
         raise
     except Exception as error:
         tell_failure(error, debug=debug)
+        try:
+            sys.stdout.flush()
+        except OSError:  # it would fail once again at the end
+            _forget_stdout()
         raise typer.Exit(ExitCode.FAILED) from None
 
 
