@@ -164,7 +164,7 @@ def _cube_root(value: Value) -> Value:
 
 def _round(value: Value, places: Value = Fraction(0)) -> Value:
     """As at school: half is rounded away from zero."""
-    if places != int(places) or abs(places) > 1_000:
+    if places != int(places) or not -1_000 <= places <= 1_000:
         raise ExpressionError("round needs a whole number of places")
     scale = Fraction(10) ** int(places)
     size = Fraction(math.floor(abs(Fraction(value)) * scale + Fraction(1, 2))) / scale
