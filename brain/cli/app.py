@@ -88,7 +88,8 @@ def ask(
     On a terminal everything is shown as it comes. In a pipe stdout gets the answer alone, and
     stderr how it was found.
 
-    Exit codes: 0 answered, 1 failed, 2 wrong usage, 3 stopped by a limit or stuck, 130 cancelled.
+    Exit codes: 0 answered, 1 failed, 2 wrong usage, 3 stopped by a limit, stuck or waiting for a
+    person, 130 cancelled.
     """
     with reported(debug=debug):
         from agent_brain.cli.agents import AgentOptions
@@ -213,7 +214,7 @@ def chat(
     """Talk with an agent that remembers the conversation.
 
     Ctrl-C stops an answer, /exit or Ctrl-D leaves. Limits are per question. With piped input every
-    line is a question.
+    line is a question, or the answer to what the agent asks.
     """
     with reported(debug=debug):
         from agent_brain.cli.agents import AgentOptions

@@ -38,17 +38,21 @@ class Known:
     names: Sequence[str]
 
 
-def resolve(schema: Schema, root: Schema) -> Schema:
+def resolve(schema: Any, root: Schema) -> Schema:
     """``schema`` with references followed and the first choice taken that is not null."""
     for _ in range(9):  # of a reference to itself, and no more
+        if not isinstance(schema, Mapping):
+            return {}
         choices = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
         if "$ref" in schema:
             at: Any = root
             for key in str(schema["$ref"]).split("/")[1:]:
-                at = at.get(key, {})
+                at = at.get(key) if isinstance(at, Mapping) else None
             schema = at
         elif choices:
-            schema = next((each for each in choices if each.get("type") != "null"), {})
+            schema = next((each for each in choices if each != {"type": "null"}), {})
+        elif isinstance(schema.get("type"), list):
+            schema = {**schema, "type": next((k for k in schema["type"] if k != "null"), "null")}
     return schema
 
 
@@ -65,7 +69,7 @@ def fill(schema: Schema, root: Schema, known: Known, name: str = "", depth: int 
         case "object":
             parts = schema.get("properties", {})
             wanted = schema.get("required", () if depth else parts) if depth < 2 * _DEEPEST else ()
-            return {key: fill(parts[key], root, known, key, depth + 1) for key in wanted}
+            return {key: fill(parts.get(key, {}), root, known, key, depth + 1) for key in wanted}
         case "array" if "prefixItems" in schema:
             return [fill(each, root, known, name, depth + 1) for each in schema["prefixItems"]]
         case "array":

@@ -99,7 +99,7 @@ class _Arguments:
             case "integer" | "number":
                 return self._number(name, required=required)
             case "array" if required:
-                numeric = part.get("items", {}).get("type") in ("integer", "number")
+                numeric = resolve(part.get("items"), part).get("type") in ("integer", "number")
                 return (self._numbers if numeric else self._texts) or None
             case "string":
                 return self._string(name, required=required)

@@ -108,6 +108,15 @@ def test_a_decision_can_be_put_off(script, tools, tmp_path, ending):
     assert len(model.calls) == 2
 
 
+@pytest.mark.parametrize("memory", ["windowed", "vector", "summary", "layered", "todo"])
+def test_every_memory_keeps_what_waits(script, tools, tmp_path, memory):
+    script([[pay(500), question("Which city?")], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"), "--memory", memory)
+    assert invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann").exit_code == 3
+    result = invoke("chat", *SCRIPTED, *tools, *kept, stdin="yes\nRome\n")
+    assert (result.exit_code, result.stdout) == (0, "Done.\n")
+
+
 def test_a_waiting_run_put_off_again_gives_way_to_a_new_question(script, tools, tmp_path):
     script([[pay(500)], "Hello."])
     kept = ("--folder", str(tmp_path / "kept"))

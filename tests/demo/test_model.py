@@ -12,7 +12,7 @@ from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.memories import Message
 from agent_brain.states.llm import Thought
 from agent_brain.states.usage import Usage
-from agent_brain.tools import Action, ToolError, call_tool, tool
+from agent_brain.tools import Action, BaseTool, ToolError, call_tool, tool
 from tests.demo.helpers import ask, fixed_clock
 
 pytestmark = pytest.mark.anyio
@@ -147,6 +147,48 @@ def shipping_cost(weight_kg: float, express: bool = False) -> str:
 )
 async def test_a_tool_is_called_by_the_words_of_the_question(question, tools, calls):
     assert (await ask(question, tools)).calls == calls
+
+
+class Odd(BaseTool):
+    """A tool whose schema was written elsewhere."""
+
+    async def execute(self, **kwargs):
+        return repr(kwargs)
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        True,
+        {},
+        {"type": ["null", "string"]},
+        {"type": ["integer", "null"]},
+        {"anyOf": [{"type": "null"}, True]},
+        {"$ref": "#/$defs/loop"},
+        {"$ref": "#/properties/value"},
+        {"$ref": "#/allOf/0"},
+        {"$ref": "#/nothing/there"},
+        {"enum": [1, None, "red"]},
+        {"enum": [1, 2]},
+        {"type": "array", "items": True},
+        {"type": "array", "items": {"type": ["number", "null"]}},
+        {"type": "object"},
+        {"type": "null"},
+        {"type": "boolean"},
+    ],
+    ids=str,
+)
+async def test_any_valid_schema_of_a_tool_is_read(parameter):
+    schema = {
+        "type": "object",
+        "properties": {"value": parameter},
+        "required": ["value"],
+        "allOf": [True],
+        "$defs": {"loop": {"anyOf": [{"$ref": "#/$defs/loop"}]}},
+    }
+    talk = await ask("call odd with 5 and 'red' in Rome", [Odd("odd", "", schema)])
+    assert len(talk.calls) <= 1
+    assert talk.answer
 
 
 async def test_a_tool_that_fails_is_reported_as_failing():
