@@ -29,10 +29,13 @@ async def run_in_thread(name: str, function: Callable[[], T]) -> T:
     begun, ended = threading.Event(), threading.Event()
 
     def call() -> tuple[T]:  # a tuple: trio refuses a thread's function that returns a coroutine
+        thread = threading.current_thread()
+        usual, thread.name = thread.name, f"tool {name!r}"
         begun.set()
         try:
             return (function(),)
         finally:
+            thread.name = usual
             ended.set()
 
     try:

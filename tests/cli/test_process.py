@@ -79,6 +79,13 @@ def test_ctrl_c_cancels_the_run_and_ends_with_130(tools_file, tool, asked):
     assert ("stopped waiting" in err) == (tool == "wait_long")
 
 
+def test_a_tool_that_is_left_behind_is_named(tools_file):
+    options = ("--timeout", "0.3", "-t", f"{tools_file}:brew_tea")
+    result = run("ask", *options, "Brew tea for 5 minutes")
+    assert result.returncode == 3
+    assert result.stderr.endswith("Left behind in the middle of their work: tool 'brew_tea'\n")
+
+
 def test_json_of_a_cancelled_run_ends_with_its_end(tools_file):
     with Process("ask", "--json", "-t", f"{tools_file}:wait_long", "Wait long for 5 s") as ask:
         code, out, _ = ask.interrupt_after("waiting")
