@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
+import socket
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -87,7 +90,7 @@ class Turns:
 
     def _show(self, run: Run, show: Callable[[Event], None]) -> Result:
         self.clean = False
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), _wakes_at_signals(self._runner.get_loop()):
             return self._runner.run(self._take(run, show))
 
     async def _take(self, run: Run, show: Callable[[Event], None]) -> Result:
@@ -103,6 +106,29 @@ class Turns:
         finally:
             self.clean = True
         return run.result
+
+
+@contextlib.contextmanager
+def _wakes_at_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Wake ``loop`` at every signal.
+
+    A Ctrl-C that comes in the moment before the loop falls asleep would else be noticed only when
+    something else happens, which a blocked tool may keep from happening.
+    """
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    inner, outer = socket.socketpair()
+    with inner, outer:
+        inner.settimeout(0)
+        outer.settimeout(0)
+        loop.add_reader(inner, inner.recv, 4096)
+        before = signal.set_wakeup_fd(outer.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(inner)
 
 
 def _cancelled(result: Result) -> RunFinished:

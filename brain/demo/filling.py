@@ -53,7 +53,7 @@ def resolve(schema: Any, root: Schema) -> Schema:
             schema = next((each for each in choices if each != {"type": "null"}), {})
         elif isinstance(schema.get("type"), list):
             schema = {**schema, "type": next((k for k in schema["type"] if k != "null"), "null")}
-    return schema
+    return schema if isinstance(schema, Mapping) else {}
 
 
 def fill(schema: Schema, root: Schema, known: Known, name: str = "", depth: int = 0) -> Any:
