@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Self, overload
 
-import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -23,6 +22,7 @@ from agent_brain.tools.signature import (
     plain_schema,
     without_partials,
 )
+from agent_brain.tools.threads import run_in_thread
 
 
 class FunctionTool(BaseTool):
@@ -84,7 +84,8 @@ class FunctionTool(BaseTool):
         """Validate and coerce ``kwargs``, then run the function; a sync one in a worker thread.
 
         A cancelled call of a sync function returns at once; the thread, which Python cannot stop,
-        finishes on its own and its result is thrown away.
+        finishes on its own and its result is thrown away; a program that ends meanwhile says that
+        it waits for it.
         """
         return await self.invoke(kwargs)
 
@@ -97,12 +98,8 @@ class FunctionTool(BaseTool):
         if self._is_async:
             return await self.function(*positional, **values)
 
-        def call() -> tuple[
-            Any
-        ]:  # a tuple: trio refuses a thread's function that returns a coroutine
-            return (self.function(*positional, **values),)
-
-        (result,) = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+        call = functools.partial(self.function, *positional, **values)
+        result = await run_in_thread(self.name, call)
         return await result if inspect.isawaitable(result) else result
 
     def renamed(self, name: str) -> Self:

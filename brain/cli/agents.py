@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_brain.cli.exits import UserError, tell
+from agent_brain.cli.exits import UserError, machine_refused, tell
 from agent_brain.cli.loading import load_tools
 from agent_brain.cli.screen import waiting
 from agent_brain.controller import Brain
@@ -34,7 +34,7 @@ class AgentOptions:
     file: str | None = None
     memory: str = "messages"
     folder: Path | None = None
-    session: str = "default"
+    session: str | None = None
     tools: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     max_steps: int | None = None
@@ -42,13 +42,37 @@ class AgentOptions:
     max_cost: float | None = None
 
     def memory_options(self) -> dict[str, Any]:
-        """Where the memory is kept, if anywhere."""
+        """Where the memory is kept, if anywhere.
+
+        Raises:
+            UserError: The folder cannot be used, or a session is named without one.
+        """
         if self.folder is None:
+            if self.session is not None:
+                raise UserError("--session names a conversation in a folder: give --folder too")
             return {}
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = machine_refused(error) or str(error)
+            raise UserError(f"--folder {str(self.folder)!r} cannot be used: {why}") from error
+        session = self.session or "default"
         if self.memory.casefold() == "vector":
-            return {"path": self.folder, "session": self.session}
-        return {"journal": self.folder / "memory.db", "session": self.session}
+            return {"path": self.folder, "session": session}
+        return {"journal": self.folder / "memory.db", "session": session}
+
+    def words(self) -> list[str]:
+        """The options that lead another command to the same agent and conversation."""
+        single = {
+            "--model": self.model,
+            "--net": self.net if self.net != "react" else None,
+            "--memory": self.memory if self.memory != "messages" else None,
+            "--folder": None if self.folder is None else str(self.folder),
+            "--session": self.session,
+        }
+        several = {"--tool": self.tools, "--mcp": self.servers}
+        found = [word for name, value in single.items() if value for word in (name, value)]
+        return found + [w for name, values in several.items() for v in values for w in (name, v)]
 
     def limits(self) -> Limits:
         """The limits given, over the usual ones."""

@@ -73,7 +73,7 @@ def ask(
     net: options.NetName = "react",
     memory: options.MemoryName = "messages",
     folder: options.Folder = None,
-    session: options.SessionName = "default",
+    session: options.SessionName = None,
     tool: options.Tools = None,
     mcp: options.Servers = None,
     max_steps: options.MaxSteps = None,
@@ -88,7 +88,8 @@ def ask(
     On a terminal everything is shown as it comes. In a pipe stdout gets the answer alone, and
     stderr how it was found.
 
-    Exit codes: 0 answered, 1 failed, 2 wrong usage, 3 stopped by a limit or stuck, 130 cancelled.
+    Exit codes: 0 answered, 1 failed, 2 wrong usage, 3 stopped by a limit, stuck or waiting for a
+    person, 130 cancelled.
     """
     with reported(debug=debug):
         from agent_brain.cli.agents import AgentOptions
@@ -109,6 +110,59 @@ def ask(
         )
         output = OutputOptions(as_json=as_json, verbose=verbose, debug=debug)
         code = run(question, agent, output)
+    _leave(code)
+
+
+@app.command()
+def resume(
+    *,
+    approve: options.Approve = None,
+    deny: options.Deny = None,
+    edit: options.Edit = None,
+    text: options.Input = None,
+    model: options.Model = None,
+    net: options.NetName = "react",
+    memory: options.MemoryName = "messages",
+    folder: options.Folder = None,
+    session: options.SessionName = None,
+    tool: options.Tools = None,
+    mcp: options.Servers = None,
+    max_steps: options.MaxSteps = None,
+    timeout: options.Timeout = None,
+    max_cost: options.MaxCost = None,
+    as_json: options.AsJson = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> None:
+    """Go on with a run in a folder: one that waits for a decision, or was cut off.
+
+    At a terminal the decisions are asked for. Exit codes are those of ask.
+    """
+    with reported(debug=debug):
+        from agent_brain.cli.agents import AgentOptions
+        from agent_brain.cli.asking import resume as run
+        from agent_brain.cli.deciding import GivenDecisions
+        from agent_brain.cli.printers import OutputOptions
+
+        given = GivenDecisions(
+            approve=tuple(approve or ()),
+            deny=tuple(deny or ()),
+            edit=tuple(edit or ()),
+            input=tuple(text or ()),
+        )
+        agent = AgentOptions(
+            model=model,
+            net=net,
+            memory=memory,
+            folder=folder,
+            session=session,
+            tools=tuple(tool or ()),
+            servers=tuple(mcp or ()),
+            max_steps=max_steps,
+            timeout=timeout,
+            max_cost=max_cost,
+        )
+        code = run(given, agent, OutputOptions(as_json=as_json, verbose=verbose, debug=debug))
     _leave(code)
 
 
@@ -147,7 +201,7 @@ def chat(
     net: options.NetName = "react",
     memory: options.MemoryName = "messages",
     folder: options.Folder = None,
-    session: options.SessionName = "default",
+    session: options.SessionName = None,
     tool: options.Tools = None,
     mcp: options.Servers = None,
     max_steps: options.MaxSteps = None,
@@ -160,7 +214,7 @@ def chat(
     """Talk with an agent that remembers the conversation.
 
     Ctrl-C stops an answer, /exit or Ctrl-D leaves. Limits are per question. With piped input every
-    line is a question.
+    line is a question, or the answer to what the agent asks.
     """
     with reported(debug=debug):
         from agent_brain.cli.agents import AgentOptions

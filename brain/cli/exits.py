@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -24,6 +25,27 @@ class ExitCode(IntEnum):
 
 
 STYLES = {"Error": "bold red", "Stopped": "bold yellow", "Note": "bold"}
+
+
+# What the machine refuses, and what to do about it: no faults of this program.
+_MACHINE = {
+    errno.ENOSPC: "the disk is full: make room, or use another folder",
+    errno.EDQUOT: "the disk quota is used up: make room, or use another folder",
+    errno.EFBIG: "a file may not grow any further: see ulimit -f",
+    errno.EROFS: "the disk cannot be written to: use another folder",
+    errno.EIO: "the disk cannot be read or written",
+    errno.EACCES: "access was denied: check the permissions",
+    errno.EPERM: "access was denied: check the permissions",
+    errno.ENOTDIR: "a part of the path is not a folder",
+    errno.ENOENT: "there is no such file or folder",
+    errno.EEXIST: "there is something of that name already",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "the path has links that go in circles",
+    errno.EADDRINUSE: "another program listens on this port: choose another one",
+    errno.EADDRNOTAVAIL: "this machine does not have that address",
+    errno.EMFILE: "too many files are open: see ulimit -n",
+    errno.ENFILE: "too many files are open on this machine",
+}
 
 
 class UserError(Exception):
@@ -57,6 +79,10 @@ def reported(*, debug: bool) -> Iterator[None]:
         raise
     except Exception as error:
         tell_failure(error, debug=debug)
+        try:
+            sys.stdout.flush()
+        except OSError:  # it would fail once again at the end
+            _forget_stdout()
         raise typer.Exit(ExitCode.FAILED) from None
 
 
@@ -82,6 +108,9 @@ def tell_failure(error: Exception, *, debug: bool) -> None:
 
     expected = isinstance(error, AgentBrainError)
     lines = [str(error) if expected else f"{type(error).__name__}: {error}"]
+    refused = machine_refused(error)
+    if refused:
+        expected, lines = True, [refused]
     lines += getattr(error, "__notes__", [])
     lines += _hints(error)
     if not expected and not debug:
@@ -89,6 +118,19 @@ def tell_failure(error: Exception, *, debug: bool) -> None:
     tell("\n  ".join(lines))
     if debug:
         print_traceback(error)
+
+
+def machine_refused(error: BaseException | None) -> str:
+    """What the operating system refused, in words; empty if it is not that.
+
+    An error that wraps another one, as event loops and servers do, is looked into.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _MACHINE:
+            where = f"{error.filename!r}: " if error.filename is not None else ""
+            return f"{where}{_MACHINE[error.errno]} ({error.strerror})"
+        error = error.__cause__
+    return ""
 
 
 def print_traceback(error: BaseException) -> None:

@@ -53,8 +53,13 @@ Folder = Annotated[
     ),
 ]
 SessionName = Annotated[
-    str,
-    typer.Option("--session", metavar="NAME", help="Which conversation in the folder."),
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="NAME",
+        help="Which conversation in the folder (default if not given).",
+        show_default=False,
+    ),
 ]
 Tools = Annotated[
     list[str] | None,
@@ -75,6 +80,34 @@ Servers = Annotated[
         help="An MCP server whose tools it may use: an address, a server script (.py or .js), or "
         "a JSON file of servers. May be given more than once.",
         show_default=False,
+    ),
+]
+Approve = Annotated[
+    list[str] | None,
+    typer.Option("--approve", metavar="ID|all", help="A call that may run.", show_default=False),
+]
+Deny = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--deny",
+        metavar="ID[=WHY]|all",
+        help="A call that may not run, with the reason, which the model reads.",
+        show_default=False,
+    ),
+]
+Edit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--edit",
+        metavar="[ID=]JSON",
+        help="Other arguments, with which a call may run.",
+        show_default=False,
+    ),
+]
+Input = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", metavar="[ID=]TEXT", help="The answer to a question.", show_default=False
     ),
 ]
 MaxSteps = Annotated[

@@ -7,12 +7,18 @@ from agent_brain.limits import Limits, StopReason
 from agent_brain.result import Result
 
 
-def conclude(result: Result, limits: Limits) -> ExitCode:
-    """The exit code for a run that did not fail; says on stderr why it ended, if it must."""
+def conclude(result: Result, limits: Limits, how: str = "") -> ExitCode:
+    """The exit code for a run that did not fail; says on stderr why it ended, if it must.
+
+    Args:
+        result: What came of the run.
+        limits: Its limits.
+        how: How it is answered, if it waits for a person.
+    """
     reason = result.stop_reason
     if reason is StopReason.DONE:
         return ExitCode.ANSWERED
-    tell(f"{_why(reason, limits)}{_what_is_left(result)}", kind="Stopped")
+    tell(f"{_why(reason, limits)}{_what_is_left(result)}{how}", kind="Stopped")
     return ExitCode.CANCELLED if reason is StopReason.CANCELLED else ExitCode.STOPPED
 
 
@@ -27,7 +33,7 @@ def _why(reason: StopReason, limits: Limits) -> str:
         case StopReason.STUCK:
             return "the agent went in circles and a hint did not help"
         case StopReason.APPROVAL | StopReason.INPUT:
-            return "the agent waits for a person's decision, which this command cannot take"
+            return "the agent waits for a person"
         case _:
             return f"the run ended early ({reason.value})"
 

@@ -43,6 +43,7 @@ class LivePrinter:
             self._trace.show(event)
         if isinstance(event, RunFinished):
             self._screen.end_line()
+        self._trace.wait(event)
 
     def _say(self, text: str) -> None:
         if self._last != "text":
@@ -77,6 +78,10 @@ class SplitPrinter:
 
     def __call__(self, event: Event) -> None:
         """Write the event, or hold it back."""
+        self._show(event)
+        self._trace.wait(event)
+
+    def _show(self, event: Event) -> None:
         if isinstance(event, TextDelta) and not event.thought:
             if event.step != self._step:
                 self._let_go()

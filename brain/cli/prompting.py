@@ -9,12 +9,12 @@ from contextlib import suppress
 PROMPT = "\nyou> "
 
 
-def read_line() -> str | None:
-    """The next line of a file or a pipe; None at its end."""
+def read_line(prompt: str = "") -> str | None:
+    """The next line of a file or a pipe, which shows no prompt; None at its end."""
     return sys.stdin.readline() or None
 
 
-def ask_person() -> str | None:
+def ask_person(prompt: str = PROMPT) -> str | None:
     """The next line from the keyboard, with line editing where Python has it; None for Ctrl-D.
 
     Ctrl-C gives up the line, not the chat. The prompt never goes into a redirected stdout.
@@ -24,8 +24,8 @@ def ask_person() -> str | None:
     while True:
         try:
             if sys.stdout.isatty():
-                return input(PROMPT)
-            print(PROMPT, end="", file=sys.stderr, flush=True)
+                return input(prompt)
+            print(prompt, end="", file=sys.stderr, flush=True)
             return read_line()
         except KeyboardInterrupt:
             print("\n(/exit or Ctrl-D leaves)", file=sys.stderr)

@@ -32,12 +32,14 @@ class Screen:
         self.styled = console.is_terminal and not plain
         self._stream = stream
         self._fresh = True  # at the beginning of a line
+        self._status = False  # a status line is shown
 
     def write(self, text: str, style: str = "") -> None:
         """Write a piece; the line goes on."""
         text = neutral(text)
         if not text:
             return
+        self.end_status()
         self._fresh = text.endswith("\n")
         if self.styled and style:
             text = Style.parse(style).render(text)
@@ -60,6 +62,21 @@ class Screen:
         """Begin a line with a label."""
         self.end_line()
         self.write(f"  {label}".ljust(LABEL), style)
+
+    def status(self, text: str) -> None:
+        """Show a line until something else is written; only where it can be taken away again."""
+        if self.styled and self._fresh:
+            self.end_status()
+            self._stream.write(Style.parse("dim").render(neutral(text).replace("\n", " ")))
+            self._stream.flush()
+            self._status = True
+
+    def end_status(self) -> None:
+        """Take the status line away, if there is one."""
+        if self._status:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._status = False
 
     def end_line(self) -> None:
         """End the line, if one has begun."""

@@ -9,6 +9,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 GRACE = 0.2  # seconds that a thread gets to end by itself
+CANCELLED = 130
 
 
 def main() -> NoReturn:
@@ -25,20 +26,25 @@ def main() -> NoReturn:
     except SystemExit as ending:
         _leave(ending.code)
     except KeyboardInterrupt:
-        _leave(130)
+        _leave(CANCELLED)
     _leave(0)
 
 
 def _leave(code: str | int | None) -> NoReturn:
     """End the process, without waiting for tools that were cancelled but run in a thread."""
-    if _threads_left():
+    left = _threads_left()
+    if left:
+        tools = [name for name in left if name.startswith("tool ")]
+        if tools and code != CANCELLED:  # who presses Ctrl-C knows
+            sys.stderr.write(f"Left behind in the middle of their work: {', '.join(tools)}\n")
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(code if isinstance(code, int) else int(code is not None))
     sys.exit(code)
 
 
-def _threads_left() -> bool:
+def _threads_left() -> list[str]:
+    """The names of the threads that do not end by themselves."""
     others = [
         thread
         for thread in threading.enumerate()
@@ -46,4 +52,4 @@ def _threads_left() -> bool:
     ]
     for thread in others:
         thread.join(GRACE)
-    return any(thread.is_alive() for thread in others)
+    return [thread.name for thread in others if thread.is_alive()]

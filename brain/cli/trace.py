@@ -13,9 +13,11 @@ from agent_brain.states.events import (
     ApprovalRequested,
     Event,
     InputRequested,
+    RunFailed,
     RunFinished,
     RunStarted,
     StateEntered,
+    StateExited,
     StuckDetected,
     TextDelta,
     ToolProgress,
@@ -49,6 +51,7 @@ class Trace:
         self.echo = echo
         self._thinking = False
         self._owed = ""  # line ends of a thought, written only if it goes on
+        self._open = 0  # calls that were asked for and have not ended
 
     def shows(self, event: Event) -> bool:
         """Whether the event leaves a trace."""
@@ -90,6 +93,17 @@ class Trace:
                 write("question", event.prompt, WARNING)
             case RunFinished():
                 write("end", _summary(event), QUIET)
+
+    def wait(self, event: Event) -> None:
+        """Show on a terminal that a state works on and has nothing to show yet."""
+        if isinstance(event, ActionRequested):
+            self._open += 1
+        elif isinstance(event, ActionFinished):
+            self._open -= 1
+        elif isinstance(event, StateEntered) and self._open <= 0:
+            self.screen.status(f"  waiting   {' › '.join([*event.path, event.state or ''])} …")
+        elif isinstance(event, StateExited | RunFinished | RunFailed):
+            self.screen.end_status()
 
     def end_thought(self) -> None:
         """Something else comes now: the next thought is a new one."""

@@ -2,113 +2,176 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from anyio.lowlevel import checkpoint
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
-from agent_brain.demo.conversation import read_cards, read_turns
-from agent_brain.demo.output import fill_output
-from agent_brain.demo.plan import Plan, make_plan
-from agent_brain.demo.talk import WHO
-from agent_brain.memories.message import Message
-from agent_brain.states.llm import LLM, Thought
+from agent_brain.demo.filling import Known, fill
+from agent_brain.demo.picking import pick
+from agent_brain.demo.reading import Call, Turn, read_turns
+from agent_brain.demo.sums import read_sum
+from agent_brain.memories.message import Message, Role
+from agent_brain.states.llm import LLM, Piece, Thought
 from agent_brain.states.usage import Usage
-from agent_brain.tools import Action, BaseTool, count_tokens
+from agent_brain.tools import Action, BaseTool, ToolError, count_tokens
+from agent_brain.tools.builtin import calculate
 from agent_brain.tools.text import to_compact_json
+
+WHO = (
+    "I am the built-in demo model of Agent Brain: a small rule-based program, not a language "
+    "model. I can calculate, and call tools that your question names. "
+    'For a real model, set AGENT_BRAIN_MODEL or pass llm="provider/model".'
+)
+MAX_READ = 2_000  # characters of a question
+MAX_CALLS = 20  # in a turn
+
+_SENTENCE = re.compile(r"(?<=[?!;:])\s+|\n|(?<=[^\W\d][.])\s+|(?<=\d[.])\s+(?=[A-Z])")
+_JOINTS = (r",?\s*\b(?:and )?then\b\s*", r"\s*,?\s+and\s+")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_LISTED = re.compile(r"^- ([\w-]+)(?::|$)", re.MULTILINE)
 
 
 class DemoLLM(LLM):
     """A small rule-based program in the place of a language model: offline, free, deterministic.
 
-    It reads the user's words with patterns, picks among the tools it is given by their names,
-    descriptions and schemas, and answers from their results. What it does not understand it says so
-    about; it never invents a fact. Equal messages and tools give equal output, but for the unique
-    ids of its actions.
-
-    Args:
-        native: False for a model without native tool calls: it reads the tools in a system message
-            and writes a thought that ends with one JSON object
-            (see :data:`agent_brain.states.prompts.REASONING_TEXT`).
+    It calculates, calls the tool whose name or words are in the question, and answers from the
+    results. Data of any shape is filled in with plausible values, so that every net can be watched.
+    Equal messages and tools give equal output, but for the ids of actions.
     """
 
     model = "demo"
-
-    def __init__(self, *, native: bool = True) -> None:
-        self.supports_tools = native
 
     async def stream(
         self,
         messages: Sequence[Message],
         *,
         tools: Sequence[BaseTool] = (),
-        output_type: type[BaseModel] | None = None,
-    ) -> AsyncIterator[str | Action | Usage]:
+        output_type: Any = None,
+    ) -> AsyncIterator[Piece]:
         """One call of the model, see :meth:`agent_brain.states.llm.LLM.stream`. Raises nothing."""
-        written: list[str] = []
-        for piece in self._pieces(messages, tools, output_type):
-            await checkpoint()
-            written.append(piece if isinstance(piece, str) else to_compact_json(piece.args))
-            yield piece
-        yield _usage(messages, tools, "".join(written))
-
-    def _pieces(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[BaseTool],
-        output_type: type[BaseModel] | None,
-    ) -> Iterator[str | Action]:
-        turns = read_turns(messages)
-        cards = read_cards(messages, tools, native=self.supports_tools)
-        plan = make_plan(turns, cards)
-        if plan.calls and cards:
-            yield from self._requested(plan)
-        elif cards and not self.supports_tools:
-            yield from _words(f"I know enough to answer now. {_without_braces(plan.text)}")
+        turns, written = read_turns(messages), []
+        turns[-1].request |= output_type is not None
+        turns = _current(turns, tools)
+        calls, answer = _wanted(turns, tools), await _answer(turns)
+        pieces: list[str | Action] = re.findall(r"\s*\S+\s*", answer)
+        if calls:
+            thought = Thought(f"I will call {' and '.join(call.name for call in calls)}.")
+            pieces = [thought, *(Action(name=call.name, args=dict(call.args)) for call in calls)]
         elif output_type is not None:
-            filled = fill_output(output_type, plan, turns[-1])
-            yield from [filled] if filled else _words(_cannot_fill(output_type, plan))
-        else:
-            yield from _words(plan.text)
-
-    def _requested(self, plan: Plan) -> Iterator[str | Action]:
-        actions = [Action(name=name, args=args) for name, args in plan.calls]
-        if self.supports_tools:
-            yield Thought(_thought(actions, plan))
-            yield from actions
-        else:
-            yield from _words(_thought(actions[:1], plan))
-            yield "\n" + to_compact_json({"name": actions[0].name, "args": actions[0].args})
+            schema = TypeAdapter(output_type).json_schema()
+            pieces = [json.dumps(fill(schema, schema, _known(turns, messages, answer)))]
+        for piece in pieces:
+            await checkpoint()
+            written.append(to_compact_json(piece.args) if isinstance(piece, Action) else piece)
+            yield piece
+        read = sum(count_tokens(message.content) for message in messages)
+        read += sum(count_tokens(to_compact_json(tool.to_dict())) for tool in tools)
+        yield Usage(read, count_tokens("".join(written)), 0.0, 1, self.model)
 
 
-def _thought(actions: Sequence[Action], plan: Plan) -> str:
-    calls = [f"{action.name} with {_told(action.args)}" for action in actions]
-    so_far = "With what I know so far, " if plan.solved else ""
-    if len(calls) == 1:
-        return f"{so_far}I will call {calls[0]}."
-    return f"{so_far}I will make {len(calls)} calls at once: {'; '.join(calls)}."
+def _current(turns: list[Turn], tools: Sequence[BaseTool]) -> list[Turn]:
+    """``turns`` with what the user asked last at the end, where a state has added its requests.
+
+    Of a question and the requests about it, the last that can be done counts, else the question.
+    """
+    first = len(turns) - 1
+    while first and turns[first].request and not turns[first - 1].answer:
+        first -= 1
+    asked = turns[first:]
+    able = [
+        turn for turn in asked if any(_can(part, tools) for part in _parts(turn.question, tools))
+    ]
+    question = able[-1].question if able else asked[0].question
+    return [*turns[:first], Turn(question, calls=[call for turn in asked for call in turn.calls])]
 
 
-def _told(args: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {value!r}" for name, value in args.items()) or "no arguments"
+def _can(part: str, tools: Sequence[BaseTool]) -> bool:
+    return bool(read_sum(part, "1") or pick(part, tools, "1"))
 
 
-def _without_braces(text: str) -> str:
-    """In the text mode a JSON object would be taken for a call."""
-    return text.replace("{", "(").replace("}", ")")
+def _wanted(turns: Sequence[Turn], tools: Sequence[BaseTool]) -> list[Call]:
+    """The calls that the last question asks for and that are not answered yet."""
+    turn, earlier = turns[-1], _earlier(turns)
+    wanted: list[Call] = []
+    for part in _parts(turn.question, tools) if tools else ():
+        call = pick(part, tools, earlier)
+        if call is not None:
+            same = [c for c in turn.calls if (c.name, dict(c.args)) == (call.name, dict(call.args))]
+            earlier = same[0].content if same else "?"  # what follows may have to wait for it
+            if not same and len(turn.calls) < MAX_CALLS and call not in wanted:
+                wanted.append(call)
+    return wanted
 
 
-def _cannot_fill(output_type: type[BaseModel], plan: Plan) -> str:
-    return f"I cannot fill in {output_type.__name__} from what I know. {plan.text} {WHO}"
+def _parts(question: str, tools: Sequence[BaseTool]) -> list[str]:
+    """The sentences of a question, cut at "then" and "and" where each part can be done."""
+    parts = [part.strip() for part in _SENTENCE.split(question[:MAX_READ]) if part.strip()]
+    for joint in _JOINTS:
+        whole, parts = parts, []
+        for part in whole:
+            cut = re.split(joint, part)[:MAX_CALLS]
+            parts += cut if all(_can(one, tools) for one in cut) else [part]
+    return parts
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"\s*\S+\s*", text)
+def _earlier(turns: Sequence[Turn]) -> str:
+    """The last result, or the last number of an answer, before the last question."""
+    for turn in reversed(turns[:-1]):
+        found = [turn.calls[-1].content] if turn.calls else _NUMBER.findall(turn.answer)
+        if found:
+            return str(found[-1])
+    return ""
 
 
-def _usage(messages: Sequence[Message], tools: Sequence[BaseTool], written: str) -> Usage:
-    read = sum(count_tokens(message.content) for message in messages)
-    read += sum(count_tokens(to_compact_json(tool.to_dict())) for tool in tools)
-    return Usage(read, count_tokens(written), 0.0, 1, DemoLLM.model)
+async def _answer(turns: Sequence[Turn]) -> str:
+    """What is known, in words."""
+    turn = turns[-1]
+    told = [_told(call, turn.question) for call in turn.calls] or await _calculated(turns)
+    if told:
+        return " ".join(dict.fromkeys(told))
+    if len(turns) > 1 and "first question" in turn.question:
+        return f"Your first question was: “{turns[0].question}”"
+    asked = " ".join(turn.question.split())[:100]
+    return f"I have no tool for “{asked}”. {WHO}" if len(asked.split()) > 1 else f"Hello! {WHO}"
+
+
+async def _calculated(turns: Sequence[Turn]) -> list[str]:
+    """The sums in the last question, worked out without a call."""
+    earlier, told = _earlier(turns), []
+    for part in _parts(turns[-1].question, []):
+        expression = read_sum(part, earlier)
+        if expression is not None:
+            try:
+                earlier = await calculate.execute(expression=expression)
+                told.append(f"{expression} = {earlier}.")
+            except ToolError as error:
+                told.append(str(error))
+    return told
+
+
+def _told(call: Call, question: str) -> str:
+    content = call.content.strip()
+    if call.is_error:
+        return f"The tool {call.name} reported an error: {content}"
+    expression = call.args.get("expression") or read_sum(question)
+    if expression:
+        return f"{expression} = {content}."
+    end = "" if content.endswith((".", "!", "?")) else "."
+    return f"{call.name}({', '.join(map(str, call.args.values()))}) says: {content}{end}"
+
+
+def _known(turns: Sequence[Turn], messages: Sequence[Message], answer: str) -> Known:
+    turn = turns[-1]
+    numbers = _NUMBER.findall(turn.calls[-1].content if turn.calls else answer)
+    listed = [_LISTED.findall(m.content) for m in messages if m.role is Role.SYSTEM]
+    return Known(
+        question=turn.question,
+        parts=_parts(turn.question, []),
+        answer=answer,
+        names=[name for names in listed for name in names],
+        number=float(numbers[-1]) if numbers else 1.0,
+    )

@@ -79,6 +79,28 @@ def test_ctrl_c_cancels_the_run_and_ends_with_130(tools_file, tool, asked):
     assert ("stopped waiting" in err) == (tool == "wait_long")
 
 
+def test_a_ctrl_c_that_wakes_nothing_by_itself_is_noticed(tmp_path):
+    path = tmp_path / "deaf.py"
+    path.write_text(
+        "import signal, threading, time\n"
+        "def hold_still(seconds: int) -> str:\n"
+        "    'Hold still for some seconds.'\n"
+        "    time.sleep(0.2)  # the event loop falls asleep\n"
+        "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
+        "    time.sleep(60)\n"
+    )
+    result = run("ask", "-t", f"{path}:hold_still", "Hold still for 5 seconds")
+    assert result.returncode == 130
+    assert result.stderr.endswith("Cancelled\n")
+
+
+def test_a_tool_that_is_left_behind_is_named(tools_file):
+    options = ("--timeout", "0.3", "-t", f"{tools_file}:brew_tea")
+    result = run("ask", *options, "Brew tea for 5 minutes")
+    assert result.returncode == 3
+    assert result.stderr.endswith("Left behind in the middle of their work: tool 'brew_tea'\n")
+
+
 def test_json_of_a_cancelled_run_ends_with_its_end(tools_file):
     with Process("ask", "--json", "-t", f"{tools_file}:wait_long", "Wait long for 5 s") as ask:
         code, out, _ = ask.interrupt_after("waiting")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.support import Terminal, in_order, without_styles
+from tests.cli.support import Terminal, in_order, run, without_styles
 
 
 def test_everything_is_shown_in_order_and_in_colours():
@@ -65,3 +65,51 @@ def test_exit_leaves_the_chat():
         terminal.expect("you> ")
         terminal.type("/exit\n")
         assert terminal.finish() == 0
+
+
+SLOW = '''
+
+from agent_brain import State
+
+
+class Slow(State):
+    """Say nothing until a file is there."""
+
+    async def run(self, memory):
+        import anyio
+
+        while not await anyio.Path(GO).exists():
+            await anyio.sleep(0.01)
+        yield "Done at last."
+
+    async def next_state(self, memory) -> None:
+        return None
+
+
+from enum import Enum
+
+
+class Step(Enum):
+    THINKING = "thinking"
+
+
+net = {Step.THINKING: Slow()}
+'''
+
+
+def test_what_is_awaited_is_shown_and_taken_away(tmp_path):
+    go = tmp_path / "go"
+    (tmp_path / "slow.py").write_text(f"GO = {str(go)!r}\n{SLOW}")
+    net = ("--model", "demo", "--net", f"{tmp_path / 'slow.py'}:net")
+    with Terminal("ask", *net, "hi") as terminal:
+        terminal.expect("  waiting   THINKING …")
+        go.write_text("")
+        terminal.expect("\r\x1b[K")
+        terminal.expect("Done at last.\n")
+        assert terminal.finish() == 0
+    for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        with Terminal("ask", *net, "hi", env=env) as terminal:
+            assert terminal.finish() == 0
+            assert "waiting" not in terminal.seen
+    piped = run("ask", *net, "hi")
+    assert (piped.stdout, piped.stderr) == ("Done at last.\n", "")

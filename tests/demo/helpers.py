@@ -72,6 +72,6 @@ async def _call(llm: LLM, talk: Talk, tools: Sequence[BaseTool]) -> tuple[list[A
             talk.usages.append(piece)
         elif isinstance(piece, Thought):
             talk.thoughts.append(piece)
-        else:
+        elif isinstance(piece, str):
             chunks.append(piece)
     return actions, chunks

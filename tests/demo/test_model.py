@@ -1,105 +1,205 @@
-"""The demo model behind the model port: both modes, structured answers, usage, determinism."""
+"""The demo model behind the model port: sums, the clock, tools by their words, usage."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
 
 import pytest
-from pydantic import BaseModel
 
 from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.memories import Message
 from agent_brain.states.llm import Thought
-from agent_brain.states.prompts import REASONING_TEXT, as_text
 from agent_brain.states.usage import Usage
-from agent_brain.tools import Action, call_tool
-from agent_brain.tools.text import to_compact_json
+from agent_brain.tools import Action, BaseTool, ToolError, call_tool, tool
 from tests.demo.helpers import ask, fixed_clock
 
 pytestmark = pytest.mark.anyio
 TOOLS = {tool.name: tool for tool in demo_tools(clock=fixed_clock)}
 
 
-def _told() -> Message:
-    described = {k: v for tool in TOOLS.values() for k, v in tool.to_dict().items()}
-    return Message.system(REASONING_TEXT.replace("{tools}", to_compact_json(described)))
+@pytest.mark.parametrize(
+    "question, expected",
+    [
+        ("what is 17 times 23 plus 4", "395"),
+        ("15% of 240", "36"),
+        ("How much is 15 percent of 240?", "36"),
+        ("(3+4)*2^5", "224"),
+        ("What's 1,000 divided by 8?", "125"),
+        ("add 3 and 4", "7"),
+        ("subtract 8 from 20", "12"),
+        ("multiply 6 by 7", "42"),
+        ("2 to the power of 10", "1024"),
+        ("square root of 144", "12"),
+        ("add 3 and 4, then multiply the result by 10", "70"),
+        ("What is 2+2? And 391 divided by 17?", "23"),
+        ("What is 1/0?", "division by zero"),
+        ("Which weekday is 24 December 2026, and what is 15% of 240?", "Thursday"),
+        ("how many days between 2026-01-05 and 2026-01-12?", "7"),
+        ("What time is it in Tokyo?", "23:30"),
+        ("what time is it", "14:30"),
+        ("How many letters are in strawberry?", "10"),
+        ("reverse 'abc'", "cba"),
+        ("convert 5 miles to km", "8.04672"),
+    ],
+)
+async def test_questions_are_answered_from_calls(question, expected):
+    talk = await ask(question)
+    assert talk.calls
+    assert expected in talk.answer
 
 
-async def _text(messages, llm=None, **options) -> str:
-    pieces = (llm or DemoLLM(native=False)).stream(messages, **options)
-    return "".join([piece async for piece in pieces if isinstance(piece, str)])
+async def test_independent_calls_are_made_at_once_and_dependent_ones_wait():
+    talk = await ask("What is 2+2 and what time is it in Tokyo?")
+    assert [[action.name for action in group] for group in talk.actions] == [
+        ["calculate", "current_time"]
+    ]
+    talk = await ask("add 3 and 4, then multiply it by 10")
+    assert [args["expression"] for _, args in talk.calls] == ["3 + 4", "7 * 10"]
 
 
-async def _text_mode_results(question: str) -> tuple[list[Message], str]:
-    """The messages after all calls, and the last thought, which has no JSON."""
-    messages = [Message.user(question)]
-    while True:
-        text = await _text([_told(), *as_text(messages)])
-        start = text.find("\n{")
-        if start < 0:
-            return messages, text
-        action = Action(**json.loads(text[start:]))
-        outcome = await call_tool(action, TOOLS)
-        messages += [
-            Message.assistant(text[:start], [action]),
-            Message.tool(outcome.content, action, is_error=outcome.is_error),
-        ]
-        assert len(messages) < 10
+async def test_that_is_the_result_before():
+    first = await ask("what is 17 times 23")
+    talk = await ask("Multiply that by 2.", before=first.messages)
+    assert talk.calls == [("calculate", {"expression": "391 * 2"})]
+    talk = await ask(
+        "And that divided by 17?", [], before=[Message.user("?"), Message.assistant("It is 34.")]
+    )
+    assert talk.answer == "34 / 17 = 2."
+
+
+async def test_without_tools_it_calculates_itself():
+    assert (await ask("what is 17 times 23", [])).answer == "17 * 23 = 391."
+    assert "division by zero" in (await ask("1/0", [])).answer
 
 
 @pytest.mark.parametrize(
-    "question,expected",
+    "question", ["Should we build the bridge?", "", "Hello!", "42", "2026-03-01"]
+)
+async def test_what_it_cannot_do_it_says_so(question):
+    talk = await ask(question)
+    assert talk.calls == []
+    assert "not a language model" in talk.answer
+
+
+async def test_it_quotes_the_first_question():
+    before = [Message.user("my name is Ann"), Message.assistant("Hello!")]
+    talk = await ask("what was my first question?", before=before)
+    assert "my name is Ann" in talk.answer
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+def get_weather(city: str) -> str:
+    """Get the current weather of a city."""
+    return f"It is sunny in {city}."
+
+
+@tool
+def web_search(query: str) -> str:
+    """Search the web."""
+    return "It was Shakespeare."
+
+
+@tool
+def mean(numbers: list[float]) -> float:
+    """The mean of some numbers."""
+    return sum(numbers) / len(numbers)
+
+
+@tool
+def shipping_cost(weight_kg: float, express: bool = False) -> str:
+    """Tell what it costs to send a parcel."""
+    return f"{4.5 + 1.2 * weight_kg:.2f} euros"
+
+
+@pytest.mark.parametrize(
+    "question, tools, calls",
     [
-        ("what is 17 times 23 plus 4", "395"),
-        ("add 3 and 4, then multiply the result by 10", "70"),
-        ("how many days until Christmas?", "290"),
-        ("What is 2+2 and what weekday was 4 July 1999?", "Sunday"),
-        ("what time is it in Asia/Tokio", "23:30"),
+        ("what is 3 plus 4, add them", [add], [("add", {"a": 3, "b": 4})]),
+        ("What's the weather in Paris?", [add, get_weather], [("get_weather", {"city": "Paris"})]),
+        ("what is the weather in london", [get_weather], [("get_weather", {"city": "london"})]),
+        (
+            "search the web: who wrote it?",
+            [web_search],
+            [("web_search", {"query": "search the web:"})],
+        ),
+        ("the mean of 4, 5 and 9", [mean], [("mean", {"numbers": [4, 5, 9]})]),
+        (
+            "call get_weather for 'Oslo'",
+            [web_search, get_weather],
+            [("get_weather", {"city": "Oslo"})],
+        ),
+        (
+            "What is the shipping cost for a weight of 3 kg?",
+            [shipping_cost],
+            [("shipping_cost", {"weight_kg": 3})],
+        ),
+        ("What's the weather?", [get_weather], []),
+        ("Should we go?", [add, get_weather, mean], []),
     ],
 )
-async def test_the_text_mode_calls_by_json_and_answers_from_written_results(question, expected):
-    messages, thought = await _text_mode_results(question)
-    assert expected in thought
-    assert "{" not in thought
-    answer = await _text([Message.system("Answer now."), *as_text(messages)])
-    assert expected in answer
+async def test_a_tool_is_called_by_the_words_of_the_question(question, tools, calls):
+    assert (await ask(question, tools)).calls == calls
 
 
-async def test_an_answering_call_without_tools_uses_the_results_there_are():
-    talk = await ask("how many days until Christmas?")
-    answer = await _text(talk.messages[:-1], DemoLLM())
-    assert answer == talk.answer
+class Odd(BaseTool):
+    """A tool whose schema was written elsewhere."""
+
+    async def execute(self, **kwargs):
+        return repr(kwargs)
 
 
-async def test_an_answering_call_without_any_result_claims_none():
-    answer = await _text([Message.user("what is 2 + 2")], DemoLLM())
-    assert "= 4" not in answer
-    assert "cannot" in answer
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        True,
+        {},
+        {"type": ["null", "string"]},
+        {"type": ["integer", "null"]},
+        {"anyOf": [{"type": "null"}, True]},
+        {"$ref": "#/$defs/loop"},
+        {"$ref": "#/properties/value"},
+        {"$ref": "#/allOf/0"},
+        {"$ref": "#/nothing/there"},
+        {"enum": [1, None, "red"]},
+        {"enum": [1, 2]},
+        {"type": "array", "items": True},
+        {"type": "array", "items": {"type": ["number", "null"]}},
+        {"type": "object"},
+        {"type": "null"},
+        {"type": "boolean"},
+    ],
+    ids=str,
+)
+async def test_any_valid_schema_of_a_tool_is_read(parameter):
+    schema = {
+        "type": "object",
+        "properties": {"value": parameter},
+        "required": ["value"],
+        "allOf": [True],
+        "$defs": {"loop": {"anyOf": [{"$ref": "#/$defs/loop"}]}},
+    }
+    talk = await ask("call odd with 5 and 'red' in Rome", [Odd("odd", "", schema)])
+    assert len(talk.calls) <= 1
+    assert talk.answer
 
 
-class Sum(BaseModel):
-    question: str
-    answer: float
+async def test_a_tool_that_fails_is_reported_as_failing():
+    @tool
+    def get_tides(harbour: str) -> str:
+        """Tides of a harbour."""
+        raise ToolError("the gauge is broken")
 
-
-class Weather(BaseModel):
-    city: str
-    rain_probability: float
-
-
-async def test_a_structured_answer_is_filled_from_results():
-    talk = await ask("what is 17 times 23 plus 4")
-    text = await _text(talk.messages[:-1], DemoLLM(), output_type=Sum)
-    assert Sum.model_validate_json(text) == Sum(question="what is 17 times 23 plus 4", answer=395)
-
-
-async def test_a_structured_answer_is_not_made_up():
-    talk = await ask("what is 17 times 23 plus 4")
-    text = await _text(talk.messages[:-1], DemoLLM(), output_type=Weather)
-    assert text.startswith("I cannot fill in Weather")
+    talk = await ask("tides in Hamburg", [get_tides])
+    assert len(talk.calls) == 1
+    assert "the gauge is broken" in talk.answer
 
 
 async def test_a_call_ends_with_its_usage_at_no_cost():
@@ -112,19 +212,15 @@ async def test_a_call_ends_with_its_usage_at_no_cost():
     assert (usage.cost, usage.model) == (0.0, "demo")
 
 
-async def test_an_answer_comes_word_by_word():
-    talk = await ask("reverse 'abc'")
-    assert talk.chunks == ["'abc' ", "reversed ", "is ", "'cba'."]
-
-
 async def test_equal_messages_give_equal_output():
-    question = "What is 2+2 and what time is it in Tokyo and in London?"
+    question = "What is 2+2 and what time is it in Tokyo?"
     first, second = await ask(question), await ask(question)
     assert (first.calls, first.thoughts, first.chunks) == (
         second.calls,
         second.thoughts,
         second.chunks,
     )
+    assert len(first.chunks) > 3
 
 
 async def test_leaving_early_is_allowed():
@@ -139,6 +235,38 @@ async def test_leaving_early_is_allowed():
 )
 async def test_hostile_words_are_declined_quickly(text):
     assert "not a language model" in (await ask(text)).answer
+
+
+@pytest.mark.parametrize(
+    "name, args, reason",
+    [
+        ("date_math", {"operation": "weekday", "date": "soon"}, "YYYY-MM-DD"),
+        ("date_math", {"operation": "days_between", "date": "2026-01-01"}, "other_date"),
+        ("date_math", {"operation": "add_days", "date": "9999-12-31", "days": 1}, "9999"),
+        ("date_math", {"operation": "add_days", "date": "2000-01-01", "days": 10**12}, "9999"),
+    ],
+)
+async def test_a_wrong_argument_of_a_tool_is_explained(name, args, reason):
+    outcome = await call_tool(Action(name=name, args=args), TOOLS)
+    assert outcome.is_error
+    assert reason in outcome.content
+
+
+@pytest.mark.parametrize(
+    "args, expected",
+    [
+        ({"operation": "add_days", "date": "2024-02-28", "days": 2}, "2024-03-01"),
+        ({"operation": "weekday", "date": "2000-01-01"}, "Saturday"),
+    ],
+)
+async def test_dates(args, expected):
+    assert (await call_tool(Action(name="date_math", args=args), TOOLS)).content == expected
+
+
+@pytest.mark.parametrize("operation, expected", [("count_words", "2"), ("uppercase", "A B1")])
+async def test_texts(operation, expected):
+    action = Action(name="text_tool", args={"operation": operation, "text": "a b1"})
+    assert (await call_tool(action, TOOLS)).content == expected
 
 
 def test_importing_it_is_light():

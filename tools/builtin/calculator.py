@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from agent_brain.tools.builtin.evaluate import evaluate
-from agent_brain.tools.builtin.expression import ExpressionError, format_number
-from agent_brain.tools.builtin.parse import parse
+from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate
+from agent_brain.tools.builtin.numbers import format_number
 from agent_brain.tools.builtin.units import UnitError, convert, find_unit
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
@@ -20,7 +19,7 @@ async def calculate(expression: str) -> str:
         expression: Such as "(3 + 4) * 2 ** 5", "12 / 100 * 80", "sqrt(2)" or "5!".
     """
     try:
-        return format_number(evaluate(parse(expression)))
+        return format_number(evaluate(expression))
     except ExpressionError as error:
         raise ToolError(f"Cannot calculate this: {error}.") from None
 
@@ -31,11 +30,19 @@ async def convert_units(value: float, from_unit: str, to_unit: str) -> float:
 
     Args:
         value: How many of the first unit.
-        from_unit: Such as "mile", "kg", "cup" (US) or "fahrenheit".
+        from_unit: Such as "mile", "kg", "cup" (US), "fahrenheit", "MB" (megabyte), "Mb" (megabit).
         to_unit: A unit that measures the same.
     """
     try:
-        result = convert(Fraction(str(value)), find_unit(from_unit), find_unit(to_unit))
-        return float(f"{float(result):.10g}")
-    except (UnitError, ValueError, OverflowError) as error:
+        result = convert(_exact(value), find_unit(from_unit), find_unit(to_unit))
+        return float(format_number(result, digits=10))
+    except (UnitError, OverflowError) as error:
         raise ToolError(f"Cannot convert this: {error}") from None
+
+
+def _exact(value: float) -> Fraction:
+    """The fraction that a float was written as: 0.1 is 1/10."""
+    try:
+        return Fraction(str(value))
+    except ValueError:
+        raise UnitError(f"{value} is not a number that can be converted") from None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.builtin.zones import find_zone, zones
+from agent_brain.tools.builtin.zones import find_zone, fixed_offset, zones
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 
@@ -23,7 +23,7 @@ def clock_tool(clock: Callable[[tzinfo], datetime] = datetime.now) -> BaseTool:
         """Tell the current date, weekday and time (now, today) in a time zone.
 
         Args:
-            zone: An IANA time zone such as "Asia/Tokyo", or a city.
+            zone: An IANA time zone such as "Asia/Tokyo", a city, or an offset: "UTC+05:30".
         """
         now = clock(_zone(zone))
         return {
@@ -40,8 +40,9 @@ current_time = clock_tool()
 
 
 def _zone(name: str) -> tzinfo:
-    if name.upper() == "UTC":
-        return UTC
+    offset = fixed_offset(name)
+    if offset is not None:
+        return offset
     found = find_zone(name)
     if found is None:
         near = difflib.get_close_matches(name.lower(), zones(), n=1, cutoff=0.75)

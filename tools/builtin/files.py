@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from unicodedata import normalize
 
 from agent_brain.tools.builtin.matching import Deadline, has_regex, regex_matcher, text_matcher
 from agent_brain.tools.builtin.rooted import Entry, Root
@@ -30,7 +31,8 @@ def file_tools(
 ) -> Toolset:
     """``read_file``, ``list_files`` and ``search_files`` below ``root``, and nowhere else.
 
-    Absolute paths, ``..`` and links are refused, and so is what is no plain file. With the extra
+    Absolute paths, ``..`` and links are refused, and so is what is no plain file. Names that do not
+    fit on a line are written as JSON strings, and read when they are written so. With the extra
     ``search`` there is also ``search_pattern``, for regular expressions.
 
     Args:
@@ -66,8 +68,7 @@ def file_tools(
         entries = rooted.walk(path, depth=MAX_DEPTH if recursive else 1)
         for seen, entry in enumerate(entries, start=1):
             if _fits(entry, pattern):
-                size = "/" if entry.is_folder else f" ({entry.size})"
-                lines.append(f"{entry.path}{size}")
+                lines.append(_listed(entry))
             if len(lines) == MAX_ENTRIES or seen == MAX_SEEN:
                 lines.append(MORE)
                 break
@@ -111,10 +112,13 @@ def _search(
     root: Root, path: str, pattern: str, matches: Callable[[str], bool], deadline: Deadline
 ) -> str:
     found: list[str] = []
+    unread: list[str] = []
     for count, entry in enumerate(root.walk(path, depth=MAX_DEPTH)):
         if count == MAX_SEEN:
             return "\n".join([*found, MORE])
         deadline.check()
+        if entry.problem:
+            unread.append(f"Not searched: {entry.problem}")
         if entry.is_folder or entry.size > root.max_bytes or not _fits(entry, pattern):
             continue
         try:
@@ -127,11 +131,19 @@ def _search(
                 found.append(f"{entry.path}:{number}: {line[:SHOWN]}")
                 if len(found) == MAX_FOUND:
                     return "\n".join([*found, MORE])
-    return "\n".join(found) or "Nothing found."
+    return "\n".join([*(found or ["Nothing found."]), *unread])
+
+
+def _listed(entry: Entry) -> str:
+    if not entry.is_folder:
+        return f"{entry.path} ({entry.size})"
+    return f"{entry.path}/ ({entry.problem})" if entry.problem else f"{entry.path}/"
 
 
 def _fits(entry: Entry, pattern: str) -> bool:
-    return fnmatchcase(entry.path.rsplit("/", 1)[-1], pattern) or fnmatchcase(entry.path, pattern)
+    pattern = normalize("NFC", pattern)
+    path = normalize("NFC", "/".join(entry.parts))
+    return fnmatchcase(path.rsplit("/", 1)[-1], pattern) or fnmatchcase(path, pattern)
 
 
 def _text(path: str, data: bytes) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from unicodedata import normalize
 
 from agent_brain.tools.errors import ToolError
 
@@ -51,8 +52,13 @@ def text_matcher(query: str, *, ignore_case: bool) -> Callable[[str], bool]:
     """
     if not query:
         raise ToolError("The query is empty: say what to search for")
-    wanted = query.casefold() if ignore_case else query
-    return lambda line: wanted in (line.casefold() if ignore_case else line)
+
+    def same(text: str) -> str:
+        composed = normalize("NFC", text)
+        return normalize("NFC", composed.casefold()) if ignore_case else composed
+
+    wanted = same(query)
+    return lambda line: wanted in same(line)
 
 
 def regex_matcher(query: str, *, ignore_case: bool) -> Callable[[str], bool]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import normalize
 
 from agent_brain.tools.errors import ToolDefinitionError, ToolError
 
@@ -15,20 +17,36 @@ _STEPWISE = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+MAX_NAME = 255  # bytes of a file's name
+MAX_PATH = 32_768  # characters
+MAX_PARTS = 200  # folders in folders
 
 
 class Entry(NamedTuple):
     """A file or a folder below the root.
 
     Attributes:
-        path: Its path from the root, with ``/``.
-        is_folder: What it is.
+        parts: The names that lead to it from the root.
+        is_folder: Whether it is a folder.
         size: Bytes of a file, 0 for a folder.
+        problem: Why a folder's content is missing, if it could not be read.
     """
 
-    path: str
+    parts: tuple[str, ...]
     is_folder: bool
     size: int
+    problem: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its path from the root, with ``/``, as :meth:`Root.read` takes it."""
+        return written("/".join(self.parts))
+
+
+def written(path: str) -> str:
+    """``path`` on one line: a JSON string where it has characters that cannot be shown."""
+    odd = not path.isprintable() or path.startswith('"')
+    return json.dumps(path) if odd else path
 
 
 class Root:
@@ -58,7 +76,7 @@ class Root:
         Raises:
             ToolError: It is outside, no plain file, too large, or cannot be read.
         """
-        with self._opened(path) as fd:
+        with self._opened(_parts(path)) as fd:
             found = os.fstat(fd)
             if stat.S_ISDIR(found.st_mode):
                 raise ToolError(f"{path!r} is a folder, not a file")
@@ -78,23 +96,34 @@ class Root:
     def walk(self, path: str, *, depth: int) -> Iterator[Entry]:
         """What is in a folder and, ``depth`` levels deep, in its folders; links are left out.
 
+        A folder inside that cannot be read is an entry with a ``problem``.
+
         Raises:
             ToolError: It is outside, no folder, or cannot be read.
         """
         parts = _parts(path)
-        names = self._names(path)
-        for name, is_folder, size in names:
-            inner = "/".join([*parts, name])
-            yield Entry(inner, is_folder, size)
-            if is_folder and depth > 1:
-                yield from self.walk(inner, depth=depth - 1)
+        return self._below(parts, self._names(parts), depth)
 
-    def _names(self, path: str) -> list[tuple[str, bool, int]]:
-        with self._opened(path) as fd:
+    def _below(
+        self, parts: tuple[str, ...], names: list[tuple[str, bool, int]], depth: int
+    ) -> Iterator[Entry]:
+        for name, is_folder, size in names:
+            entry = Entry((*parts, name), is_folder, size)
+            inside: list[tuple[str, bool, int]] = []
+            if is_folder and depth > 1:
+                try:
+                    inside = self._names(entry.parts)
+                except ToolError as error:  # locked, or gone meanwhile: the others are still there
+                    entry = entry._replace(problem=str(error))
+            yield entry
+            yield from self._below(entry.parts, inside, depth - 1)
+
+    def _names(self, parts: tuple[str, ...]) -> list[tuple[str, bool, int]]:
+        with self._opened(parts) as fd:
             if not stat.S_ISDIR(os.fstat(fd).st_mode):
-                raise ToolError(f"{path!r} is a file, not a folder")
+                raise ToolError(f"{written('/'.join(parts))!r} is a file, not a folder")
             found = []
-            with os.scandir(fd if _STEPWISE else self.path.joinpath(*_parts(path))) as entries:
+            with os.scandir(fd if _STEPWISE else self.path.joinpath(*parts)) as entries:
                 for entry in entries:
                     try:
                         known = entry.stat(follow_symlinks=False)
@@ -107,9 +136,9 @@ class Root:
         return sorted(found)
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[int]:
+    def _opened(self, parts: tuple[str, ...]) -> Iterator[int]:
         """A file descriptor of a file or a folder below the root."""
-        parts = _parts(path)
+        path = written("/".join(parts) or ".")
         try:
             fd = self._step_down(parts) if _STEPWISE else self._open_checked(parts)
         except OSError as error:
@@ -121,18 +150,18 @@ class Root:
         finally:
             os.close(fd)
 
-    def _step_down(self, parts: list[str]) -> int:
+    def _step_down(self, parts: tuple[str, ...]) -> int:
         fd = os.open(self.path, _FOLDER)
         for index, part in enumerate(parts):
             flags = (_FILE if index == len(parts) - 1 else _FOLDER) | _NO_LINK
             try:
-                inner = os.open(part, flags, dir_fd=fd)
+                inner = _open_in(fd, part, flags)
             finally:
                 os.close(fd)
             fd = inner
         return fd
 
-    def _open_checked(self, parts: list[str]) -> int:
+    def _open_checked(self, parts: tuple[str, ...]) -> int:
         target = self.path.joinpath(*parts)
         if target.resolve() != target:
             raise PermissionError(0, "links are not followed")
@@ -142,28 +171,62 @@ class Root:
         os.close(fd)
         raise PermissionError(0, "it was exchanged while it was opened")
 
-    def _why(self, parts: list[str], error: OSError) -> str:
+    def _why(self, parts: Sequence[str], error: OSError) -> str:
         for end in range(1, len(parts) + 1):
-            if self.path.joinpath(*parts[:end]).is_symlink():
-                return f"{'/'.join(parts[:end])!r} is a link, and links are not followed"
-        return error.strerror or str(error)
+            with suppress(OSError):  # too long to be looked up as a whole
+                if self.path.joinpath(*parts[:end]).is_symlink():
+                    return f"{'/'.join(parts[:end])!r} is a link, and links are not followed"
+        why = error.strerror or str(error)
+        return f"{why} (paths are written with '/')" if "\\" in "".join(parts) else why
 
 
-def _parts(path: str) -> list[str]:
-    """The components of a path from the root.
+def _open_in(folder: int, name: str, flags: int) -> int:
+    """Open ``name`` in a folder; if there is none, the one that is the same text in Unicode."""
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        same = [] if name.isascii() else _same_text(folder, name)
+        if len(same) != 1:
+            raise
+        return os.open(same[0], flags, dir_fd=folder)
+
+
+def _same_text(folder: int, name: str) -> list[str]:
+    """Names that look like ``name``, with accents and letters composed or not."""
+    return [each for each in os.listdir(folder) if normalize("NFC", each) == normalize("NFC", name)]
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """The components of a path from the root, which may be written as a JSON string.
 
     Raises:
         ToolError: It is absolute, leads upwards, or is no path.
     """
+    shown, path = path, _unquoted(path)
     if "\0" in path:
-        raise ToolError(f"{path!r} is no path: it has a NUL character")
-    if os.sep == "\\" or "\\" in path:
+        raise ToolError(f"{shown!r} is no path: it has a NUL character")
+    if os.sep == "\\":
         path = path.replace("\\", "/")
-    if path.startswith("/") or Path(path).is_absolute() or (len(path) > 1 and path[1] == ":"):
-        raise ToolError(f"{path!r} is an absolute path: give paths from the root folder, '.'")
-    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith("/") or Path(path).is_absolute() or Path(path).drive:
+        raise ToolError(f"{shown!r} is an absolute path: give paths from the root folder, '.'")
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
-        raise ToolError(f"{path!r} has '..' in it: the root folder cannot be left")
-    if any(len(part.encode(errors="replace")) > 255 for part in parts) or len(path) > 4096:
+        raise ToolError(f"{shown!r} has '..' in it: the root folder cannot be left")
+    try:
+        too_long = any(len(os.fsencode(part)) > MAX_NAME for part in parts)
+    except UnicodeEncodeError:
+        raise ToolError(f"{shown!r} is no path: it has half a character") from None
+    if too_long or len(parts) > MAX_PARTS or len(path) > MAX_PATH:
         raise ToolError("The path is too long")
     return parts
+
+
+def _unquoted(path: str) -> str:
+    if len(path) > 1 and path.startswith('"') and path.endswith('"'):
+        try:
+            value = json.loads(path)
+        except ValueError:
+            return path
+        if isinstance(value, str):
+            return value
+    return path

@@ -84,14 +84,20 @@ _TABLE: dict[str, dict[str, str]] = {
         "knot kn": "463/900",
     },
     "data": {
-        "byte b": "1",
-        "kilobyte kb": "1000",
-        "megabyte mb": "1000000",
-        "gigabyte gb": "1000000000",
-        "terabyte tb": "1000000000000",
-        "kibibyte kib": "1024",
-        "mebibyte mib": "1048576",
-        "gibibyte gib": "1073741824",
+        "bit bits b": "1",
+        "kilobit kbit Kb": "1000",
+        "megabit Mbit Mb": "1000000",
+        "gigabit Gbit Gb": "1000000000",
+        "terabit Tbit Tb": "1000000000000",
+        "byte B": "8",
+        "kilobyte kB KB": "8000",
+        "megabyte MB": "8000000",
+        "gigabyte GB": "8000000000",
+        "terabyte TB": "8000000000000",
+        "kibibyte KiB": "8192",
+        "mebibyte MiB": "8388608",
+        "gibibyte GiB": "8589934592",
+        "tebibyte TiB": "8796093022208",
     },
 }
 _TEMPERATURES = [
@@ -120,8 +126,16 @@ def _names() -> dict[str, Unit]:
     return names | {"cups": names["cup"], "days": names["day"], "kmph": names["kph"]}
 
 
+def _by_lower_case(units: dict[str, Unit]) -> dict[str, dict[Unit, str]]:
+    """Names without their case: one unit each, or several whose names the case tells apart."""
+    found: dict[str, dict[Unit, str]] = {}
+    for name, unit in units.items():
+        found.setdefault(name.lower(), {}).setdefault(unit, name)
+    return found
+
+
 UNITS = _names()
-UNIT_PATTERN = "|".join(re.escape(name) for name in sorted(UNITS, key=len, reverse=True))
+_ANY_CASE = _by_lower_case(UNITS)
 
 
 class UnitError(ValueError):
@@ -129,16 +143,22 @@ class UnitError(ValueError):
 
 
 def find_unit(name: str) -> Unit:
-    """The unit of that name, in any usual spelling.
+    """The unit of that name, in any usual spelling; case matters where it tells two units apart.
 
     Raises:
-        UnitError: There is none; the text suggests a near one.
+        UnitError: There is none, and the text suggests a near one; or the case leaves it open.
     """
-    key = re.sub(r"[\s_]+", " ", name.strip().lower()).rstrip(".")
+    key = re.sub(r"[\s_]+", " ", name.strip()).rstrip(".")
     if key in UNITS:
         return UNITS[key]
-    near = difflib.get_close_matches(key, UNITS, n=1, cutoff=0.75)
-    hint = f" Did you mean {UNITS[near[0]].name!r}?" if near else ""
+    found = _ANY_CASE.get(key.lower(), {})
+    if len(found) == 1:
+        return next(iter(found))
+    if found:
+        either = " or ".join(f"{spelling!r} ({unit.name})" for unit, spelling in found.items())
+        raise UnitError(f"{name!r} may be two units: write {either}")
+    near = difflib.get_close_matches(key.lower(), _ANY_CASE, n=1, cutoff=0.75)
+    hint = f" Did you mean {next(iter(_ANY_CASE[near[0]])).name!r}?" if near else ""
     raise UnitError(f"There is no unit {name!r} here.{hint}")
 
 
@@ -146,10 +166,15 @@ def convert(value: Fraction, source: Unit, target: Unit) -> Fraction:
     """``value`` in ``source`` as so many of ``target``.
 
     Raises:
-        UnitError: They measure different things.
+        UnitError: They measure different things, or it is colder than absolute zero.
     """
     if source.kind != target.kind:
         raise UnitError(
             f"{source.name} measures {source.kind} and {target.name} measures {target.kind}"
         )
-    return (value * source.factor + source.offset - target.offset) / target.factor
+    base = value * source.factor + source.offset
+    if source.kind == "temperature" and base < 0:
+        raise UnitError(
+            f"{float(value):g} {source.name} is below absolute zero (-273.15 °C, 0 K, -459.67 °F)"
+        )
+    return (base - target.offset) / target.factor

@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
+from weakref import WeakKeyDictionary
 
 import anyio
+from anyio.lowlevel import current_token
 
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.builtin.addresses import Resolve, checked_address, resolve
@@ -155,6 +158,7 @@ def http_get_tool(
         ToolDefinitionError: A host that is none.
     """
     policy = Policy(tuple(allow), tuple(private), max_bytes)
+    clients = _Clients(transport)
 
     @tool(timeout=timeout, idempotent=True, max_result_tokens=max_result_tokens)
     async def http_get(url: str) -> str:
@@ -166,8 +170,7 @@ def http_get_tool(
         import httpx
 
         try:
-            async with _client(transport) as client:
-                return await _follow(client, url, policy, resolver)
+            return await _follow(clients.here(), url, policy, resolver)
         except httpx.HTTPError as error:
             raise ToolError(
                 f"{url!r} could not be fetched: {str(error) or type(error).__name__}"
@@ -176,10 +179,33 @@ def http_get_tool(
     return http_get
 
 
-def _client(transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
-    import httpx
+class _Clients:
+    """One client for each event loop that the tool is used on.
 
-    return httpx.AsyncClient(transport=transport, follow_redirects=False, trust_env=False)
+    They keep no connection, so there is nothing to close between calls and nothing to leave open
+    at the end of a loop. A kept connection would also be wrong: it belongs to an address, and two
+    hosts on one address would share it, whatever certificate it was opened with.
+    """
+
+    def __init__(self, transport: httpx.AsyncBaseTransport | None) -> None:
+        self._transport = transport
+        self._by_loop: WeakKeyDictionary[object, httpx.AsyncClient] = WeakKeyDictionary()
+
+    def here(self) -> httpx.AsyncClient:
+        """The client of the running loop."""
+        import httpx
+
+        loop = current_token().native_token
+        client = self._by_loop.get(loop)
+        if client is None:
+            client = self._by_loop[loop] = httpx.AsyncClient(
+                transport=self._transport,
+                follow_redirects=False,
+                trust_env=False,
+                limits=httpx.Limits(max_keepalive_connections=0),
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # takes none
+            )
+        return client
 
 
 async def _follow(client: httpx.AsyncClient, url: str, policy: Policy, resolver: Resolve) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, timedelta, timezone
 from functools import cache
 from zoneinfo import available_timezones
+
+_OFFSET = re.compile(r"(?:utc|gmt|z)?\s*(?:([+\u2212-])\s*(\d{1,2})(?::?([0-5]\d))?)?", re.I)
+_FURTHEST = timedelta(hours=14)
 
 # places whose zone carries another city's name
 _PLACES = {
@@ -47,7 +52,11 @@ _PLACES = {
 def zones() -> dict[str, str]:
     """Lower-case place names, and zone names themselves, to IANA zone names."""
     names = sorted(available_timezones() - {"localtime"})
-    by_city = {zone.rsplit("/", 1)[-1].replace("_", " ").lower(): zone for zone in names}
+    by_city = {
+        zone.rsplit("/", 1)[-1].replace("_", " ").lower(): zone
+        for zone in names
+        if not zone.startswith("Etc/")  # their signs are the wrong way round: Etc/GMT+5 is UTC-5
+    }
     return {**by_city, **{zone.lower(): zone for zone in names}, **_PLACES, "utc": "UTC"}
 
 
@@ -55,3 +64,14 @@ def find_zone(place: str) -> str | None:
     """The IANA zone of a city, a country or a zone name; None if there is none of that name."""
     key = place.strip(" ?.!").lower()
     return zones().get(key) or zones().get(key.replace("_", " "))
+
+
+def fixed_offset(text: str) -> timezone | None:
+    """The offset that ``UTC``, ``GMT+5`` or ``-03:30`` means: east of Greenwich is plus."""
+    match = _OFFSET.fullmatch(text.strip())
+    if match is None or not match[0]:
+        return None
+    offset = timedelta(hours=int(match[2] or 0), minutes=int(match[3] or 0))
+    if offset > _FURTHEST:
+        return None
+    return timezone(-offset if match[1] in ("-", "\u2212") else offset) if offset else UTC

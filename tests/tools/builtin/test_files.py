@@ -164,6 +164,104 @@ async def test_without_stepwise_opening_links_are_refused_too(root, monkeypatch)
             rooted.read(path)
 
 
+ODD = [
+    "C:",
+    "w\\..\\q",
+    "two\nlines",
+    "bad\udcff",
+    "-rf",
+    '"quoted"',
+    "tab\tand\u2028more",
+    "right\u202eleft",
+    " spaces ",
+    "a: b",
+    "Zoë",  # composed
+    "Zoe\u0308\u0301",  # not composed
+    "*",
+    "~",
+    "%41",
+]
+
+
+@pytest.mark.parametrize("name", ODD, ids=ascii)
+@pytest.mark.parametrize("form", ["file", "folder"])
+async def test_odd_names_are_listed_read_and_searched(root, tools, name, form):
+    path = root / name if form == "file" else root / name / "inner.txt"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("needle")
+    listed = await call(tools, "list_files", recursive=True)
+    found = await call(tools, "search_files", "needle")
+    assert len(listed.splitlines()) == (6 if form == "file" else 7)
+    assert found.endswith(":1: needle")
+    shown = found.removesuffix(":1: needle")
+    assert f"{shown} (6)" in listed.splitlines()
+    assert await call(tools, "read_file", shown) == "needle"
+    if form == "folder":
+        folder = next(
+            line for line in listed.splitlines() if line.endswith("/") and "notes" not in line
+        )
+        assert await call(tools, "list_files", folder.removesuffix("/")) == f"{shown} (6)"
+
+
+async def test_a_name_is_found_in_each_form_of_unicode(root, tools):
+    (root / "Zoe\u0308.txt").write_text("Cafe\u0301")
+    assert await call(tools, "read_file", "Zo\u00eb.txt") == "Cafe\u0301"
+    assert (await call(tools, "search_files", "CAF\u00c9")).endswith(":1: Cafe\u0301")
+    assert "Zo" in await call(tools, "list_files", pattern="Zo\u00eb*")
+    (root / "Zo\u00eb.txt").write_text("composed")
+    assert await call(tools, "read_file", "Zo\u00eb.txt") == "composed"
+    assert await call(tools, "read_file", "Zoe\u0308.txt") == "Cafe\u0301"
+
+
+async def test_a_quoted_path_leads_nowhere_else(root, tools):
+    for path in ('"../secret"', '"/etc/passwd"', '"a\\u0000b"', '"\\ud800"', '"', '"x'):
+        with pytest.raises(ToolError) as caught:
+            await call(tools, "read_file", path)
+        assert type(caught.value) is ToolError
+    assert await call(tools, "read_file", '"notes/today.md"') == "buy milk\nBuy bread\n"
+
+
+@pytest.mark.parametrize("trouble", ["locked", "gone"])
+async def test_a_folder_that_cannot_be_read_spoils_nothing_else(root, tools, monkeypatch, trouble):
+    (root / "bad" / "inner").mkdir(parents=True)
+    really = os.open
+
+    def refuse(path, flags, *args, **kwargs):
+        if path == "bad" and trouble == "locked":
+            raise PermissionError(13, "Permission denied")
+        if path == "bad" and (root / "bad").exists():
+            (root / "bad" / "inner").rmdir()
+            (root / "bad").rmdir()
+        return really(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refuse)
+    listed = (await call(tools, "list_files", recursive=True)).splitlines()
+    why = "Permission denied" if trouble == "locked" else "No such file or directory"
+    assert listed[0] == f"bad/ ('bad' cannot be opened: {why})"
+    assert "notes/today.md (19)" in listed
+    (root / "bad").mkdir(exist_ok=True)
+    assert (await call(tools, "search_files", "milk")).splitlines() == [
+        "notes/today.md:1: buy milk",
+        f"Not searched: 'bad' cannot be opened: {why}",
+    ] or trouble == "gone"
+
+
+async def test_what_is_listed_deep_inside_can_be_read(root, tools):
+    deep = root.joinpath(*["d" * 230] * 18)
+    here = os.open(root, os.O_RDONLY)
+    for part in deep.relative_to(root).parts:
+        os.mkdir(part, dir_fd=here)
+        inner = os.open(part, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    file = os.open("end.txt", os.O_CREAT | os.O_WRONLY, dir_fd=here)
+    os.write(file, b"the end")
+    os.close(file)
+    os.close(here)
+    found = await call(tools, "search_files", "the end")
+    assert await call(tools, "read_file", found.partition(":")[0]) == "the end"
+
+
 PATTERNS = [
     "(a+)+$",
     "(a|aa)+$",

@@ -105,6 +105,36 @@ async def test_the_time_anywhere():
         await tool.execute(zone="Atlantis")
 
 
+@pytest.mark.parametrize(
+    "zone, time",
+    [
+        ("GMT+5", "17:00"),
+        ("gmt-5", "07:00"),
+        ("UTC+05:30", "17:30"),
+        ("UTC +3", "15:00"),
+        ("+0545", "17:45"),
+        ("\u221203:30", "08:30"),
+        ("GMT+0", "12:00"),
+        ("GMT", "12:00"),
+        ("utc", "12:00"),
+        ("Z", "12:00"),
+        ("UTC+14", "02:00"),
+        ("Etc/GMT+5", "07:00"),  # an IANA name, whose sign is the other way round
+        ("Asia/Kolkata", "17:30"),
+        ("EST", "07:00"),
+    ],
+)
+async def test_an_offset_from_greenwich_is_plus_to_the_east(zone, time):
+    tool = clock_tool(lambda zone: datetime(2026, 3, 1, 12, tzinfo=UTC).astimezone(zone))
+    assert (await tool.execute(zone=zone))["time"] == time
+
+
+@pytest.mark.parametrize("zone", ["GMT+15", "UTC+99", "GMT+5:75", "", "GMT+", "+"])
+async def test_what_is_not_a_zone(zone):
+    with pytest.raises(ToolError, match="There is no time zone"):
+        await current_time.execute(zone=zone)
+
+
 async def test_asking_the_user():
     with pytest.raises(InputNeeded, match="Which one"):
         await ask_user.execute(question="Which one?")

@@ -24,10 +24,12 @@ class Handler(BaseHTTPRequestHandler):
     """Answers as the path says, and notes who asked for what."""
 
     seen: list[tuple[str, str]]
+    cookies: list[str | None]
     over: threading.Event
 
     def do_GET(self) -> None:
         self.seen.append((self.headers["Host"], self.path))
+        self.cookies.append(self.headers["Cookie"])
         kind, _, rest = self.path[1:].partition("/")
         if kind == "to":
             self._answer(302, b"", Location=rest)
@@ -42,7 +44,8 @@ class Handler(BaseHTTPRequestHandler):
         elif kind == "hang":
             self.over.wait(10)
         else:
-            self._answer(200, f"you asked for {self.path}".encode())
+            body = f"you asked for {self.path}".encode()
+            self._answer(200, body, **{"Set-Cookie": "who=me; Path=/"})
 
     def _answer(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
@@ -58,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ThreadingHTTPServer]:
-    Handler.seen, Handler.over = [], threading.Event()
+    Handler.seen, Handler.cookies, Handler.over = [], [], threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -93,6 +96,31 @@ async def test_a_text_is_fetched_and_redirects_to_the_same_host_are_followed(her
     assert Handler.seen[0] == (here, "/a?b=c")
 
 
+async def test_calls_share_a_client_and_nothing_else(here, monkeypatch):
+    made: list[httpx.AsyncClient] = []
+
+    class Counted(httpx.AsyncClient):
+        def __init__(self, **options: Any) -> None:
+            made.append(self)
+            super().__init__(**options)
+
+    monkeypatch.setattr(httpx, "AsyncClient", Counted)
+    Handler.cookies.clear()
+    tool = tool_for(here)
+    for _ in range(3):
+        await get(tool, f"http://{here}/to//a")
+    assert len(made) == 1
+    assert Handler.cookies == [None] * 6
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_tool_is_used_on_one_loop_after_the_other(here, backend):
+    tool = tool_for(here)
+    for _ in range(2):
+        assert anyio.run(get, tool, f"http://{here}/a", backend=backend) == "you asked for /a"
+        assert anyio.run(get, tool, f"http://{here}/a", backend="asyncio") == "you asked for /a"
+
+
 LEADS_ASTRAY = [
     "http://127.0.0.1:1/",
     "http://localhost:80/",
@@ -113,6 +141,20 @@ LEADS_ASTRAY = [
     "http://[fe80::1%lo]/",
     "http://[fd00::1]/",
     "http://[ff02::1]/",
+    "http://[fec0::1]/",
+    "http://[fd00:ec2::254]/latest/meta-data/",
+    "http://[fd20:ce::254]/computeMetadata/v1/",
+    "http://[::ffff:169.254.169.254]/",
+    "http://[::ffff:0:169.254.169.254]/",
+    "http://[64:ff9b::a9fe:a9fe]/",
+    "http://[64:ff9b:1::7f00:1]/",
+    "http://[2002:a9fe:a9fe::]/",
+    "http://[2606:4700::5efe:10.0.0.1]/",
+    "http://[4000::1]/",
+    "http://[3fff::1]/",
+    "http://168.63.129.16/",
+    "http://192.0.0.192/",
+    "http://100.100.100.200/",
     "http://10.0.0.1/",
     "http://172.16.0.1/",
     "http://192.168.0.1/",
@@ -231,6 +273,31 @@ async def test_a_name_with_a_public_and_a_private_address_is_not_trusted():
         await get(http_get_tool(["*"], resolver=both), "http://example.com/")
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "metadata.google.internal",
+        "METADATA",
+        "instance-data.ec2.internal.",
+        "printer.local",
+        "x.localhost",
+    ],
+)
+async def test_names_inside_a_network_are_private_wherever_they_lead(host):
+    async def public(host: str, port: int) -> list[str]:
+        return ["93.184.216.34"]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text="hello")
+
+    transport = httpx.MockTransport(answer)
+    tool = http_get_tool(["*"], resolver=public, transport=transport)
+    with pytest.raises(ToolError, match="is not a name on the public internet"):
+        await get(tool, f"http://{host}/")
+    chosen = http_get_tool([], private=["printer.local"], resolver=public, transport=transport)
+    assert await get(chosen, "http://printer.local/") == "hello"
+
+
 async def test_a_name_without_address_is_an_error():
     async def none(host: str, port: int) -> list[str]:
         return []
@@ -308,6 +375,10 @@ def test_public_addresses_are_public():
         "2001:0:7f00:1::80ff:fffe",
         "nonsense",
         "2606:4700::1111%eth0",
+        "fec0::1",
+        "fd00:ec2::254",
+        "169.254.169.254",
+        "2606:4700::200:5efe:127.0.0.1",
     ):
         assert not is_public(address), address
 

@@ -1,0 +1,279 @@
+"""Approvals and questions are answered where they arise, or later."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_brain.tools import Action
+from tests.cli.support import Terminal, in_order, invoke, json_lines
+
+SCRIPTED = ("--net", "scripted", "--model", "demo")
+TOOLS = '''
+from agent_brain import tool
+from agent_brain.tools.builtin import ask_user
+
+__all__ = ["ask_user"]
+
+
+@tool(requires_approval=True)
+async def pay(amount: int, to: str = "Ann") -> str:
+    """Pay somebody in dollars."""
+    return f"paid {amount} to {to}"
+'''
+
+
+@pytest.fixture
+def tools(tmp_path):
+    path = tmp_path / "paying.py"
+    path.write_text(TOOLS)
+    return ("-t", f"{path}:pay", "-t", f"{path}:ask_user")
+
+
+def pay(amount, number=1):
+    return Action(name="pay", args={"amount": amount, "to": "Ann"}, id=f"call_{number}")
+
+
+def question(text, number=9):
+    return Action(name="ask_user", args={"question": text}, id=f"call_{number}")
+
+
+@pytest.mark.parametrize(
+    "typed, told",
+    [
+        ("yes", "paid 500 to Ann"),
+        ("y", "paid 500 to Ann"),
+        ("no, too dear", "too dear"),
+        ("no", "gave no reason"),
+        ('edit {"amount": 50}', "paid 50 to Ann"),
+        ('edit\n{"amount": 50, "to": "Bob"}', "paid 50 to Bob"),
+        ('{"amount": 5}', "paid 5 to Ann"),
+        ("what?\nyes", "paid 500 to Ann"),
+        ("edit {\nyes", "paid 500 to Ann"),
+        ('edit {"amount": "much"}\nyes', "paid 500 to Ann"),
+        ("edit [1]\nyes", "paid 500 to Ann"),
+    ],
+)
+def test_a_call_is_decided_in_the_chat(script, tools, typed, told):
+    model = script([[pay(500)], "Done."])
+    result = invoke("chat", *SCRIPTED, *tools, stdin=f"Pay Ann\n{typed}\n")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "Done.")
+    assert told in model.calls[1].messages[-1].content
+    assert '  approve   pay(amount=500, to="Ann")\n' in result.stderr
+
+
+@pytest.mark.parametrize(
+    "typed, said",
+    [
+        ("maybe", "Write yes, no, edit or later"),
+        ("edit {", "The arguments of pay are not JSON"),
+        ("edit [1]", "not a JSON object"),
+        ('edit {"amount": "much"}', "amount"),
+    ],
+)
+def test_a_decision_that_is_not_understood_is_asked_again(script, tools, typed, said):
+    script([[pay(500)], "Done."])
+    result = invoke("chat", *SCRIPTED, *tools, stdin=f"Pay Ann\n{typed}\nyes\n")
+    assert (result.exit_code, said in result.stderr) == (0, True)
+
+
+def test_several_calls_and_questions_wait_together(script, tools):
+    calls = [pay(1, 1), pay(2, 2), pay(3, 3), question("Which city?"), question("When?", 10)]
+    model = script([calls, "All done."])
+    lines = ["go", "yes", "no not that one", 'edit {"amount": 30}', "Rome", "", "today"]
+    result = invoke("chat", *SCRIPTED, *tools, stdin="\n".join(lines))
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "All done.")
+    results = {m.tool_call_id: m.content for m in model.calls[1].messages if m.tool_call_id}
+    assert results["call_1"].endswith("paid 1 to Ann")
+    assert "not that one" in results["call_2"]
+    assert results["call_3"].endswith("paid 30 to Ann")
+    assert (results["call_9"], results["call_10"]) == ("Rome", "today")
+
+
+def test_one_decision_may_lead_to_the_next(script, tools):
+    script([[pay(1)], [pay(2, 2)], [question("Sure?")], "Done."])
+    result = invoke("chat", *SCRIPTED, *tools, stdin="go\nyes\nno\nyes\n\n")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "Done.")
+
+
+@pytest.mark.parametrize("ending", ["", "later\n", "/exit\nnever\n", "later\n/exit\n"])
+def test_a_decision_can_be_put_off(script, tools, tmp_path, ending):
+    model = script([[pay(500)], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"), "--session", "ann")
+    result = invoke("chat", *SCRIPTED, *tools, *kept, stdin=f"Pay Ann\n{ending}")
+    assert result.exit_code == 3
+    assert "waits for a person" in result.stderr
+    later = invoke("chat", *SCRIPTED, *tools, *kept, stdin="yes\n")
+    assert (later.exit_code, later.stdout) == (0, "Done.\n")
+    assert in_order(later.stderr, ["This conversation waits for you", "  approve   pay("])
+    assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize("memory", ["windowed", "vector", "summary", "layered", "todo"])
+def test_every_memory_keeps_what_waits(script, tools, tmp_path, memory):
+    script([[pay(500), question("Which city?")], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"), "--memory", memory)
+    assert invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann").exit_code == 3
+    result = invoke("chat", *SCRIPTED, *tools, *kept, stdin="yes\nRome\n")
+    assert (result.exit_code, result.stdout) == (0, "Done.\n")
+
+
+def test_a_waiting_run_put_off_again_gives_way_to_a_new_question(script, tools, tmp_path):
+    script([[pay(500)], "Hello."])
+    kept = ("--folder", str(tmp_path / "kept"))
+    invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
+    result = invoke("chat", *SCRIPTED, *tools, *kept, stdin="later\nhi\n")
+    assert result.stdout == "Hello.\n"
+
+
+def test_ask_says_how_to_answer_and_resume_does(script, tools, tmp_path):
+    script([[pay(500), pay(2, 2), question("Which city?")], "Done."])
+    kept = ("--folder", str(tmp_path / "my kept"), "--session", "a b")
+    result = invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert in_order(
+        result.stderr,
+        [
+            "Stopped: the agent waits for a person; there is no answer yet\n",
+            '  pay(amount=500, to="Ann"): --approve call_1, --deny call_1=WHY or --edit call_1=JSON\n',
+            "Answer with: agent-brain resume --model demo --net scripted --folder ",
+            "--session 'a b'",
+        ],
+    )
+    part = invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "call_1")
+    assert part.exit_code == 3
+    assert "--approve call_2" in part.stderr
+    assert "--approve call_1" not in part.stderr
+    asked = invoke("resume", *SCRIPTED, *tools, *kept, "--deny", "call_2=no")
+    assert asked.exit_code == 3
+    assert "  Which city? --input TEXT\n" in asked.stderr
+    rest = invoke("resume", *SCRIPTED, *tools, *kept, "--input", "Rome = Roma")
+    assert (rest.exit_code, rest.stdout) == (0, "Done.\n")
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (["--approve", "all"], "paid 500"),
+        (["--approve", "call_1"], "paid 500"),
+        (["--deny", "all"], "gave no reason"),
+        (["--deny", "too dear"], "too dear"),
+        (["--edit", '{"amount": 7}'], "paid 7"),
+        (["--edit", 'call_1={"amount": 7}'], "paid 7"),
+    ],
+)
+def test_decisions_as_options(script, tools, tmp_path, options, told):
+    model = script([[pay(500)], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"))
+    invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
+    result = invoke("resume", *SCRIPTED, *tools, *kept, *options)
+    assert (result.exit_code, result.stdout) == (0, "Done.\n")
+    assert told in model.calls[1].messages[-1].content
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ([], "The run waits for a person"),
+        (["--input", "Rome"], "names nothing that waits. Waiting: none"),
+        (["--approve", "call_7"], "names nothing that waits. Waiting: 'call_1', 'call_2'"),
+        (["--edit", "call_1=7"], "not a JSON object"),
+        (["--edit", 'call_1={"sum": 7}'], "amount"),
+        (["--approve", "call_1", "--deny", "call_1"], "two decisions"),
+    ],
+)
+def test_decisions_that_do_not_fit_change_nothing(script, tools, tmp_path, options, said):
+    script([[pay(500), pay(2, 2)], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"))
+    invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
+    wrong = invoke("resume", *SCRIPTED, *tools, *kept, *options)
+    assert (wrong.exit_code, said in wrong.stderr) == (2, True)
+    assert invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "all").stdout == "Done.\n"
+
+
+def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
+    script(["Hello."])
+    kept = ("--folder", str(tmp_path / "kept"))
+    assert invoke("resume", *SCRIPTED, *kept).exit_code == 2
+    assert invoke("ask", *SCRIPTED, *kept, "hi").stdout == "Hello.\n"
+    result = invoke("resume", *SCRIPTED, *kept, "--approve", "all")
+    assert (result.exit_code, "waits for nobody" in result.stderr) == (2, True)
+    result = invoke("resume", *SCRIPTED)
+    assert (result.exit_code, "--folder is missing" in result.stderr) == (2, True)
+
+
+def test_a_run_that_a_limit_cut_off_is_gone_on_with(script, tools, tmp_path):
+    script([[question("?")], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"))
+    assert invoke("ask", *SCRIPTED, *kept, "--max-steps", "1", "go").exit_code == 3
+    result = invoke("resume", *SCRIPTED, *kept)
+    assert (result.exit_code, result.stdout) == (0, "Done.\n")
+
+
+def test_without_a_folder_ask_says_that_nothing_is_kept(script, tools):
+    script([[pay(500)], "Done."])
+    result = invoke("ask", *SCRIPTED, *tools, "Pay Ann")
+    assert result.exit_code == 3
+    assert "--folder keeps it for later" in result.stderr
+
+
+def test_json_has_the_events_of_both_parts(script, tools):
+    script([[pay(500)], "Done."])
+    result = invoke("chat", *SCRIPTED, *tools, "--json", stdin="Pay Ann\nyes\n")
+    ends = [e["stop_reason"] for e in json_lines(result.stdout) if e["kind"] == "run_finished"]
+    assert ends == ["approval", "done"]
+
+
+DEMO_TOOLS = '''
+from agent_brain import tool
+from agent_brain.tools import InputNeeded
+
+
+@tool(requires_approval=True)
+async def pay_dollars(amount: int) -> str:
+    """Pay dollars."""
+    return f"paid {amount}"
+
+
+@tool
+async def book_hotel(nights: int) -> str:
+    """Book a hotel."""
+    raise InputNeeded("Which city?")
+'''
+
+
+@pytest.fixture
+def demo_tools(tmp_path):
+    path = tmp_path / "asking.py"
+    path.write_text(DEMO_TOOLS)
+    return ("-m", "demo", "-t", f"{path}:pay_dollars", "-t", f"{path}:book_hotel")
+
+
+def test_in_a_terminal(demo_tools, tmp_path):
+    kept = ("--folder", str(tmp_path / "kept"))
+    with Terminal("ask", *demo_tools, *kept, "pay 500 dollars") as terminal:
+        terminal.expect("approve   pay_dollars(amount=500)")
+        terminal.expect("later> ")
+        terminal.type("later\n")
+        assert terminal.finish() == 3
+        assert "agent-brain resume" in terminal.seen
+    with Terminal("chat", *demo_tools, *kept) as terminal:
+        terminal.expect("This conversation waits for you")
+        terminal.expect("later> ")
+        terminal.type('edit {"amount": 5}\n')
+        terminal.expect("paid 5")
+        terminal.expect("you> ")
+        terminal.type("book a hotel for 3 nights\n")
+        terminal.expect("question  Which city?")
+        terminal.expect("/later> ")
+        terminal.type("Rome\n")
+        terminal.expect("says: Rome.")
+        terminal.expect("you> ")
+        terminal.type("pay 7 dollars\n")
+        terminal.expect("later> ")
+        terminal.type("/exit\n")
+        assert terminal.finish() == 0
+    with Terminal("resume", *demo_tools, *kept) as terminal:
+        terminal.expect("approve   pay_dollars(amount=7)")
+        terminal.expect("later> ")
+        terminal.type("no thanks\n")
+        assert terminal.finish() == 0
