@@ -118,7 +118,7 @@ async def test_a_refusal_keeps_the_servers_own_words_without_secrets():
             outcome = await call(mcp, "go")
 
     assert outcome.content.endswith(
-        "HTTP 401 Unauthorized (check the credentials in its headers): *** has expired"
+        "HTTP 401 Unauthorized (check the credentials in its headers): [hidden] has expired"
     )
 
 
