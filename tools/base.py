@@ -86,11 +86,12 @@ class BaseTool(ABC):
         found = []
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             found.append("its name must be 1 to 64 letters, digits, '_' or '-'")
-        if not isinstance(self.input_schema, dict):
+        schema: Any = self.input_schema
+        if not isinstance(schema, dict):
             found.append('its input_schema must be a JSON Schema with "type": "object"')
         elif type(self).validate is BaseTool.validate:
             found += self._schema_problems()
-        elif self.input_schema.get("type") != "object":
+        elif schema.get("type") != "object":
             found.append('its input_schema must have "type": "object"')
         if self.timeout is not None and not self.timeout > 0:
             found.append(f"its timeout must be above 0 seconds, not {self.timeout!r}")

@@ -143,7 +143,12 @@ async def test_limits_must_be_above_zero(option, value):
 @pytest.mark.usefixtures("nothing_leaks")
 async def test_a_tool_that_a_server_learns_reaches_every_conversation():
     def make() -> Brain:
-        turns = [[Action(name="learn")], "Learnt.", [Action(name="fly")], lambda m: m[-1].content]
+        turns: list[Any] = [
+            [Action(name="learn")],
+            "Learnt.",
+            [Action(name="fly")],
+            lambda m: m[-1].content,
+        ]
         return Brain(llm=ScriptedLLM(turns))
 
     servers = SharedServers([config(s=script("odd", "plain"))])

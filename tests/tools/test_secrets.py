@@ -98,7 +98,7 @@ ORDINARY = [
     "data:image/png;base64," + base64.b64encode(_CHANCE.randbytes(200_000)).decode(),
     json.dumps({"id": 1234567890123456, "commit": hashlib.sha1(b"x").hexdigest()}),
     "2026-11-21T20:46:34Z 192.168.1.1 10:20:30 v1.2.3-rc.4",
-    "C:\\Users\\ann\\keys and /home/ann/.ssh/id_rsa.pub",
+    "D:\\data\\keys and /srv/.ssh/id_rsa.pub",
 ]
 
 
@@ -158,8 +158,8 @@ def test_a_short_value_cannot_be_registered():
 
 def test_values_of_the_environment_are_hidden_by_their_names(monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", VALUE)
-    monkeypatch.setenv("PWD", "/home/ann/project")
-    assert scrub(f"{VALUE} in /home/ann/project") == f"{HIDDEN} in /home/ann/project"
+    monkeypatch.setenv("PWD", "/srv/project")
+    assert scrub(f"{VALUE} in /srv/project") == f"{HIDDEN} in /srv/project"
 
 
 def test_of_settings_only_what_is_secret_beyond_doubt_counts():
@@ -168,7 +168,7 @@ def test_of_settings_only_what_is_secret_beyond_doubt_counts():
         "Authorization": "Bearer my-own-token",
         "X-Gateway": "f81d4fae7dec11d0a765",
         "DATABASE_URL": "postgres://ann:hunter2-pw@db/x",
-        "HOME_FOLDER": "/home/ann/projects-2026-11",
+        "HOME_FOLDER": "/srv/files/projects-2026-11",
         "TLS_KEY": "/etc/ssl/key-number-1.pem",
         "LEVEL": "information",
         "Accept": "application/json-2026.1",

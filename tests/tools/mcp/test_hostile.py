@@ -103,7 +103,7 @@ async def test_an_enormous_answer_is_cut_and_kept():
 
 async def test_the_limits_of_results_and_descriptions_are_in_the_configuration():
     long = described("long", description="words " * 5000)
-    entry = {"maxResultTokens": 20, "maxDescriptionTokens": 30}
+    entry: dict[str, Any] = {"maxResultTokens": 20, "maxDescriptionTokens": 30}
     async with await McpTools.open([hostile(long, **entry)]) as mcp:
         outcome = await call(mcp, "environment")
         limited = named(mcp)["long"]

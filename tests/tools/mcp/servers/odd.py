@@ -114,13 +114,13 @@ def answer_to(message: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 
-def raw(request_id: object, text: bytes) -> bytes:
+def raw(request_id: int, text: bytes) -> bytes:
     """The line of an answer with this text, which is no JSON string unless the test wants it so."""
     head = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % request_id
     return head + text + b'"}]}}'
 
 
-def error(request_id: object, code: int, message: str) -> bytes:
+def error(request_id: int, code: int, message: str) -> bytes:
     body = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
     return json.dumps(body).encode()
 
