@@ -72,11 +72,11 @@ async def test_many_at_once_share_one_connection():
 
 @pytest.mark.usefixtures("nothing_leaks")
 async def test_servers_that_nobody_needs_end_and_come_back():
-    before = children()
+    before, threads = children(), hosts()
     servers = SharedServers([config(s=script("odd", "plain"))])
     async with Conversations(make_brain, servers=servers, servers_idle=0.05) as conversations:
         first, name = await pid_in(conversations, None)
-        await until(lambda: children() == before and not hosts())
+        await until(lambda: children() == before and hosts() == threads)
         second, _ = await pid_in(conversations, name)
 
     assert first != second
