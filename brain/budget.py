@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-
 import anyio
 
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import Limits, StopReason
 from agent_brain.memories.control import Control
 from agent_brain.states.usage import Usage
+from agent_brain.tools.secrets import get_logger
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 class Budget:

@@ -187,11 +187,12 @@ class Brain(Generic[OutputT_co]):
             raise
         return brain
 
-    async def connect(self, *servers: McpSource) -> None:
+    async def connect(self, *servers: McpSource | ToolSource) -> None:
         """Let the agent use the tools of MCP servers, too, until the brain is closed.
 
         Args:
-            *servers: What names them, as for :meth:`create`.
+            *servers: What names them, as for :meth:`create`; or sources of tools, which are closed
+                with the brain.
 
         Raises:
             McpConfigError: Servers cannot be used as described: everything that is wrong at once.
@@ -199,9 +200,15 @@ class Brain(Generic[OutputT_co]):
         """
         from agent_brain.tools.mcp import McpTools
 
-        mcp = await McpTools.open(servers, taken=self.memory.available_tools)
-        self._sources += (mcp,)
-        self.memory.add_tools(mcp.tools)
+        sources = [server for server in servers if isinstance(server, ToolSource)]
+        named = [server for server in servers if not isinstance(server, ToolSource)]
+        for source in sources:
+            await source.refresh(self.memory.available_tools)
+        if named:
+            sources.append(await McpTools.open(named, taken=self.memory.available_tools))
+        for source in sources:
+            self._sources += (source,)
+            self.memory.add_tools(source.tools)
 
     async def __aenter__(self) -> Self:
         await self.memory.open()

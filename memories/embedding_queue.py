@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 from agent_brain.memories.embedders import Embedder, embed_all
+from agent_brain.tools.secrets import get_logger
 from agent_brain.tools.text import shorten
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 EMBEDDED_TOKENS = 2_000  # of a message; what a huge one is about shows in its head and its tail
 
 Give = Callable[[Mapping[str, str], Iterable[Any]], None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,12 @@ import anyio.to_thread
 from agent_brain.memories.embedders import embed_all
 from agent_brain.memories.errors import EmbedderMismatchError
 from agent_brain.memories.vector_index import VectorIndex
+from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.memories.recall import Hit, RecallIndex
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 IN_THREAD = 5_000  # messages to search, above which a thread does it
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias, cast
@@ -20,12 +19,13 @@ from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.striking import Gone
 from agent_brain.memories.tokens import MESSAGE_TOKENS, Counter, cut, message_tokens
 from agent_brain.memories.window import Window
+from agent_brain.tools.secrets import get_logger
 from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 
 Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str]]
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 SUMMARY = "summary"  # the name under which it is kept
 INTRODUCTION = "Summary of the conversation so far:\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING
 import anyio
 
 from agent_brain.memories.errors import VectorStoreError
+from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.memories.chroma import ChromaVectors, Kept
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 SAVE_AT = 64  # vectors that wait to be written; until then they are in RAM only
 
 

@@ -34,6 +34,7 @@ from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.secrets import model_secrets, register_secrets
 
 _TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerError)
 _CACHE_POINTS = ({"location": "message", "role": "system"}, {"location": "message", "index": -1})
@@ -133,6 +134,7 @@ class LiteLLM(LLM):
         self.retry = RetryPolicy(retries, backoff, max_retry_wait)
         self.fallbacks = fallbacks if isinstance(fallbacks, str) else tuple(fallbacks)
         self.params = params
+        register_secrets(model_secrets(params))  # hidden in the results of tools too
         self._supports_schema = supports_schema
         if supports_tools is not None:
             self.supports_tools = supports_tools  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -29,15 +29,14 @@ from agent_brain.states.litellm_kinds import (
     network_error,
 )
 from agent_brain.states.retry import retry_after
+from agent_brain.tools.secrets import scrub
 from agent_brain.tools.text import clean, shorten
 
-_HIDDEN = "[hidden]"
 _LONGEST = 500
 """Tokens of a provider's own words that an error keeps."""
 
 _SECRET_NAME = re.compile(r"(?i)key|token|secret|password|credential|authorization|cookie")
 _SECRET_VARIABLE = re.compile(r"(?i)(key|token|secret|password|credentials?)$")
-_SECRET_TEXT = re.compile(r"\bsk-[\w-]{8,}|(?<=Bearer )\S+")
 _PREFIX = re.compile(r"^(litellm\.\w+:|\w+(Error|Exception|Timeout)( -|:))\s*")
 
 _TITLE = re.compile(r"(?is)<title[^>]*>(.*?)</title>")
@@ -136,9 +135,7 @@ def _secret_values(params: Mapping[str, Any], *, all_of_it: bool) -> Iterator[st
 
 def hide(text: str, secrets: frozenset[str]) -> str:
     """``text`` without the secrets, and without what looks like one."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, _HIDDEN)
-    return _SECRET_TEXT.sub(_HIDDEN, text)
+    return scrub(text, secrets)
 
 
 def _clear(error: BaseException, secrets: frozenset[str]) -> None:

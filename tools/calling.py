@@ -14,6 +14,7 @@ from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext, enter_call, leave_call
 from agent_brain.tools.errors import InputNeeded, ToolArgumentsError, ToolError
 from agent_brain.tools.result import Media, ToolResult
+from agent_brain.tools.secrets import hide_registered
 from agent_brain.tools.text import shorten, to_text
 
 
@@ -138,7 +139,7 @@ def _words_of(error: Exception) -> str:
 
 
 def fit_result(result: object, max_tokens: int | None, error: Exception | None = None) -> Outcome:
-    """What came of a call, as text that is no longer than it may be.
+    """The outcome of a call: its text without configured secrets, no longer than it may be.
 
     Args:
         result: What the tool returned, or the words of its error.
@@ -148,7 +149,7 @@ def fit_result(result: object, max_tokens: int | None, error: Exception | None =
     media: tuple[Media, ...] = ()
     if isinstance(result, ToolResult):
         media, result = result.media, result.content
-    text = to_text(result)
+    text = hide_registered(to_text(result))
     if max_tokens is None:
         return Outcome(text, error is not None, error, None, media)
     shown = shorten(text, max_tokens)

@@ -51,7 +51,7 @@ def shorten(text: str, max_tokens: int) -> str:
 
 def _head(text: str, max_tokens: int) -> str:
     """The longest prefix of at most ``max_tokens`` tokens, by bisection."""
-    low, high = 0, len(text)
+    low, high = 0, min(len(text), 4 * max_tokens)  # no token has more than four characters
     while low < high:
         middle = (low + high + 1) // 2
         if count_tokens(text[:middle]) <= max_tokens:

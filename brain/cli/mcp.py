@@ -11,6 +11,7 @@ import typer
 from agent_brain.cli import options
 from agent_brain.cli.exits import UserError, reported, tell
 
+TOKEN_VARIABLE = "AGENT_BRAIN_MCP_TOKEN"
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^\]]+\]|[^:]+):)?(?P<port>\d{1,5})")
 
 
@@ -24,7 +25,17 @@ def mcp(
         typer.Option(
             "--http",
             metavar="[HOST:]PORT",
-            help="Serve over HTTP, without authentication, instead of stdin and stdout.",
+            help="Serve over HTTP instead of stdin and stdout; beyond this computer with --token.",
+            show_default=False,
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar=TOKEN_VARIABLE,
+            help="What clients over HTTP must send as a bearer token. Better in the environment, "
+            "as other users of this computer can read options.",
             show_default=False,
         ),
     ] = None,
@@ -42,10 +53,17 @@ def mcp(
     Each of its clients has a conversation of its own.
     """
     with reported(debug=debug):
-        from agent_brain.cli.agents import AgentOptions, build
+        from agent_brain.cli.agents import AgentOptions, build, mistakes
         from agent_brain.controller import Brain
         from agent_brain.serving import serve
+        from agent_brain.serving.access import is_loopback
 
+        address = None if http is None else _address(http)
+        if address is not None and not token and not is_loopback(address[0]):
+            raise UserError(
+                f"--http {http}: other computers can reach it. Set {TOKEN_VARIABLE} to a token "
+                "that clients must send, or leave the host out"
+            )
         in_file = Path(net).suffix.lower() in (".toml", ".yaml", ".yml")
         agent = AgentOptions(
             model=model,
@@ -59,14 +77,17 @@ def mcp(
         )
         first: list[Brain] = [build(agent)]  # what is wrong is said now, not to the first client
 
-        async def make_brain() -> Brain:
-            brain = first.pop() if first else build(agent)
-            if servers:
-                await brain.connect(*servers)
-            return brain
+        def make_brain() -> Brain:
+            return first.pop() if first else build(agent)
 
-        address = None if http is None else _address(http)
-        serve(make_brain, address=address, on_ready=lambda url: tell(f"Serving {url}", kind=""))
+        with mistakes():
+            serve(
+                make_brain,
+                address=address,
+                token=token or None,
+                servers=servers or (),
+                on_ready=lambda url: tell(f"Serving {url}", kind=""),
+            )
 
 
 def _address(text: str) -> tuple[str, int]:

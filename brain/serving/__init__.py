@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_brain.serving.conversations import Conversations, MakeBrain
+from agent_brain.serving.servers import SharedServers
 
 if TYPE_CHECKING:
     from agent_brain.serving.mcp_server import make_server as make_server
     from agent_brain.serving.mcp_server import serve as serve
 
-__all__ = ["Conversations", "MakeBrain", "make_server", "serve"]
+__all__ = ["Conversations", "MakeBrain", "SharedServers", "make_server", "serve"]
 
 
 def __getattr__(name: str) -> object:

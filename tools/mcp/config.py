@@ -13,16 +13,29 @@ from typing import Any, get_args
 from agent_brain.tools.mcp.expand import Expander
 from agent_brain.tools.mcp.spec import (
     CALL_SECONDS,
+    DESCRIPTION_TOKENS,
+    RESULT_TOKENS,
     START_SECONDS,
     Approval,
     HttpServer,
     ServerSpec,
     StdioServer,
 )
+from agent_brain.tools.secrets import configured_secrets, register_secrets
 
 STDIO_KEYS = {"command", "args", "env", "cwd"}
 HTTP_KEYS = {"url", "headers"}
-KEYS = STDIO_KEYS | HTTP_KEYS | {"type", "disabled", "timeout", "startTimeout", "approval"}
+LIMITS = {
+    "maxResultTokens": RESULT_TOKENS,
+    "maxDescriptionTokens": DESCRIPTION_TOKENS,
+}
+ALSO = {"max_result_tokens": "maxResultTokens", "max_description_tokens": "maxDescriptionTokens"}
+KEYS = (
+    STDIO_KEYS
+    | HTTP_KEYS
+    | {"type", "disabled", "timeout", "startTimeout", "approval"}
+    | LIMITS.keys()
+)
 KINDS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 
 
@@ -55,7 +68,7 @@ class _Entry:
 
     def __init__(self, name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         self.name = name
-        self.entry = entry
+        self.entry = {ALSO.get(key, key): value for key, value in entry.items()}
         self.expander = Expander(environ)
         self.problems: list[str] = []
 
@@ -113,6 +126,7 @@ class _Entry:
         command = self._text("command")
         cwd = self._text("cwd") if "cwd" in self.entry else None
         args = tuple(map(self.expander.expand, args))
+        register_secrets(configured_secrets(env))
         common = self._common(env)
         return StdioServer(command=command, args=args, env=env, cwd=cwd, **common)
 
@@ -123,6 +137,7 @@ class _Entry:
         url = self._text("url")
         if url and not is_url(url):
             self.problems.append("url must begin with http:// or https:// and name a host")
+        register_secrets(configured_secrets({**headers, "url": url}))
         return HttpServer(url=url, headers=headers, **self._common(headers))
 
     def _common(self, hidden: Mapping[str, str]) -> dict[str, Any]:
@@ -136,6 +151,8 @@ class _Entry:
             "timeout": timeout if timeout is None else self._seconds("timeout", CALL_SECONDS),
             "start_timeout": self._seconds("startTimeout", START_SECONDS),
             "approval": approval,
+            "max_result_tokens": self._tokens("maxResultTokens"),
+            "max_description_tokens": self._tokens("maxDescriptionTokens"),
             "secrets": frozenset(self.expander.secrets | set(hidden.values())),
         }
 
@@ -146,6 +163,13 @@ class _Entry:
             self.problems.append(f"{key} must be a number of seconds above 0")
             return default
         return float(value)
+
+    def _tokens(self, key: str) -> int | None:
+        value = self.entry.get(key, LIMITS[key])
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+            return value
+        self.problems.append(f"{key} must be a number of tokens above 0, or null for no limit")
+        return None
 
     def _text(self, key: str) -> str:
         value = self.entry.get(key)

@@ -13,21 +13,20 @@ from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
-from mcp_types import (
-    CONNECTION_CLOSED,
-    INVALID_REQUEST,
-    CallToolResult,
-    Implementation,
-    Tool,
-    ToolListChangedNotification,
-)
+from mcp_types import CallToolResult, Implementation, Tool, ToolListChangedNotification
+from mcp_types.version import LATEST_PROTOCOL_VERSION
 
 from agent_brain.tools.errors import McpServerError
-from agent_brain.tools.mcp.reasons import reason_of
+from agent_brain.tools.mcp.reasons import answered, is_closed, is_lost, reason_of
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec
 from agent_brain.tools.mcp.transport import LastWords, connect
+from agent_brain.tools.mcp.wire import Wire
+from agent_brain.tools.secrets import get_logger
+
+logger = get_logger(__name__)
 
 MOST_PAGES = 1000
+SPAWN_SECONDS = 1.0
 LISTEN_AGAIN_SECONDS = 1.0
 CLIENT = Implementation(name="agent-brain", version="0.1")
 
@@ -64,6 +63,7 @@ class Connection:
         self._trouble = ""
         self._garbage = ""
         self._words: LastWords | None = None
+        self._wire: Wire | None = None
         self._starting: anyio.CancelScope | None = None
 
     async def start(self) -> None:
@@ -83,8 +83,11 @@ class Connection:
         self._closing = True
         self._over.set()
         self._wanted.set()
-        if self._client is None and self._starting is not None:
-            self._starting.cancel()
+        if self._client is None and self._wire is not None:
+            with anyio.move_on_after(SPAWN_SECONDS):
+                await self._wire.opened.wait()
+            if self._client is None and self._starting is not None:
+                self._starting.cancel()
         await self._ended.wait()
 
     async def list_tools(self) -> list[Tool]:
@@ -94,7 +97,7 @@ class Connection:
             McpServerError: It is not there, or what it answers is no list.
         """
         self.changed = False
-        client = await self._reach()
+        client, over = await self._reach()
         tools: list[Tool] = []
         if client.server_capabilities.tools is None:
             return tools
@@ -108,7 +111,10 @@ class Connection:
                         break
                     cursor = page.next_cursor
         except Exception as error:
-            raise self._failure("did not list its tools", error) from error
+            raise self._failure("did not list its tools", error, over) from error
+        if self._wire is not None:
+            for tool in tools:
+                tool.output_schema = self._wire.output_schemas.get(tool.name)
         return tools
 
     async def call(
@@ -119,23 +125,24 @@ class Connection:
         Raises:
             McpServerError: It is not there, died meanwhile, or answered with an error.
         """
-        client = await self._reach()
+        client, over = await self._reach()
         try:
             result = await client.call_tool(tool, args, progress_callback=on_progress)
         except Exception as error:
-            raise self._failure(f"did not run {tool!r}", error) from error
+            raise self._failure(f"did not run {tool!r}", error, over) from error
         finally:
             if self._words is not None:
                 self._words.trim()
         self._may_restart = True
         return result
 
-    async def _reach(self) -> Client:
+    async def _reach(self) -> tuple[Client, anyio.Event]:
+        """The session, and what tells that it has ended."""
         if self._state == "away":
             self._wanted.set()
             await self._settled.wait()
         if self._client is not None and not self._over.is_set():
-            return self._client
+            return self._client, self._over
         if self._state == "gone":
             text = f"{self._label()} has stopped and was not started again: it {self._trouble}"
         elif self._state == "away":
@@ -144,16 +151,19 @@ class Connection:
             text = f"{self._label()} has stopped and is being started again: try again in a moment"
         raise McpServerError(self.spec.name, text)
 
-    def _failure(self, what: str, error: Exception) -> McpServerError:
+    def _failure(self, what: str, error: Exception, over: anyio.Event) -> McpServerError:
         """What to say of a request that went wrong; a session that is over is given up."""
-        if isinstance(error, MCPError) and _is_over(error):
-            self._over.set()
+        lost = isinstance(self.spec, HttpServer) and is_lost(error)
+        if lost:
+            over.set()
+        if lost or (is_closed(error) and over.is_set()):
             text = (
                 f"{self._label()} stopped before it answered; what was asked of it may or may not "
                 "have been done"
             )
         else:
-            text = f"{self._label()} {what}: {self.spec.redact(reason_of(error))}"
+            reason = reason_of(error) if over.is_set() else answered(error)
+            text = f"{self._label()} {what}: {self.spec.redact(reason)}"
         return McpServerError(self.spec.name, text)
 
     def _label(self) -> str:
@@ -192,7 +202,8 @@ class Connection:
         """One session from its beginning to its end; returns why it ended."""
         self._words = words = LastWords()
         self._garbage = ""
-        streams = connect(self.spec, words, self._over.set)
+        self._wire = Wire(self._over.set, self._leave_out, self._version)
+        streams = connect(self.spec, words, self._wire)
         reason = "stopped"
         try:
             with anyio.move_on_after(self.spec.start_timeout) as self._starting:
@@ -238,6 +249,14 @@ class Connection:
             except (ListenNotSupportedError, MCPError, TimeoutError):
                 return
 
+    def _version(self) -> str:
+        client = self._client
+        return LATEST_PROTOCOL_VERSION if client is None else client.protocol_version
+
+    def _leave_out(self, tool: str, why: str) -> None:
+        text = "A tool of MCP server %r is left out: Tool %s cannot be used: %s"
+        logger.warning(text, self.spec.name, tool, why)
+
     async def _hear(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
             self.changed = True
@@ -253,9 +272,3 @@ class Connection:
             parts.append(f"its last words on stderr were:\n{said}")
         where = f" (at {self.spec.place})"
         return self.spec.redact("; ".join(parts)) + ("" if said else where)
-
-
-def _is_over(error: MCPError) -> bool:
-    return error.code == CONNECTION_CLOSED or (
-        error.code == INVALID_REQUEST and error.message == "Session terminated"
-    )

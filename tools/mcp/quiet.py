@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 from agent_brain.tools.mcp.host import THREAD
+from agent_brain.tools.secrets import get_logger
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 NOISY = ("client", "mcp.client.client", "mcp.client.stdio", "mcp.client.streamable_http")
 

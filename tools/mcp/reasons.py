@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import httpx2
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 from pydantic import ValidationError
 
 from agent_brain.tools.text import shorten
 
+MOST_WORDS = 2000  # tokens of a server's own words that are repeated
 SAMPLE = 40  # tokens of something unexpected that are repeated
 
 
@@ -20,11 +21,9 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, PermissionError):
         return "could not be started: that may not be executed"
     if isinstance(error, MCPError):
-        if error.code == CONNECTION_CLOSED:
+        if is_closed(error):
             return "stopped"
-        if error.code == REQUEST_TIMEOUT:
-            return "did not answer in time"
-        return f"answered with an error: {error.message}"
+        return answered(error)
     if isinstance(error, TimeoutError):
         return "did not answer in time"
     if isinstance(error, ValidationError):
@@ -35,6 +34,31 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, httpx2.TransportError):
         return f"could not be reached: {type(error).__name__}"
     return f"failed with {type(error).__name__}: {error}"
+
+
+def answered(error: BaseException) -> str:
+    """As :func:`reason_of`, for an error that came while the connection stood."""
+    if isinstance(error, MCPError):
+        return f"answered with an error: {shorten(error.message, MOST_WORDS)}"
+    return reason_of(error)
+
+
+def is_closed(error: BaseException) -> bool:
+    """Whether the SDK, and not the server, says that the connection is closed.
+
+    It does so with a code that any server may use for its own errors: only the words differ.
+    """
+    if not isinstance(error, MCPError):
+        return False
+    return error.code == CONNECTION_CLOSED and error.message == "Connection closed"
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the SDK says that an answer over HTTP broke off, or that the session is over."""
+    if not isinstance(error, MCPError):
+        return False
+    broke_off = error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream ")
+    return broke_off or (error.code == INVALID_REQUEST and error.message == "Session terminated")
 
 
 def _first_cause(error: BaseException) -> BaseException:

@@ -16,6 +16,7 @@ from agent_brain.tools.errors import McpConfigError
 from agent_brain.tools.mcp.config import is_url, read_config
 from agent_brain.tools.mcp.names import fitting, unused
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec, StdioServer
+from agent_brain.tools.secrets import configured_secrets, register_secrets
 
 McpSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -58,6 +59,7 @@ def _from_url(url: str, problems: list[str]) -> list[ServerSpec]:
         return []
     parts = urlsplit(url)
     secrets = frozenset(filter(None, (parts.username, parts.password, parts.query)))
+    register_secrets(configured_secrets({"url": url}))
     return [HttpServer(name=parts.hostname or "server", url=url, secrets=secrets)]
 
 

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from agent_brain.tools.secrets import scrub
+
 Approval = Literal["never", "destructive", "always"]
 
 CALL_SECONDS = 60.0
 START_SECONDS = 30.0
+RESULT_TOKENS = 10_000
+DESCRIPTION_TOKENS = 2_000
 SHORTEST_SECRET = 4  # shorter values, such as "1" or "yes", occur in any text
 
 
@@ -24,6 +28,9 @@ class ServerSpec:
         start_timeout: Seconds that it may take to start and to say what it can do.
         approval: Which of its tools need a person's approval: none, those that may destroy
             something as far as they say, or all.
+        max_result_tokens: How long a result may be; None for no limit.
+        max_description_tokens: How long the description of a tool, and each one in its schema,
+            may be, and a tenth of how long the schema may be; None for no limit.
         secrets: Texts that must not be shown.
     """
 
@@ -31,6 +38,8 @@ class ServerSpec:
     timeout: float | None = CALL_SECONDS
     start_timeout: float = START_SECONDS
     approval: Approval = "never"
+    max_result_tokens: int | None = RESULT_TOKENS
+    max_description_tokens: int | None = DESCRIPTION_TOKENS
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
@@ -43,7 +52,7 @@ class ServerSpec:
         for secret in sorted(self.secrets, key=len, reverse=True):
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "***")
-        return text
+        return scrub(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import Any
 
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.errors import ToolError
+from agent_brain.tools.errors import McpServerError, ToolError
 from agent_brain.tools.mcp.convert import to_result
+from agent_brain.tools.mcp.sizes import fitting_description, fitting_schema
 from agent_brain.tools.mcp.spec import Approval, ServerSpec
 from agent_brain.tools.progress import Progress, ProgressSink, progress_sink
 from agent_brain.tools.result import ToolResult
+from agent_brain.tools.schemas import Schema, read_schema
+from agent_brain.tools.secrets import hide_registered
+from agent_brain.tools.text import clean, shorten
+
+PROGRESS_TOKENS = 200  # of a message about progress
 
 Send = Callable[[str, dict[str, Any], ProgressSink | None], Awaitable[Any]]
 
@@ -30,10 +37,12 @@ class McpTool(BaseTool):
 
     def __init__(self, spec: ServerSpec, definition: Any, name: str, send: Send) -> None:
         hints = definition.annotations
+        limit = spec.max_description_tokens
         super().__init__(
             name,
-            definition.description or definition.title or name,
-            definition.input_schema,
+            fitting_description(definition.description or definition.title or name, limit),
+            fitting_schema(name, definition.input_schema, limit),
+            max_result_tokens=spec.max_result_tokens,
             timeout=spec.timeout,
             requires_approval=needs_approval(spec.approval, hints),
             idempotent=bool(hints and (hints.idempotent_hint or hints.read_only_hint)),
@@ -55,7 +64,30 @@ class McpTool(BaseTool):
         if answer.is_error:
             text = result.content or f"MCP server {self.server!r} says that it failed, but not why"
             raise ToolError(text)
+        self._check(answer)
         return result
+
+    def _check(self, answer: Any) -> None:
+        """Hold the answer against what the tool says of its results, if that can be used."""
+        output = self._output
+        if output is None or output.problems:
+            return
+        if answer.structured_content is None:
+            problems = ["it has no structured content"]
+        else:
+            problems = output.errors(answer.structured_content)
+        if problems:
+            what = "; ".join(problems).replace("arguments: ", "", 1)
+            raise McpServerError(
+                self.server,
+                f"MCP server {self.server!r} did not run {self.remote_name!r}: its answer does not "
+                f"fit the tool's own output schema: {shorten(what, 200)}",
+            )
+
+    @cached_property
+    def _output(self) -> Schema | None:
+        schema = self.definition.output_schema
+        return None if schema is None else read_schema(schema)
 
     def __repr__(self) -> str:
         return f"<McpTool {self.name!r} of server {self.server!r}>"
@@ -77,4 +109,6 @@ async def forward(
     sink: ProgressSink, progress: float, total: float | None, message: str | None
 ) -> None:
     """Hand what a server says of its progress to where the caller wants it."""
+    if message is not None:
+        message = hide_registered(shorten(clean(message), PROGRESS_TOKENS))
     sink(Progress(progress, total, message))

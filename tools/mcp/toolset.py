@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import logging
 from collections.abc import Collection, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,12 +19,14 @@ from agent_brain.tools.mcp.sources import McpSource, read_sources
 from agent_brain.tools.mcp.spec import ServerSpec
 from agent_brain.tools.mcp.tool import McpTool, Send, forward
 from agent_brain.tools.progress import ProgressSink
+from agent_brain.tools.secrets import get_logger
 from agent_brain.tools.source import ToolSource
+from agent_brain.tools.text import shorten
 
 if TYPE_CHECKING:
     from agent_brain.tools.mcp.connection import Connection
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 CLOSE_SECONDS = 5.0
 
@@ -126,7 +127,8 @@ class McpTools(ToolSource):
                 try:
                     made[key] = McpTool(spec, definition, self._names[key], send)
                 except ToolDefinitionError as error:
-                    logger.warning("A tool of MCP server %r is left out: %s", spec.name, error)
+                    text = "A tool of MCP server %r is left out: %s"
+                    logger.warning(text, spec.name, shorten(str(error), 400))
         return made
 
     async def aclose(self) -> None:

@@ -133,7 +133,8 @@ async def test_servers_that_cannot_be_reached_are_all_named_and_the_others_are_c
 async def test_environment_and_folder_of_a_server(tmp_path, monkeypatch):
     monkeypatch.setenv("A_SECRET", "s3cr3t-value")
     monkeypatch.setenv("UNRELATED", "not passed on")
-    env = {"TOKEN": "${A_SECRET}", "B": "${NONE:-b}"}
+    monkeypatch.setenv("A_PLACE", "near the sea")
+    env = {"TOKEN": "${A_SECRET}", "PLACE": "${A_PLACE}", "B": "${NONE:-b}"}
     entry = script("odd", "plain", env=env, cwd=str(tmp_path))
     async with await Brain.create(tools=[config(one=entry)], llm=ScriptedLLM([])) as brain:
         tools = brain.memory.available_tools.values()
@@ -141,7 +142,8 @@ async def test_environment_and_folder_of_a_server(tmp_path, monkeypatch):
         folder = (await call(tools, "folder")).content
         shown = repr(tools)
 
-    assert (seen["TOKEN"], seen["B"]) == ("s3cr3t-value", "b")
+    assert (seen["PLACE"], seen["B"]) == ("near the sea", "b")
+    assert seen["TOKEN"] == "[hidden]"  # a result shows no configured secret
     assert "UNRELATED" not in seen
     assert folder == str(tmp_path)
     assert "s3cr3t" not in shown

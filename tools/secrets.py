@@ -1,0 +1,249 @@
+"""Secrets in text: find them, hide them. The one place that knows what a secret looks like.
+
+Two kinds are known. *Patterns* are the forms that keys, tokens and passwords have; they are looked
+for in errors, logs and cassettes. *Values* are those that this process was configured with: they
+are registered by what uses them (models, MCP servers), and hidden in the results of tools too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+HIDDEN = "[hidden]"
+SHORTEST = 8
+"""Shorter values count as placeholders: hiding them would hide ordinary words."""
+
+_LOOKS_RANDOM = 16
+"""A value of this length without spaces, of letters and digits, is a secret whatever its name."""
+
+_VARIABLE = re.compile(
+    r"(?i)(?:key|token|secret|password|passwd|passphrase|credentials?|authorization|cookie)$"
+    r"|(?:^|[-_])(?:auth|pass|pat|dsn)$|[-_]pwd$"
+)
+_FIELD = re.compile(
+    r"(?i)(?:^|[-_])(?:api[-_]?key|access[-_]?key|secret[-_]?key|private[-_]?key|token|secret"
+    r"|password|passwd|passphrase|credentials?|authorization|cookie)$|^apikey$"
+)
+_PLAIN_HEADER = re.compile(r"(?i)^(accept.*|content-.*|user-agent|host|connection|cache-control)$")
+_SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s+")
+
+_IS = r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+_NOTHING = r"(?!(?:none|null|nil|true|false|undefined)\b|\[hidden\])"
+_WORD = rf"{_NOTHING}[^\s\"',;&}}]{{4,}}"
+_ODD = r"(?=[^\s\"',;&}]{0,200}\d)"  # words of a sentence have no digits
+_STRONG = (
+    r"api[-_]?key|access[-_]?key(?:[-_]?id)?|secret[-_]?key|private[-_]?key|secret[-_]?access[-_]?key"
+    r"|account[-_]?key|client[-_]?secret|\w[-_]secret|(?:access|auth|refresh|session|id|bot)[-_]?token"
+    r"|password|passwd"
+)
+_WEAK = "token|secret|pwd|passphrase"
+_PATTERNS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
+        r"\bsk-(?!learn)[\w-]{8,}",  # OpenAI, Anthropic and others
+        r"\b(?:sk|rk|pk)_(?:live|test)_\w{8,}",  # Stripe
+        r"\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}",
+        r"\bxox[abeprs]-[\w-]{8,}|\bxapp-[\w-]{8,}",  # Slack
+        r"(?<=hooks\.slack\.com/services/)[\w/]{8,}",
+        r"\bA(?:KIA|SIA)[0-9A-Z]{12,}",  # AWS
+        r"\bAIza[\w-]{20,}|\bya29\.[\w-]{10,}",  # Google
+        r"\b(?:hf|npm|r8|gsk)_\w{16,}|\bpypi-[\w-]{16,}",  # Hugging Face and other hubs
+        r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
+        r"(?i)(?<=\bbearer )(?:[^\s\"',;]{12,}|(?=[^\s\"',;]{0,12}\d)[^\s\"',;]{4,})",
+        r"(?i)(?<=\bbasic )[\w+/]{8,}={0,2}(?![\w+/=-])(?<=[A-Z0-9+/=])",
+        rf"(?i)\bauthorization{_IS}(?P<secret>(?:(?:bearer|basic|token)\s+)?[^\s\"',;]+)",
+        rf"(?i)(?:{_STRONG}){_IS}(?P<secret>{_WORD})",
+        rf"(?i)(?<![a-z])(?:{_WEAK})(?:=|[\"']\s{{0,4}}[:=]\s{{0,4}})[\"']?(?P<secret>{_WORD})",
+        rf"(?i)(?<![a-z])(?:{_WEAK}):\s{{0,4}}(?P<secret>{_ODD}{_WORD})",
+        r"(?<=[?&])(?:key|sig|signature|X-Amz-Signature|token)=(?P<secret>[^\s\"'&#]{4,})",
+        r"(?<=://)[^\s/:@]{0,200}:(?P<secret>[^\s/@]{1,200})(?=@)",
+    )
+)
+
+_values: tuple[str, ...] = ()  # registered, longest first, in each of their written forms
+
+
+def register_secret(value: str) -> None:
+    """Have ``value`` hidden wherever this library shows text: results of tools, errors, logs.
+
+    It is kept in memory until the process ends.
+
+    Raises:
+        ValueError: It has fewer than 8 characters: hiding it would hide ordinary words.
+    """
+    if len(value) < SHORTEST:
+        raise ValueError(f"a secret must have at least {SHORTEST} characters to be hidden in text")
+    register_secrets([value])
+
+
+def register_secrets(values: Iterable[str]) -> None:
+    """As :func:`register_secret` for each of ``values``; short ones are ignored."""
+    global _values  # noqa: PLW0603 - one registry for the process
+    found = set(_values)
+    for value in values:
+        found.update(form for form in _forms(value) if len(form) >= SHORTEST)
+    if len(found) > len(_values):
+        _values = tuple(sorted(found, key=lambda form: (-len(form), form)))
+
+
+def hide_registered(text: str) -> str:
+    """``text`` without the registered values; the same object if it has none."""
+    for value in _values:
+        if value in text:
+            text = text.replace(value, HIDDEN)
+    return text
+
+
+def scrub(text: str, secrets: Iterable[str] = ()) -> str:
+    """``text`` without secrets: registered values, those of the environment, and known patterns.
+
+    Args:
+        text: What is to be shown.
+        secrets: Further values to hide.
+    """
+    kept, at = [], 0
+    for start, end in secret_spans(text, secrets):
+        kept += [text[at:start], HIDDEN]
+        at = end
+    return "".join([*kept, text[at:]]) if kept else text
+
+
+def secret_spans(
+    text: str, secrets: Iterable[str] = (), patterns: Iterable[re.Pattern[str]] = ()
+) -> list[tuple[int, int]]:
+    """Where the secrets in ``text`` begin and end, merged and in order.
+
+    Args:
+        text: What is searched.
+        secrets: Values to find besides the registered ones and those of the environment.
+        patterns: Further patterns; of one with a group named ``secret``, only that group.
+    """
+    values = {*_values, *environment_secrets(), *(s for s in secrets if len(s) >= SHORTEST)}
+    present = [re.escape(value) for value in values if value in text]
+    known = [re.compile("|".join(sorted(present, key=len, reverse=True)))] if present else []
+    found = sorted(
+        match.span("secret" if "secret" in pattern.groupindex else 0)
+        for pattern in (*known, *_PATTERNS, *patterns)
+        for match in pattern.finditer(text)
+    )
+    merged: list[tuple[int, int]] = []
+    for start, end in found:
+        if start == end or text[start:end] == HIDDEN:
+            continue
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def is_secret_field(name: str) -> bool:
+    """Whether a field or parameter of this name holds a secret; ``"key"`` alone says nothing."""
+    return _FIELD.search(name) is not None
+
+
+def environment_secrets() -> set[str]:
+    """Values of environment variables whose names say that they are secret."""
+    return {
+        value
+        for name, value in os.environ.items()
+        if len(value) >= SHORTEST and _VARIABLE.search(name)
+    }
+
+
+def secret_values(params: Mapping[str, Any], *, inside: bool = False) -> Iterator[str]:
+    """Values in ``params`` that are secret by their names; of headers, all.
+
+    Args:
+        params: Parameters of a model, say, with mappings in them.
+        inside: Everything in ``params`` is secret.
+    """
+    for name, value in params.items():
+        secret = inside or is_secret_field(str(name))
+        if isinstance(value, Mapping):
+            yield from secret_values(value, inside=secret or str(name).endswith("headers"))
+        elif secret and isinstance(value, str):
+            yield from {value, _SCHEME.sub("", value)}
+
+
+def configured_secrets(settings: Mapping[str, str]) -> Iterator[str]:
+    """Those of some settings (environment variables, headers) that are secret beyond doubt.
+
+    A variable may hold a folder or the name of a model as well as a password. Secret are values
+    under a name that says so, long ones of letters and digits, and passwords in addresses.
+    """
+    for name, value in settings.items():
+        bare = _SCHEME.sub("", value)
+        if "://" in value:
+            yield from filter(None, [_password(value)])
+        elif bare != value or _looks_random(name, value) or _VARIABLE.search(name):
+            if not value.startswith(("/", "./", "~/")):  # where a key is, not the key
+                yield from (value, bare)
+
+
+def model_secrets(params: Mapping[str, Any]) -> Iterator[str]:
+    """Keys that a model is called with: in its parameters, its headers and the environment."""
+    for name, value in params.items():
+        if isinstance(value, str) and is_secret_field(name):
+            yield value
+        elif isinstance(value, Mapping) and name.endswith("headers"):
+            yield from configured_secrets({k: v for k, v in value.items() if isinstance(v, str)})
+    yield from configured_secrets({k: v for k, v in os.environ.items() if _VARIABLE.search(k)})
+
+
+def _looks_random(name: str, value: str) -> bool:
+    return (
+        len(value) >= _LOOKS_RANDOM
+        and not _PLAIN_HEADER.match(name)
+        and re.fullmatch(r"[\w.~+=-]+", value) is not None
+        and re.search(r"\d", value) is not None
+        and re.search(r"[A-Za-z]", value) is not None
+    )
+
+
+def _password(url: str) -> str | None:
+    try:
+        return urlsplit(url).password
+    except ValueError:
+        return None
+
+
+def _forms(value: str) -> set[str]:
+    """``value`` as it is, as it stands in JSON, and as it stands in a URL."""
+    as_json = json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]
+    return {value, value.strip(), *as_json, quote(value, safe="")}
+
+
+class SecretFilter(logging.Filter):
+    """Hides secrets in log records: in the message, its arguments and the traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Rewrite the record if there is a secret in it; never drops one."""
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):  # the handler reports that
+            return True
+        clean = scrub(message)
+        if clean != message:
+            record.msg, record.args = clean, ()
+        if record.exc_info and record.exc_info[0] is not None:
+            text = record.exc_text or logging.Formatter().formatException(record.exc_info)
+            if (hidden := scrub(text)) != text:
+                # Other formatters take the cached text, which is clean, unless they cannot.
+                record.exc_text, record.exc_info = hidden, None
+        return True
+
+
+def get_logger(name: str) -> logging.Logger:
+    """The logger of a module of this library: its records carry no secrets."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(known, SecretFilter) for known in logger.filters):
+        logger.addFilter(SecretFilter())
+    return logger
