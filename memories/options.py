@@ -36,8 +36,10 @@ class MemoryOptions(TypedDict, total=False):
     max_messages: int | None
     max_summary_tokens: int
     max_tokens: int | None
+    min_score: float | None
     on_evict: OnEvict | None
     path: str | PathLike[str] | None
+    readonly: bool
     recalled_tokens: int
     recent: int
     session: str

@@ -8,7 +8,6 @@ record may change while a piece is in work, the piece is then compared with it a
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -22,12 +21,13 @@ from agent_brain.memories.errors import EmbedderMismatchError
 from agent_brain.memories.index_feed import IndexFeed, is_recalled
 from agent_brain.memories.message import Message
 from agent_brain.memories.vector_writer import VectorWriter
+from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.memories.chroma import ChromaVectors, Kept
     from agent_brain.memories.recall import RecallIndex
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 PIECE = 256  # vectors that the index takes at once
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 import time
 from pathlib import Path
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, scrubbing_noted
+from agent_brain.tools.secrets import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 IN_RAM = ":memory:"
 APPLICATION_ID = 0x41425250  # says in the file's header that it is a journal of Agent Brain
 VERSION = 1

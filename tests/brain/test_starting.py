@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -16,6 +16,7 @@ from agent_brain.memories.journal import Entry
 from agent_brain.states import RunFailed
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action
+from agent_brain.tools.source import ToolSource
 
 pytestmark = pytest.mark.anyio
 
@@ -120,7 +121,7 @@ async def test_a_source_of_tools_that_fails_keeps_what_waits() -> None:
 
         async def aclose(self) -> None: ...
 
-    brain._sources = (Source(),)
+    brain._sources = (cast(ToolSource, Source()),)
     with pytest.raises(ConnectionError):
         await brain.resume(approve=True)
     brain._sources = ()

@@ -192,6 +192,7 @@ async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
     what: str, tmp_path: Path
 ) -> None:
     from agent_brain.memories import Message
+    from agent_brain.memories.claim import Claim
 
     path = tmp_path / "journal.db"
     async with MessagesMemory(journal=path) as memory:
@@ -199,7 +200,7 @@ async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
         memory.control.begin("run-1", "ACTION")
         await memory.update([Message.assistant("", [PAY], id="asks")])
         memory.control.next_actions = [PAY]
-        memory.busy = True  # a run is going on
+        memory.claim = await Claim.take(memory, watched=True)  # a run is going on
         await memory.checkpoint()
         await memory.update([Message.assistant("half a step", id="half")])
         await getattr(memory, what)("asks")

@@ -187,12 +187,11 @@ async def test_a_run_that_a_limit_stops_agrees_too(case: Case, steps: int) -> No
     assert seen.split("\n\n")[-1] == result.answer
 
 
-@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
 @pytest.mark.parametrize("options", [{"answer_llm": DemoLLM()}, {"output_type": Result}])
 async def test_the_demo_model_answers_the_question_and_not_the_request_to_answer(
-    options: dict[str, Any], native: bool
+    options: dict[str, Any],
 ) -> None:
-    net = create_net("react", DemoLLM(native=native), **options)
+    net = create_net("react", DemoLLM(), **options)
     result = await Brain(net, tools=demo_tools()).run("What is 17 times 23?")
     assert "391" in result.answer
 
