@@ -79,7 +79,7 @@ def _current(turns: list[Turn], tools: Sequence[BaseTool]) -> list[Turn]:
     Of a question and the requests about it, the last that can be done counts, else the question.
     """
     first = len(turns) - 1
-    while first and turns[first].request and not turns[first - 1].answer:
+    while first and turns[first].request:
         first -= 1
     asked = turns[first:]
     able = [

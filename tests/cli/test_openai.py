@@ -44,11 +44,11 @@ def test_tool_calls_in_many_deltas(tools_file):
             "said      Let me add.",
             "tool      add(a=1, b=2)",
             'tool      add(a="x", b=2)',
-            "result    add: 3",
-            "error     add: Invalid arguments",
             "2 model calls, 36 tokens",
         ],
     )
+    assert "result    add: 3" in result.stderr
+    assert "error     add: Invalid arguments" in result.stderr
 
 
 def test_arguments_that_are_no_json_go_back_to_the_model(tools_file):

@@ -131,9 +131,9 @@ async def test_a_local_tool_reports_its_progress_too():
     assert progress_sink.get() is None
 
 
-async def test_only_the_last_progress_of_many_is_kept(shared):
+async def test_progress_streams_in_order(shared):
     model = ScriptedLLM([[Action(name="count", args={"to": 120})], "Done."])
     async with Brain(tools=shared.tools, llm=model).stream("Count.") as run:
         events = [event async for event in run if isinstance(event, ToolProgress)]
 
-    assert [event.done for event in events] == [float(n) for n in range(21, 121)]
+    assert [event.done for event in events] == [float(n) for n in range(1, 121)]
