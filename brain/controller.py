@@ -19,7 +19,7 @@ from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.registry import create_memory
-from agent_brain.models import models_made_for, resolve_llm
+from agent_brain.models import models_made_for, models_of, resolve_llm
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
 from agent_brain.options import BrainOptions, ToolOptions
@@ -178,7 +178,7 @@ class Brain(Generic[OutputT_co]):
         here, elsewhere = split(tools)
         brain = cls(net, memory, here, output_type=output_type, **options)
         try:
-            await brain.memory.open()
+            await brain.open()
             if elsewhere:
                 await brain.connect(*elsewhere)
         except BaseException:
@@ -210,8 +210,18 @@ class Brain(Generic[OutputT_co]):
             self._sources += (source,)
             self.memory.add_tools(source.tools)
 
-    async def __aenter__(self) -> Self:
+    async def open(self) -> None:
+        """Open the memory and the models of the net, so that the first run need not.
+
+        ``async with`` and :meth:`create` do it. A server calls it at its start: the first use of
+        LiteLLM takes seconds. Calling it again does nothing.
+        """
         await self.memory.open()
+        for model in models_of(self.net):
+            await model.open()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
         return self
 
     async def __aexit__(

@@ -33,12 +33,17 @@ def resolve_llm(llm: LLM | str | None) -> LLM:
     return as_llm(llm)
 
 
-def models_made_for(net: Net) -> list[LLM]:
-    """The models that the states of ``net``, and of the nets inside, made of names."""
+def models_of(net: Net) -> list[LLM]:
+    """Return the models of the states of ``net``, and of the nets inside, each once."""
     found: list[LLM] = []
     for state in net.states.values():
         state = getattr(state, "wrapped", state)
-        found += [v for v in vars(state).values() if isinstance(v, LLM) and v in made_of_names]
+        found += [value for value in vars(state).values() if isinstance(value, LLM)]
         for subnet in subnets_of(state).values():
-            found += models_made_for(subnet)
+            found += models_of(subnet)
     return list(dict.fromkeys(found))
+
+
+def models_made_for(net: Net) -> list[LLM]:
+    """Return those of :func:`models_of` that were made of names: nobody else can close them."""
+    return [model for model in models_of(net) if model in made_of_names]

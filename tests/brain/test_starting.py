@@ -9,7 +9,18 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from agent_brain import Brain, Limits, Memory, MessagesMemory, StopReason, react, tool
+from agent_brain import (
+    AnswerState,
+    Brain,
+    Limits,
+    Memory,
+    MessagesMemory,
+    Net,
+    StopReason,
+    SubnetState,
+    react,
+    tool,
+)
 from agent_brain.errors import JournalError
 from agent_brain.memories import Journal, RamJournal, SQLiteJournal
 from agent_brain.memories.journal import Entry
@@ -17,6 +28,7 @@ from agent_brain.states import RunFailed
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action
 from agent_brain.tools.source import ToolSource
+from tests.brain.nets import Steps
 
 pytestmark = pytest.mark.anyio
 
@@ -227,3 +239,19 @@ async def test_a_memory_of_ones_own_is_left_alone_too() -> None:
         await brain.run("again")
     assert memory.control.stop_reason == "done"
     assert [m.content for m in memory.messages] == ["go", "one"]
+
+
+async def test_a_brain_opens_the_models_of_its_net() -> None:
+    class Opens(ScriptedLLM):
+        opened = 0
+
+        async def open(self) -> None:
+            self.opened += 1
+
+    inner, outer = Opens(["yes"]), Opens(["yes"])
+    asks = Net({Steps.ONE: AnswerState(inner, ask=True)})
+    net = Net({Steps.ONE: SubnetState(asks, on_done=Steps.TWO), Steps.TWO: AnswerState(outer)})
+    async with Brain(net):
+        assert (inner.opened, outer.opened) == (1, 1)
+    async with await Brain.create(net):
+        assert (inner.opened, outer.opened) == (3, 3)
