@@ -35,7 +35,8 @@ async def test_progress_becomes_events_before_the_call_is_finished(shared):
         events = [event async for event in run]
 
     told = [event for event in events if isinstance(event, ToolProgress | ActionFinished)]
-    assert [type(event).__name__ for event in told] == ["ToolProgress"] * 3 + ["ActionFinished"] * 2
+    told = [event for event in told if event.action.name == "count"]  # add may end at any moment
+    assert [type(event).__name__ for event in told] == ["ToolProgress"] * 3 + ["ActionFinished"]
     assert [(e.done, e.total, e.message) for e in told if isinstance(e, ToolProgress)] == [
         (1, 3, "at 1"),
         (2, 3, "at 2"),
