@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.groups import arranged
 from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.tools.action import Action
@@ -32,11 +33,17 @@ class Memory(ABC):
     """
 
     busy: bool = False  # a run is going on over this memory
+    _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and what was there before
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self.control = Control()
         self.available_tools: dict[str, BaseTool] = {}
         self.add_tools(tools)
+
+    @property
+    def wrapped(self) -> tuple[Memory, ...]:
+        """The memories that this one is built over; none by default."""
+        return ()
 
     def add_tools(self, tools: Iterable[ToolLike]) -> None:
         """Make more tools available; all of them or, if a name is taken, none.
@@ -153,7 +160,10 @@ class Memory(ABC):
         """
         if before:
             await self.update([*before])
+        by_default = type(self).turn is Memory.turn
+        earlier = [*await self.goal(), *await self.dump()] if by_default else []
         await self.set_goal(goal)
+        self._turn_began = goal.id, frozenset(message.id for message in earlier)
         self.control.begin(run_id, state)
         await self.checkpoint()
 
@@ -170,14 +180,26 @@ class Memory(ABC):
         """A copy of all that the memory still holds, oldest first, without the current goal."""
 
     async def context(self) -> list[Message]:
-        """What a model should see now, in the order it happened; default: the goal, the rest."""
-        return await self.goal() + await self.dump()
+        """What a model should see now; default: the goal, and the rest in order.
+
+        The default puts each result right behind its call, before what arrived in between.
+        """
+        return arranged(await self.goal() + await self.dump())
 
     async def turn(self) -> list[Message]:
-        """The current goal and what was recorded since; the default tells it by the time."""
+        """The current goal and what was recorded since, as far as the memory still holds it.
+
+        The default knows by :meth:`begin` what was there before; for a turn that began otherwise,
+        or in another process, it goes by the time.
+        """
         goal = await self.goal()
-        since = goal[-1].created_at if goal else None
-        return goal + [m for m in await self.dump() if since is None or m.created_at >= since]
+        if not goal:
+            return arranged(await self.dump())
+        started, before = self._turn_began
+        if started == goal[-1].id:
+            return arranged(goal + [m for m in await self.dump() if m.id not in before])
+        since = goal[-1].created_at
+        return arranged(goal + [m for m in await self.dump() if m.created_at >= since])
 
     async def open(self) -> None:
         """Get ready: called by the Brain before a run, and again does nothing. Default: nothing."""

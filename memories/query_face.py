@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
+from agent_brain.memories.base import Memory
 from agent_brain.memories.changes import (
     Added,
     Change,
@@ -18,13 +20,16 @@ from agent_brain.memories.changes import (
 )
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.expiry import as_duration
-from agent_brain.memories.groups import with_partners
+from agent_brain.memories.groups import newest, with_partners
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.portable import read_portable, write_portable
-from agent_brain.memories.query import Names, Query, Where, moment, names
+from agent_brain.memories.query import Names, Query, Where, Which, moment, names
 from agent_brain.memories.record_core import RecordCore, concerns
 from agent_brain.memories.snapshot import Snapshot
+
+
+Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
 
 
 class QueryFace(RecordCore):
@@ -47,8 +52,12 @@ class QueryFace(RecordCore):
     ) -> list[Message]:
         """Messages in order, the goals at their places: first filtered, then the ``last`` of them.
 
+        They are what is stored, calls that have no results (yet) included; what a model may be
+        sent is :meth:`context`.
+
         Args:
-            last: At most this many, the newest; 0 and less is none, None is all.
+            last: At most this many, the newest; 0 and less is none, None is all. A call is not cut
+                off from its results: whole groups count, and the newest one comes in any case.
             role: Of one of these roles.
             cause_by: Brought about by one of these.
             name: Said by one of these speakers.
@@ -71,9 +80,7 @@ class QueryFace(RecordCore):
         )  # fmt: skip
         fits = query.predicate()
         found = [message for message in self._candidates(role, cause_by) if fits(message)]
-        if last is None:
-            return found
-        return found[-last:] if last > 0 else []
+        return found if last is None else newest(found, last)
 
     def _candidates(self, role: Names | None, cause_by: Names | None) -> Iterable[Message]:
         """The shortest list at hand that has all messages of a role and a cause."""
@@ -114,14 +121,33 @@ class QueryFace(RecordCore):
         """Take ``tags`` from messages; otherwise as :meth:`tag`."""
         return await self._retag(ids, remove=tags)
 
+    async def pin(self, ids: Names) -> int:
+        """Pin messages, so that they leave neither a window nor a summary nor by ``ttl``.
+
+        What has left already does not come back. Unknown ids are ignored.
+
+        Returns:
+            How many of the messages are here.
+        """
+        return await self._retag(ids, pinned=True)
+
+    async def unpin(self, ids: Names) -> int:
+        """Let messages leave like others again; otherwise as :meth:`pin`."""
+        return await self._retag(ids, pinned=False)
+
     async def _retag(
-        self, ids: Names, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+        self,
+        ids: Names,
+        *,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+        pinned: bool | None = None,
     ) -> int:
         await self._settle()
         wanted = names("ids", ids)
         known = [message_id for message_id in wanted if message_id in self._record]
         if known:
-            await self._change(lambda: [Tagged(known, [*names("tags", add)], remove)])
+            await self._change(lambda: [Tagged(known, [*names("tags", add)], remove, pinned)])
         return len(known)
 
     async def delete(self, ids: Names) -> int:
@@ -145,6 +171,12 @@ class QueryFace(RecordCore):
         if any(message_id in self._record for message_id in wanted):
             await self._change(plan)
         return len(going)
+
+    async def strike(self, ids: Iterable[str]) -> None:
+        """Note that messages are gone, wherever they are: partners are not looked for."""
+        gone = list(ids)
+        await self._settle()
+        await self._change(lambda: [Removed(gone)])
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
         """Take out everything, the goal, summaries and lists included; physically, too.
@@ -208,28 +240,26 @@ class QueryFace(RecordCore):
         Raises:
             MemoryUseError: Nothing says which messages; :meth:`clear` removes all.
         """
-        if all(given is None for given in (ids, where, older_than, role, name, tags, text)):
-            raise MemoryUseError("Say which messages to forget; clear() removes all of them")
-        until = self._clock() - older_than if isinstance(older_than, timedelta) else older_than
-        if isinstance(older_than, timedelta):
-            as_duration("older_than", older_than)
-        elif until is not None:
-            moment("older_than", until)
-        query = Query(where=where, until=until, role=role, name=name, tags=tags, text=text)
-        fits = query.predicate()
-        wanted = None if ids is None else names("ids", ids)
+        which = Which(
+            where=where, older_than=older_than, role=role, name=name, tags=tags, text=text
+        )
+        fits = forgettable(ids, which, self._clock())
         await self._settle()
-        everything = await self._everything()
-        chosen = [m.id for m in everything if (wanted is None or m.id in wanted) and fits(m)]
-        unseen = wanted is None or any(message_id not in self._record for message_id in wanted)
+        everything = await self.everything()
+        chosen = [message.id for message in everything if fits(message)]
+        unseen = ids is None or any(i not in self._record for i in names("ids", ids))
         return await self._forget(with_partners(chosen, everything), unseen=unseen)
 
     async def _forget_ids(self, ids: Sequence[str]) -> int:
-        everything = await self._everything()
+        everything = await self.everything()
         unseen = any(message_id not in self._record for message_id in ids)
         return await self._forget(with_partners(ids, everything), unseen=unseen)
 
-    async def _everything(self) -> list[Message]:
+    def now(self) -> datetime:
+        """The time by the memory's clock."""
+        return self._clock()
+
+    async def everything(self) -> list[Message]:
         """Every message in the record or still in the journal, with its tags."""
         session = self._session
         if session is None:
@@ -255,10 +285,16 @@ class QueryFace(RecordCore):
         if session is not None and changes:
             if self.control.status in ("idle", "ended") and session.control_at:
                 await session.append_control(self.control.model_dump(mode="json"))
+            await self._scrub(gone)
+        return len(gone)
+
+    async def _scrub(self, gone: AbstractSet[str]) -> None:
+        """Remove what the journal still has of forgotten messages and of outdated values."""
+        session = self._session
+        if session is not None:
             entries = await session.journal.read(session.key)
             standing = {session.control_at, *self._kept_at.values()}
             await session.remove(e.seq for e in entries if is_dead(e, gone, standing))
-        return len(gone)
 
     def _forget_last_run(self) -> None:
         """Empty the registers that may quote messages, unless a run still needs them."""
@@ -283,7 +319,7 @@ class QueryFace(RecordCore):
 
     async def load(
         self,
-        data: Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None = None,
+        data: Loadable = None,
         *,
         path: str | PathLike[str] | None = None,
         text: str | None = None,
@@ -304,17 +340,57 @@ class QueryFace(RecordCore):
             SnapshotError: It is nothing that was exported.
             MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
         """
-        snapshot = await read_portable(data, path=path, text=text)
-        if merge:
-            await self.update(snapshot.messages)
-        else:
-            if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
-                snapshot.control = self.control
-            await self.restore(snapshot)
+        await load_into(self, data, path=path, text=text, merge=merge)
         return await self.count()
 
 
-def is_dead(entry: Entry, forgotten: set[str], standing: set[int]) -> bool:
+def forgettable(ids: Names | None, which: Which, now: datetime) -> Callable[[Message], bool]:
+    """What ``forget()`` is asked for, as a function of a message.
+
+    Raises:
+        MemoryUseError: Nothing says which messages, or something makes no sense.
+    """
+    if ids is None and all(given is None for given in which.values()):
+        raise MemoryUseError("Say which messages to forget; clear() removes all of them")
+    older_than = which.get("older_than")
+    until = now - older_than if isinstance(older_than, timedelta) else older_than
+    if isinstance(older_than, timedelta):
+        as_duration("older_than", older_than)
+    elif until is not None:
+        moment("older_than", until)
+    fits = Query(
+        where=which.get("where"),
+        until=until,
+        role=which.get("role"),
+        name=which.get("name"),
+        tags=which.get("tags"),
+        text=which.get("text"),
+    ).predicate()
+    if ids is None:
+        return fits
+    wanted = names("ids", ids)
+    return lambda message: message.id in wanted and fits(message)
+
+
+async def load_into(
+    memory: Memory,
+    data: Loadable = None,
+    *,
+    path: str | PathLike[str] | None = None,
+    text: str | None = None,
+    merge: bool = False,
+) -> None:
+    """Have ``memory`` hold what was exported; see :meth:`QueryFace.load`."""
+    snapshot = await read_portable(data, path=path, text=text)
+    if merge:
+        await memory.update(snapshot.messages)
+        return
+    if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
+        snapshot.control = memory.control
+    await memory.restore(snapshot)
+
+
+def is_dead(entry: Entry, forgotten: AbstractSet[str], standing: set[int]) -> bool:
     """Whether an entry may hold, or quote, something forgotten and is not needed any more."""
     if entry.kind in ("control", "view"):
         return entry.seq not in standing

@@ -13,6 +13,7 @@ from agent_brain.memories.embedding_queue import EMBEDDED_TOKENS
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.expiry import utc_now
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.options import whole_number
 from agent_brain.memories.query import Query, Where
 from agent_brain.memories.questions import Questions
 from agent_brain.memories.recalled import Recalled, recalled_block
@@ -20,7 +21,7 @@ from agent_brain.memories.record_core import JournalLike
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.tail import Tail
-from agent_brain.memories.tokens import Counter
+from agent_brain.memories.tokens import Counter, kept_tokens
 from agent_brain.memories.vector_index import VectorIndex
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens, shorten
@@ -86,8 +87,9 @@ class VectorMemory(RecordMemory):
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
-        if k < 0 or recalled_tokens < 0:
-            raise MemoryDefinitionError("k= and recalled_tokens= must not be below 0")
+        whole_number("recent", recent)
+        whole_number("k", k, least=0)
+        whole_number("recalled_tokens", recalled_tokens, least=0)
         self._k = k
         self._recalled_tokens = recalled_tokens
         self._counter = counter
@@ -124,6 +126,12 @@ class VectorMemory(RecordMemory):
         self._tail.remove(gone, self._record)
         self._vectors.drop(gone)
         self._forget_answers()
+
+    def _pins_changed(self) -> None:
+        self._tail.rebuild(self._record)
+
+    def _kept_changed(self, name: str) -> None:
+        self._tail.reserve(kept_tokens(self._kept, self._counter))
 
     def _goal_changed(self) -> None:
         self._tail.set_goal(self._goal_id)

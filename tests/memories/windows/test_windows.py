@@ -18,6 +18,7 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.groups import arranged
 from agent_brain.memories.tokens import message_tokens
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
@@ -51,7 +52,8 @@ def test_a_window_is_whole_and_within_its_limits(trace, limits) -> None:
             assert {m.id for m in await memory.messages()} | gone == {m.id for m in told}
             assert not any(m.pinned for m in evicted), "a pinned message left"
             if not limits[1]:
-                assert [m.content for m in shown] == [m.content for m in told if m.id in ids]
+                wanted = [m.content for m in arranged(told) if m.id in ids]
+                assert [m.content for m in shown] == wanted
 
         await play(memory, trace, check)
 
@@ -290,4 +292,4 @@ async def test_a_call_that_nobody_answered_is_not_shown() -> None:
     await memory.update([Message.assistant("goes on")])
     assert [m.content for m in await memory.context()] == ["goes on"]
     await memory.update([Message.tool("late", call)])
-    assert [m.content for m in await memory.context()] == ["asks", "goes on", "late"]
+    assert [m.content for m in await memory.context()] == ["asks", "late", "goes on"]

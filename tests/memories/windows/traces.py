@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from agent_brain.memories import Memory, Message, Role
-from agent_brain.memories.groups import group
+from agent_brain.memories.groups import arranged, group
 from agent_brain.memories.tokens import LEAST_TOKENS, message_tokens
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
@@ -77,7 +77,7 @@ async def play(memory: Memory, trace: list[Step], check) -> list[Message]:
 
 def check_whole(shown: list[Message], told: list[Message]) -> None:
     """No result without its call before it; no call without its results, but the last that waits."""
-    places = {message.id: place for place, message in enumerate(told)}
+    places = {message.id: place for place, message in enumerate(arranged(told))}
     order = [places[message.id] for message in shown]
     assert order == sorted(order), "not in the order in which it happened"
     groups = {members[0].id: members for members in group(told)}

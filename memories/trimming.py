@@ -1,0 +1,69 @@
+"""Memories from whose record messages leave, while those of the current turn stay at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent_brain.memories.groups import arranged
+from agent_brain.memories.message import Message
+from agent_brain.memories.record_memory import RecordMemory
+
+
+class TrimmingMemory(RecordMemory):
+    """A record that a view takes messages out of; :meth:`turn` has the whole turn all the same.
+
+    What has left during the current turn is kept in RAM until the next one begins.
+    """
+
+    def _emptied(self) -> None:
+        self._departed: dict[str, tuple[int, Message]] = {}  # of this turn, with their places
+
+    def _depart(self, ids: Sequence[str]) -> list[tuple[int, Message]]:
+        """Take messages, which must be there, out of the record; returns them with their places."""
+        began = self._turn_place()
+        ordered = sorted(ids, key=self._record.place)
+        places = [self._record.place(message_id) for message_id in ordered]
+        left = list(zip(places, self._record.remove(ordered), strict=True))
+        for place, message in left:
+            if began is not None and place > began:
+                self._departed[message.id] = place, message
+        self._stop_watching(m.id for _, m in left if m.id not in self._departed)
+        return left
+
+    def _turn_place(self) -> int | None:
+        if self._goal_id is None or self._goal_id not in self._record:
+            return None
+        return self._record.place(self._goal_id)
+
+    def _stop_watching(self, ids: Iterable[str]) -> None:
+        """What has left expires no more, unless a copy of it stays somewhere."""
+        if self._session is None or not self._session.journal.persistent:
+            self._expiry.discard(ids)
+
+    def _goal_changed(self) -> None:
+        began = self._turn_place()
+        over = [i for i, (place, _) in self._departed.items() if began is None or place < began]
+        for message_id in over:
+            del self._departed[message_id]
+        if over:
+            self._stop_watching(over)
+
+    def _drop(self, ids: Sequence[str]) -> None:
+        super()._drop(ids)
+        for message_id in ids:
+            self._departed.pop(message_id, None)
+
+    async def everything(self) -> list[Message]:
+        """As :meth:`RecordMemory.everything`, with what is kept of the turn."""
+        departed = {message.id: message for _, message in self._departed.values()}
+        return list({**departed, **{m.id: m for m in await super().everything()}}.values())
+
+    async def turn(self) -> list[Message]:
+        """The current goal and what was recorded since, with what has left the view meanwhile."""
+        behind = await super().turn()
+        began = self._turn_place()
+        if began is None or not self._departed:
+            return behind
+        placed = [(self._record.place(message.id), message) for message in behind]
+        placed += self._departed.values()
+        return arranged(message for _, message in sorted(placed, key=lambda pair: pair[0]))
