@@ -94,5 +94,6 @@ def _behind_a_whole_group(messages: Sequence[Message], last: int) -> Sequence[Me
 
 def whole_groups(messages: Iterable[Message]) -> list[Message]:
     """``messages`` without results whose call is missing and calls whose results are missing."""
-    whole = {m.id for members in group(messages) if is_whole(members) for m in members}
-    return [message for message in messages if message.id in whole]
+    everything = list(messages)
+    whole = {m.id for members in group(everything) if is_whole(members) for m in members}
+    return [message for message in everything if message.id in whole]

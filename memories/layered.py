@@ -18,7 +18,7 @@ from agent_brain.memories.groups import arranged, newest, whole_groups, with_par
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.options import whole_number
-from agent_brain.memories.query import Filters, Names, Where, Which, names
+from agent_brain.memories.query import Filters, Names, Query, Where, Which, names
 from agent_brain.memories.query_face import forgettable
 from agent_brain.memories.recalled import Recalled, recalled_block
 from agent_brain.memories.record_core import checked
@@ -216,13 +216,11 @@ class LayeredMemory(WrappingMemory):
     def _place(self, message_id: str) -> int | None:
         return self._places.get(message_id) or self.short.place(message_id)
 
-    async def messages(
-        self, last: int | None = None, **filters: Unpack[Filters]
-    ) -> list[Message]:
+    async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
         """As :meth:`RecordMemory.messages`, over both."""
         await self.open()
-        fits = {m.id for m in await self.short.messages(**filters)}
-        recent = [m for m in await self._held() if m.id in fits]
+        fits = Query(**filters).predicate()
+        recent = [message for message in await self._held() if fits(message)]
         return newest(self._merged(await self.long.messages(**filters), recent), last)
 
     async def dump(self) -> list[Message]:
@@ -380,9 +378,7 @@ class LayeredMemory(WrappingMemory):
         kept = [m for m in snapshot.messages if m.id in held]
         recent = [m for m in snapshot.messages if m.id not in only]
         await self.long.restore(Snapshot(messages=kept or part.messages, views=part.views))
-        await self.short.restore(
-            snapshot.model_copy(update={"messages": recent, "views": views})
-        )
+        await self.short.restore(snapshot.model_copy(update={"messages": recent, "views": views}))
 
     async def fork(self) -> LayeredMemory:
         """An independent copy, of both."""

@@ -28,7 +28,6 @@ from agent_brain.memories.query import Names, Query, Where, Which, moment, names
 from agent_brain.memories.record_core import RecordCore, concerns
 from agent_brain.memories.snapshot import Snapshot
 
-
 Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
 
 
@@ -247,13 +246,22 @@ class QueryFace(RecordCore):
         await self._settle()
         everything = await self.everything()
         chosen = [message.id for message in everything if fits(message)]
-        unseen = ids is None or any(i not in self._record for i in names("ids", ids))
+        unseen = self._may_miss(None if ids is None else names("ids", ids), everything)
         return await self._forget(with_partners(chosen, everything), unseen=unseen)
 
     async def _forget_ids(self, ids: Sequence[str]) -> int:
         everything = await self.everything()
-        unseen = any(message_id not in self._record for message_id in ids)
+        unseen = self._may_miss(frozenset(ids), everything)
         return await self._forget(with_partners(ids, everything), unseen=unseen)
+
+    def _may_miss(self, ids: AbstractSet[str] | None, everything: Sequence[Message]) -> bool:
+        """Whether messages may be meant that something kept tells of, and nothing holds any more.
+
+        Args:
+            ids: Only messages of these ids are meant; None if it can be any.
+            everything: What is held.
+        """
+        return False
 
     def now(self) -> datetime:
         """The time by the memory's clock."""

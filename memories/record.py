@@ -33,6 +33,7 @@ class Record:
         self._index: _Index | None = None
         self._gaps = 0
         self.last = 0
+        self.moved = False  # the order is not quite that of arrival
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -122,6 +123,7 @@ class Record:
         for message in reversed(between):
             self._messages[message.id] = self._messages.pop(message.id)
         self._gaps += len(between)
+        self.moved = self.moved or bool(between)
 
     def remove(self, message_ids: Iterable[str]) -> list[Message]:
         """Take messages out; unknown ids are passed over. Returns what was removed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from agent_brain.memories.groups import arranged
 from agent_brain.memories.message import Message
 from agent_brain.memories.record import Record
 from agent_brain.memories.tokens import Counter
@@ -86,4 +87,5 @@ class Tail:
 
     def _messages(self, record: Record) -> list[Message]:
         found = map(record.get, self._shown)
-        return [message for message in found if message is not None]
+        shown = [message for message in found if message is not None]
+        return arranged(shown) if record.moved else shown

@@ -15,8 +15,13 @@ class TrimmingMemory(RecordMemory):
     What has left during the current turn is kept in RAM until the next one begins.
     """
 
+    @property
+    def _keeps_departed(self) -> bool:
+        """Whether what has left is kept in RAM beyond its turn."""
+        return False
+
     def _emptied(self) -> None:
-        self._departed: dict[str, tuple[int, Message]] = {}  # of this turn, with their places
+        self._departed: dict[str, tuple[int, Message]] = {}  # with their places
 
     def _depart(self, ids: Sequence[str]) -> list[tuple[int, Message]]:
         """Take messages, which must be there, out of the record; returns them with their places."""
@@ -25,7 +30,7 @@ class TrimmingMemory(RecordMemory):
         places = [self._record.place(message_id) for message_id in ordered]
         left = list(zip(places, self._record.remove(ordered), strict=True))
         for place, message in left:
-            if began is not None and place > began:
+            if self._keeps_departed or (began is not None and place > began):
                 self._departed[message.id] = place, message
         self._stop_watching(m.id for _, m in left if m.id not in self._departed)
         return left
@@ -41,6 +46,8 @@ class TrimmingMemory(RecordMemory):
             self._expiry.discard(ids)
 
     def _goal_changed(self) -> None:
+        if self._keeps_departed:
+            return
         began = self._turn_place()
         over = [i for i, (place, _) in self._departed.items() if began is None or place < began]
         for message_id in over:
@@ -65,5 +72,5 @@ class TrimmingMemory(RecordMemory):
         if began is None or not self._departed:
             return behind
         placed = [(self._record.place(message.id), message) for message in behind]
-        placed += self._departed.values()
+        placed += [pair for pair in self._departed.values() if pair[0] > began]
         return arranged(message for _, message in sorted(placed, key=lambda pair: pair[0]))

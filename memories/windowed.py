@@ -32,11 +32,12 @@ class WindowedMemory(TrimmingMemory):
     Whole groups leave, oldest first; a group is an assistant message with all its tool results, or
     any other message alone. The goal, pinned messages and the newest group always stay, even where
     they alone exceed a limit. System messages stay as long as they take at most half of each limit;
-    beyond it the first and the newest of them stay. A group that is larger than the token budget has its tool results
-    shortened in the context (head, marker, tail) before anything leaves; the record has them whole.
+    beyond it the first and the newest of them stay. A group that is larger than the token budget
+    has its tool results shortened in the context (head, marker, tail) before anything leaves; the
+    record has them whole.
 
-    What has left is dropped when its turn is over, so the memory does not grow; in a durable journal
-    it stays on the disk, where :meth:`history` and :meth:`forget` find it.
+    What has left is dropped when its turn is over, so the memory does not grow; in a durable
+    journal it stays on the disk, where :meth:`history` and :meth:`forget` find it.
 
     Args:
         tools: What the agent may call.
@@ -69,6 +70,8 @@ class WindowedMemory(TrimmingMemory):
         self.on_evict = on_evict
         self._handing = Turns()
         self._under_way: list[tuple[int, Message]] = []
+        self._outlived: list[int] = []  # places of what has left, which a rollback brings back
+        self._struck: set[str] = set()  # deleted while the journal was read
         self._reading = False
         super().__init__(
             tools, journal=journal, session=session, tenant=tenant, ttl=ttl, clock=clock
@@ -157,8 +160,7 @@ class WindowedMemory(TrimmingMemory):
 
     def _emptied(self) -> None:
         super()._emptied()
-        self._outlived: list[int] = []  # places of what has left, which a rollback brings back
-        self._struck: set[str] = set()
+        self._outlived, self._struck = [], set()
         self._renew_window()
 
     def _forked(self) -> None:

@@ -131,9 +131,7 @@ class WrappingMemory(Memory):
             )
         return cast("RecordMemory", self.inner)
 
-    async def messages(
-        self, last: int | None = None, **filters: Unpack[Filters]
-    ) -> list[Message]:
+    async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
         """As :meth:`RecordMemory.messages`."""
         return await self._with("messages").messages(last, **filters)
 

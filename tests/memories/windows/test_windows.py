@@ -77,7 +77,7 @@ def test_a_window_is_the_same_when_it_is_opened_again(trace, limits) -> None:
         told = await play(memory, trace, nothing)
         assert await make().context() == await memory.context()
         assert await make().goal() == await memory.goal()
-        assert [m.id for m in await memory.history()] == [m.id for m in told]
+        assert [m.id for m in await memory.history()] == [m.id for m in arranged(told)]
 
     anyio.run(run)
 
