@@ -1,8 +1,8 @@
 """Groups: what belongs together and is never split.
 
 An assistant message that asks for calls and all the results that answer them are one group; any
-other message is a group of its own. Wherever the results arrive, they are shown right behind their call:
-what arrives in between (somebody writes while a tool runs) comes after the group.
+other message is a group of its own. Wherever the results arrive, they are shown right behind their
+call: what arrives in between (somebody writes while a tool runs) comes after the group.
 """
 
 from __future__ import annotations

@@ -278,7 +278,8 @@ class LayeredMemory(WrappingMemory):
         """As :meth:`VectorMemory.recall`, of what is in the long-term memory."""
         if not hasattr(self.long, "recall"):
             raise MemoryUseError(
-                f"The long-term memory, {type(self.long).__name__}, cannot recall: take VectorMemory"
+                f"The long-term memory, a {type(self.long).__name__}, cannot recall: take a "
+                "VectorMemory"
             )
         await self.open()
         long = cast("VectorMemory", self.long)

@@ -16,11 +16,8 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.options import whole_number
 from agent_brain.memories.tokens import Counter, fit_group, message_tokens
 
-TOOL, ASSISTANT, SYSTEM = (
-    Role.TOOL,
-    Role.ASSISTANT,
-    Role.SYSTEM,
-)  # looking up a member of an enum takes a while
+# Looking up a member of an enum takes a while.
+TOOL, ASSISTANT, SYSTEM = Role.TOOL, Role.ASSISTANT, Role.SYSTEM
 
 
 class Group:
