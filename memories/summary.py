@@ -64,7 +64,8 @@ class SummaryMemory(TrimmingMemory):
         context_window: How many tokens the model can read, or the name of a LiteLLM model, which is
             looked up in litellm's table at the first use.
         keep: How many messages to leave as they are, about; None for half of the limits.
-        max_summary_tokens: A longer summary is summarised again, and cut if that does not help.
+        max_summary_tokens: A longer summary is summarised again, and cut if that does not help; at
+            most half of ``max_tokens`` in any case.
         counter: Counts the tokens of a text.
         journal: As for :class:`RecordMemory`, like ``session``, ``tenant``, ``ttl`` and ``clock``.
 
@@ -106,7 +107,8 @@ class SummaryMemory(TrimmingMemory):
         if keep is not None and max_messages is not None and keep > max_messages:
             raise MemoryDefinitionError(f"keep= must be from 1 to max_messages, not {keep}")
         whole_number("max_summary_tokens", max_summary_tokens)
-        self._writer = SummaryWriter(summarize or outline, form, max_summary_tokens, counter)
+        self._writer = SummaryWriter(summarize or outline, form, counter)
+        self._max_summary_tokens = max_summary_tokens
         self._max_messages = max_messages
         self._max_tokens = max_tokens
         self._keep_messages = keep
@@ -188,7 +190,9 @@ class SummaryMemory(TrimmingMemory):
         before = self._state()
         self._compacting = True
         try:
-            text, level = await self._writer.write(self.summary, self.level, self._portions(chosen))
+            text, level = await self._writer.write(
+                self.summary, self.level, self._portions(chosen), self._most_of_summary()
+            )
         except Exception:
             logger.warning("The summariser failed; a window is shown instead", exc_info=True)
             self._retry_at = len(self._record) + max(1, self._target() // 4)
@@ -202,6 +206,11 @@ class SummaryMemory(TrimmingMemory):
         }
         await self._change(lambda: self._replacement(chosen, before, state))
         return self._state() == state
+
+    def _most_of_summary(self) -> int:
+        """How many tokens a summary may take: no more than half of what is shown."""
+        most = self._max_summary_tokens
+        return most if self._max_tokens is None else max(1, min(most, self._max_tokens // 2))
 
     def _replacement(
         self, chosen: list[Message], before: dict[str, JsonValue], state: dict[str, JsonValue]

@@ -12,7 +12,7 @@ from agent_brain.memories.tokens import Counter, cut
 
 Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str | BaseModel]]
 
-LEAST_TOKENS = 8  # of a text in a form that has to be cut
+LEAST_TOKENS = 8  # of a text in a form that is cut
 
 
 class SummaryWriter:
@@ -21,7 +21,6 @@ class SummaryWriter:
     Args:
         summarize: An async function of the summary so far and the messages to add to it.
         form: A pydantic model that the summary has to fit; None for any text.
-        max_tokens: A longer summary is summarised again, and then cut.
         counter: Counts the tokens of a text.
     """
 
@@ -29,16 +28,14 @@ class SummaryWriter:
         self,
         summarize: Summarize,
         form: type[BaseModel] | None,
-        max_tokens: int,
         counter: Counter,
     ) -> None:
         self.form = form
         self._summarize = summarize
-        self._max_tokens = max_tokens
         self._counter = counter
 
     async def write(
-        self, summary: str, level: int, portions: Iterable[list[Message]]
+        self, summary: str, level: int, portions: Iterable[list[Message]], max_tokens: int
     ) -> tuple[str, int]:
         """The new summary, and its level.
 
@@ -46,6 +43,7 @@ class SummaryWriter:
             summary: The summary so far; empty if there is none.
             level: How often it has been summarised itself.
             portions: What to add to it.
+            max_tokens: A longer summary is summarised again, and then cut.
 
         Raises:
             ValueError: The summariser returned nothing, or something that does not fit the form;
@@ -53,9 +51,9 @@ class SummaryWriter:
         """
         for portion in portions:
             summary = await self._ask(summary, portion)
-        if self._counter(summary) > self._max_tokens:
+        if self._counter(summary) > max_tokens:
             summary, level = await self._ask("", [Message.system(summary)]), level + 1
-            summary = self._cut(summary)
+            summary = self._cut(summary, max_tokens)
         return summary, level
 
     async def _ask(self, summary: str, messages: list[Message]) -> str:
@@ -67,12 +65,12 @@ class SummaryWriter:
             raise ValueError("the summariser returned nothing")
         return text
 
-    def _cut(self, summary: str) -> str:
+    def _cut(self, summary: str, max_tokens: int) -> str:
         if self.form is None:
-            return cut(summary, self._max_tokens, self._counter)
+            return cut(summary, max_tokens, self._counter)
         data = self.form.model_validate_json(summary).model_dump(mode="json")
-        most = self._max_tokens
-        while self._counter(summary) > self._max_tokens and most >= LEAST_TOKENS:
+        most = max_tokens
+        while self._counter(summary) > max_tokens and most >= LEAST_TOKENS:
             most //= 2
             shorter = self._shortened(data, most)
             summary = self.form.model_validate(shorter).model_dump_json()
