@@ -106,3 +106,30 @@ async def test_waiting_takes_nothing() -> None:
         queue.push(Message.user("a"))
     await queue.wait()
     assert len(queue) == 1
+
+
+def test_cursors_count_on_after_loading() -> None:
+    queue = MessageQueue()
+    for text in "abc":
+        queue.push(Message.user(text))
+    queue.pop()
+    _, cursor = queue.find_news()
+    loaded = MessageQueue.load(json.loads(json.dumps(queue.dump())))
+    assert loaded.find_news(cursor) == ([], cursor)
+    loaded.push(Message.user("d"))
+    assert texts(loaded.find_news(cursor)[0]) == ["d"]
+    assert texts(loaded.find_news()[0]) == ["b", "c", "d"]
+
+
+def test_a_dump_of_an_earlier_version_is_read() -> None:
+    queue = MessageQueue()
+    for text in "ab":
+        queue.push(Message.user(text))
+    dump = queue.dump()
+    del dump["last"]
+    for item in dump["waiting"]:
+        del item["number"]
+    assert texts(MessageQueue.load(dump).find_news()[0]) == ["a", "b"]
+    dump["waiting"][1]["number"] = 1
+    with pytest.raises(SnapshotError, match="numbers"):
+        MessageQueue.load(dump)

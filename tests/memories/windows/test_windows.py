@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
@@ -293,3 +294,106 @@ async def test_a_call_that_nobody_answered_is_not_shown() -> None:
     assert [m.content for m in await memory.context()] == ["goes on"]
     await memory.update([Message.tool("late", call)])
     assert [m.content for m in await memory.context()] == ["asks", "late", "goes on"]
+
+
+@pytest.mark.anyio
+async def test_system_messages_stay_within_half_of_the_limits() -> None:
+    memory = WindowedMemory(max_messages=8)
+    await memory.update([Message.system("rules"), Message.user("a")])
+    for number in range(20):
+        await memory.update([Message.system(f"day {number}"), Message.user(f"{number}")])
+    shown = [m.content for m in await memory.context()]
+    assert shown == ["rules", "16", "day 17", "17", "day 18", "18", "day 19", "19"]
+    small = WindowedMemory(max_messages=1)
+    await small.update([Message.system("rules")])
+    for number in range(5):
+        await small.update([Message.user(f"{number}")])
+    assert [m.content for m in await small.context()] == ["rules", "4"]
+
+
+@pytest.mark.anyio
+async def test_long_system_messages_stay_within_half_of_the_tokens() -> None:
+    memory = WindowedMemory(max_tokens=400)
+    for number in range(10):
+        await memory.update([Message.system(f"{number} " + "word " * 50), Message.user("hm")])
+    system = [m.content[0] for m in await memory.context() if m.role == "system"]
+    assert system[0] == "0"
+    assert system[-1] == "9"
+    assert len(system) < 10
+    assert sum(message_tokens(m, count_tokens) for m in await memory.context()) <= 400
+
+
+@pytest.mark.anyio
+async def test_a_message_is_pinned_and_unpinned_later() -> None:
+    journal = RamJournal()
+    journal.persistent = True  # type: ignore[misc]
+    memory = WindowedMemory(max_messages=2, journal=journal)
+    said = [Message.user(f"{n}") for n in range(8)]
+    await memory.update(said[:2])
+    assert await memory.pin(said[0].id) == 1
+    await memory.update(said[2:6])
+    assert [m.content for m in await memory.context()] == ["0", "5"]
+    memory = WindowedMemory(max_messages=2, journal=journal)
+    assert [m.content for m in await memory.context()] == ["0", "5"]
+    assert (await memory.get(said[0].id)).pinned  # type: ignore[union-attr]
+    assert await memory.unpin(said[0].id) == 1
+    await memory.update(said[6:])
+    assert [m.content for m in await memory.context()] == ["6", "7"]
+    assert await memory.pin(said[0].id) == 0, "it has left"
+
+
+@pytest.mark.anyio
+async def test_a_pinned_message_does_not_expire_and_an_unpinned_one_does() -> None:
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    memory = MessagesMemory(ttl=60, clock=lambda: now)
+    said = [Message.user(f"{n}", created_at=now) for n in range(3)]
+    await memory.update(said)
+    await memory.pin([said[0].id, said[1].id])
+    now += timedelta(seconds=60)
+    assert [m.content for m in await memory.messages()] == ["0", "1"]
+    await memory.unpin(said[0].id)
+    assert [m.content for m in await memory.messages()] == ["1"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("journal", [None, RamJournal])
+async def test_with_a_time_to_live_a_window_does_not_grow(journal) -> None:
+    def size(memory: WindowedMemory) -> int:
+        seen: set[int] = set()
+
+        def of(value: object) -> int:
+            if id(value) in seen:
+                return 0
+            seen.add(id(value))
+            inner = list(value) if isinstance(value, list | tuple | set | frozenset) else []
+            if isinstance(value, dict):
+                inner = [*value, *value.values()]
+            return 1 + sum(map(of, inner)) + of(getattr(value, "__dict__", None))
+
+        return of(vars(memory))
+
+    options = {"journal": journal()} if journal else {}
+    memory = WindowedMemory(max_messages=5, ttl=timedelta(days=30), **options)
+    await memory.set_goal("goal")
+    for _ in range(100):
+        await memory.update([Message.user("a")])
+    await memory.set_goal("goal")
+    before = size(memory)
+    for _ in range(500):
+        await memory.set_goal("goal")
+        await memory.update([Message.user("a")])
+    assert size(memory) < before + 2_000
+
+
+@pytest.mark.anyio
+async def test_what_left_during_the_turn_is_forgotten_too() -> None:
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    memory = WindowedMemory(max_messages=2, ttl=60, clock=lambda: now)
+    await memory.set_goal(Message.user("goal", created_at=now))
+    await memory.update([Message.user("SECRET", created_at=now + timedelta(seconds=9))])
+    await memory.update([Message.user(f"{n}", created_at=now) for n in range(3)])
+    assert [m.content for m in await memory.turn()] == ["goal", "SECRET", "0", "1", "2"]
+    assert await memory.forget(text="secret") == 1
+    assert [m.content for m in await memory.turn()] == ["goal", "0", "1", "2"]
+    now += timedelta(seconds=61)
+    assert [m.content for m in await memory.turn()] == ["goal"]
