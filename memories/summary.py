@@ -292,10 +292,7 @@ class SummaryMemory(TrimmingMemory):
         """All messages in whole groups, or a window of them if they are too many."""
         window = Window(self._max_messages, self._max_tokens, self._counter)
         window.reserve(summary_tokens + kept_tokens(self._kept, self._counter))
-        window.set_goal(self._goal_id)
-        for message in self._record:
-            window.add([message])
-            window.shorten_newest()
+        self._fill(window)
         hidden = set(window.overflow())
         return window.show([message for message in self._record if message.id not in hidden])
 

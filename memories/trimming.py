@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agent_brain.memories.groups import arranged
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, Role
 from agent_brain.memories.record_memory import RecordMemory
+from agent_brain.memories.window import Window
 
 
 class TrimmingMemory(RecordMemory):
@@ -22,6 +23,7 @@ class TrimmingMemory(RecordMemory):
 
     def _emptied(self) -> None:
         self._departed: dict[str, tuple[int, Message]] = {}  # with their places
+        self._spoke = 0  # place of the last assistant message that has left
 
     def _depart(self, ids: Sequence[str]) -> list[tuple[int, Message]]:
         """Take messages, which must be there, out of the record; returns them with their places."""
@@ -30,10 +32,22 @@ class TrimmingMemory(RecordMemory):
         places = [self._record.place(message_id) for message_id in ordered]
         left = list(zip(places, self._record.remove(ordered), strict=True))
         for place, message in left:
+            if message.role is Role.ASSISTANT:
+                self._spoke = max(self._spoke, place)
             if self._keeps_departed or (began is not None and place > began):
                 self._departed[message.id] = place, message
         self._stop_watching(m.id for _, m in left if m.id not in self._departed)
         return left
+
+    def _fill(self, window: Window) -> None:
+        """Put the record into a new window, as if all of it had just been said."""
+        window.set_goal(self._goal_id)
+        for message in self._record:
+            window.add([message])
+            window.shorten_newest()
+        waiting = window.waiting
+        if waiting is not None and self._record.place(waiting) < self._spoke:
+            window.abandon()
 
     def _turn_place(self) -> int | None:
         if self._goal_id is None or self._goal_id not in self._record:

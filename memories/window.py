@@ -115,8 +115,7 @@ class Window:
                 self._answer(asking, message, tokens)
                 return
         elif self._open is not None:  # the model speaks again: nobody waits for what is missing
-            self._broken.append(self._open)
-            self._open = None
+            self.abandon()
         if message.pinned and not message.tool_calls and message.role is ASSISTANT:
             self._fixed_tokens += tokens
             return
@@ -145,6 +144,17 @@ class Window:
                     self._open = None
                 elif group in self._broken:
                     self._broken.remove(group)
+
+    @property
+    def waiting(self) -> str | None:
+        """The id of the last message with calls, while results of them are missing."""
+        return None if self._open is None else self._open.messages[0].id
+
+    def abandon(self) -> None:
+        """Wait no more for the missing results: the model has spoken since."""
+        if self._open is not None:
+            self._broken.append(self._open)
+            self._open = None
 
     def overflow(self) -> list[str]:
         """Take out what does not fit any more, after shortening what is too big.

@@ -204,10 +204,7 @@ class WindowedMemory(TrimmingMemory):
 
     def _removed(self, messages: Sequence[Message]) -> None:
         self._renew_window()
-        self._window.set_goal(self._goal_id)
-        for message in self._record:
-            self._window.add([message])
-            self._window.shorten_newest()
+        self._fill(self._window)
 
     async def _hand_over(self) -> None:
         async with self._handing:

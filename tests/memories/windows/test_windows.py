@@ -85,6 +85,17 @@ def test_a_window_is_the_same_when_it_is_opened_again(trace, limits) -> None:
 
 @few
 @given(TRACES, st.integers(1, 12), st.none() | st.integers(60, 3000), st.integers(0, 3))
+@example(
+    [
+        *[Step("user", "")] * 6,
+        Step("model", "", pinned=True, calls=1, abandoned=True),
+        Step("model", ""),
+        Step("user", ""),
+    ],
+    1,
+    None,
+    0,
+)
 def test_a_summary_leaves_whole_groups(trace, max_messages, max_tokens, failures) -> None:
     async def run() -> None:
         left = failures
