@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 from hypothesis import given
@@ -38,7 +40,7 @@ class FourMethods(Memory):
         return [*self.said]
 
 
-MEMORIES = {
+MEMORIES: dict[str, Any] = {
     "messages": lambda tools: create_memory("messages", tools),
     "windowed": lambda tools: create_memory("windowed", tools),
     "windowed-1": lambda tools: create_memory("windowed", tools, max_messages=1),
@@ -62,7 +64,7 @@ async def test_what_is_written_while_a_tool_runs_comes_after_its_result(name) ->
     calls = [Action(name="look", args={})]
     llm = ScriptedLLM([calls, "done"])
     await Brain("react", memory, llm=llm).run("goal")
-    shown = [(m.role, m.content) for m in llm.calls[1].messages if m.role != "system"]
+    shown = [(str(m.role), m.content) for m in llm.calls[1].messages if m.role != "system"]
     at = shown.index(("tool", "found"))
     assert shown[at - 1] == ("assistant", "")
     if name != "windowed-1":
@@ -108,7 +110,7 @@ async def test_ids_of_calls_may_be_used_again() -> None:
 
 @pytest.mark.parametrize("name", ["messages", "windowed", "vector", "summary", "layered", "todo"])
 async def test_the_last_messages_are_whole_groups(name) -> None:
-    memory = MEMORIES[name](())
+    memory: Any = MEMORIES[name](())
     call = Action(name="f", args={})
     await memory.update([Message.user("a"), Message.assistant("b", [call])])
     await memory.update([Message.tool("c", call), Message.user("d")])
