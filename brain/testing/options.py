@@ -13,3 +13,4 @@ class LimitOptions(TypedDict, total=False):
     max_cost: float | None
     max_tool_calls: int | None
     timeout: float | None
+    strict: bool
