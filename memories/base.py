@@ -11,6 +11,7 @@ from typing import Any, Self
 from agent_brain.memories.claim import Claim
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.groups import arranged
 from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.tools.action import Action
@@ -33,6 +34,7 @@ class Memory(ABC):
     """
 
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
+    _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and what was there before
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self.control = Control()
@@ -100,8 +102,9 @@ class Memory(ABC):
 
     @property
     def busy(self) -> bool:
-        """Whether a run is going on over this memory."""
-        return self.claim is not None and self.claim.holds(self)
+        """Whether a run is going on over this memory, or over one that it wraps."""
+        claimed = self.claim is not None and self.claim.holds(self)
+        return claimed or any(inner.busy for inner in self.wrapped)
 
     @property
     def watched(self) -> bool:
@@ -169,7 +172,10 @@ class Memory(ABC):
         """
         if before:
             await self.update([*before])
+        by_default = type(self).turn is Memory.turn
+        earlier = [*await self.goal(), *await self.dump()] if by_default else []
         await self.set_goal(goal)
+        self._turn_began = goal.id, frozenset(message.id for message in earlier)
         self.control.begin(run_id, state)
         await self.checkpoint()
 
@@ -186,14 +192,26 @@ class Memory(ABC):
         """A copy of all that the memory still holds, oldest first, without the current goal."""
 
     async def context(self) -> list[Message]:
-        """What a model should see now, in the order it happened; default: the goal, the rest."""
-        return await self.goal() + await self.dump()
+        """What a model should see now; default: the goal, and the rest in order.
+
+        The default puts each result right behind its call, before what arrived in between.
+        """
+        return arranged(await self.goal() + await self.dump())
 
     async def turn(self) -> list[Message]:
-        """The current goal and what was recorded since; the default tells it by the time."""
+        """The current goal and what was recorded since, as far as the memory still holds it.
+
+        The default knows by :meth:`begin` what was there before; for a turn that began otherwise,
+        or in another process, it goes by the time.
+        """
         goal = await self.goal()
-        since = goal[-1].created_at if goal else None
-        return goal + [m for m in await self.dump() if since is None or m.created_at >= since]
+        if not goal:
+            return arranged(await self.dump())
+        started, before = self._turn_began
+        if started == goal[-1].id:
+            return arranged(goal + [m for m in await self.dump() if m.id not in before])
+        since = goal[-1].created_at
+        return arranged(goal + [m for m in await self.dump() if m.created_at >= since])
 
     async def open(self) -> None:
         """Get ready: called by the Brain before a run, and again does nothing. Default: nothing."""

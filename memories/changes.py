@@ -51,20 +51,29 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Tags were added to messages, or taken from them."""
+    """Tags were added to messages or taken from them, or messages were pinned or unpinned."""
 
     ids: Sequence[str]
     add: Sequence[str] = ()
     remove: Sequence[str] = ()
+    pinned: bool | None = None
 
     def applied_to(self, message: Message) -> Message:
-        """``message`` with its new tags."""
+        """``message`` with its new tags, pinned or not."""
         tags = (message.tags | {*self.add}) - {*self.remove}
-        return message.model_copy(update={"tags": tags})
+        pinned = message.pinned if self.pinned is None else self.pinned
+        return message.model_copy(update={"tags": tags, "pinned": pinned})
 
     def entries(self) -> list[Entry]:
         """The change as a journal holds it."""
-        return [Entry("tag", {"ids": [*self.ids], "add": [*self.add], "remove": [*self.remove]})]
+        data: dict[str, JsonValue] = {
+            "ids": [*self.ids],
+            "add": [*self.add],
+            "remove": [*self.remove],
+        }
+        if self.pinned is not None:
+            data["pinned"] = self.pinned
+        return [Entry("tag", data)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +215,7 @@ def read_change(entry: Entry) -> Change:
             case "delete" | "forget":
                 return Removed(cast("list[str]", data), forgotten=entry.kind == "forget")
             case "tag":
-                return Tagged(**cast("dict[str, list[str]]", data))
+                return Tagged(**cast("dict[str, Any]", data))
             case "view":
                 return Kept(**cast("dict[str, JsonValue]", data))  # type: ignore[arg-type]
             case "clear":

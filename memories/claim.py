@@ -43,7 +43,7 @@ class Claim:
             MemoryBusyError: Another run is using it.
         """
         memories = list(_family(memory))
-        while other := next((m.claim for m in memories if m.busy), None):
+        while other := next((m.claim for m in memories if m.claim and m.claim.holds(m)), None):
             if not other.abandoned:
                 raise MemoryBusyError(
                     "A run is already going on over this memory. Wait for it to end, or give each "

@@ -23,10 +23,16 @@ def as_duration(what: str, value: timedelta | float | None) -> timedelta | None:
     Raises:
         MemoryDefinitionError: It is not positive.
     """
-    if value is None:
-        return None
-    duration = value if isinstance(value, timedelta) else timedelta(seconds=value)
-    if duration <= timedelta(0):
+    if value is None or isinstance(value, timedelta):
+        duration = value
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        raise MemoryDefinitionError(f"{what}= takes seconds or a timedelta, not {value!r}")
+    else:
+        try:
+            duration = timedelta(seconds=value)
+        except (ValueError, OverflowError) as error:
+            raise MemoryDefinitionError(f"{what}={value!r} is no duration: {error}") from error
+    if duration is not None and duration <= timedelta(0):
         raise MemoryDefinitionError(f"{what}= must be more than no time, not {value!r}")
     return duration
 
@@ -56,6 +62,9 @@ class Expiry:
     def discard(self, ids: Iterable[str]) -> None:
         """Stop watching messages."""
         self._watched.difference_update(ids)
+        if len(self._heap) > 64 + 2 * len(self._watched):
+            self._heap = [item for item in self._heap if item[1] in self._watched]
+            heapq.heapify(self._heap)
 
     def next(self) -> datetime | None:
         """When the next message is due, None if none ever is."""

@@ -1,13 +1,15 @@
 """Groups: what belongs together and is never split.
 
 An assistant message that asks for calls and all the results that answer them are one group; any
-other message is a group of its own.
+other message is a group of its own. Wherever the results arrive, they are shown right behind their
+call: what arrives in between (somebody writes while a tool runs) comes after the group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
+from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
 
 
@@ -50,7 +52,48 @@ def with_partners(ids: Collection[str], messages: Iterable[Message]) -> list[str
     ]
 
 
+def arranged(messages: Iterable[Message]) -> list[Message]:
+    """``messages`` with each result right behind its call, before what arrived in between."""
+    return [message for members in group(messages) for message in members]
+
+
+def newest(messages: Sequence[Message], last: int | None) -> list[Message]:
+    """The newest ``last`` of ``messages``: whole groups only, and the newest group in any case.
+
+    Args:
+        messages: In order, each result behind its call.
+        last: At most this many, unless the newest group alone has more; 0 and less is none, None
+            is all.
+
+    Raises:
+        MemoryUseError: ``last`` is not a whole number.
+    """
+    if last is None:
+        return list(messages)
+    if isinstance(last, bool) or not isinstance(last, int):
+        raise MemoryUseError(f"last= must be a whole number or None, not {last!r}")
+    if last <= 0:
+        return []
+    if last >= len(messages):
+        return list(messages)
+    found: list[Message] = []
+    for members in reversed(group(_behind_a_whole_group(messages, last))):
+        if found and len(found) + len(members) > last:
+            break
+        found = members + found
+    return found
+
+
+def _behind_a_whole_group(messages: Sequence[Message], last: int) -> Sequence[Message]:
+    """An end of ``messages`` that has the newest ``last``, and begins with a group."""
+    start = len(messages) - last
+    while start and messages[start].role is Role.TOOL:
+        start -= 1
+    return messages[start:]
+
+
 def whole_groups(messages: Iterable[Message]) -> list[Message]:
     """``messages`` without results whose call is missing and calls whose results are missing."""
-    whole = {m.id for members in group(messages) if is_whole(members) for m in members}
-    return [message for message in messages if message.id in whole]
+    everything = list(messages)
+    whole = {m.id for members in group(everything) if is_whole(members) for m in members}
+    return [message for message in everything if message.id in whole]

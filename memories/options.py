@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from os import PathLike
 
+    from pydantic import BaseModel
+
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.choose import EmbedderLike
     from agent_brain.memories.record_core import JournalLike
     from agent_brain.memories.record_memory import RecordMemory
-    from agent_brain.memories.summary import Summarize
+    from agent_brain.memories.summary_writer import Summarize
     from agent_brain.memories.tokens import Counter
     from agent_brain.memories.windowed import OnEvict, WindowedMemory
 
@@ -27,19 +29,23 @@ class MemoryOptions(TypedDict, total=False):
     client: Any
     clock: Callable[[], datetime]
     counter: Counter
+    context_window: int | str | None
     embedder: EmbedderLike
+    form: type[BaseModel] | None
     inner: Memory | str
     journal: JournalLike | None
     k: int
     keep: int | None
     long: RecordMemory | str
     max_messages: int | None
+    max_share: float | None
     max_summary_tokens: int
     max_tokens: int | None
     min_score: float | None
     on_evict: OnEvict | None
     path: str | PathLike[str] | None
     readonly: bool
+    recall_tokens: int
     recalled_tokens: int
     recent: int
     session: str

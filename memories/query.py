@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeAlias
+from datetime import datetime, timedelta
+from typing import TypeAlias, TypedDict
 
 from pydantic import JsonValue
 
@@ -14,6 +14,32 @@ from agent_brain.memories.message import Message, Role
 
 Names: TypeAlias = str | type | Iterable[str | type]  # a class gives its name
 Where: TypeAlias = Callable[[Message], bool] | Mapping[str, JsonValue]
+
+
+class Filters(TypedDict, total=False):
+    """What :class:`Query` takes, as keyword options of a method."""
+
+    role: Names | None
+    cause_by: Names | None
+    name: Names | None
+    sent_from: Names | None
+    tags: Names | None
+    without_tags: Names | None
+    text: str | None
+    where: Where | None
+    since: datetime | None
+    until: datetime | None
+
+
+class Which(TypedDict, total=False):
+    """What ``forget()`` takes besides ids."""
+
+    where: Where | None
+    older_than: datetime | timedelta | None
+    role: Names | None
+    name: Names | None
+    tags: Names | None
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

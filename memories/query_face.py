@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from pydantic import JsonValue
 
+from agent_brain.memories.base import Memory
 from agent_brain.memories.changes import (
     Added,
     Change,
@@ -22,15 +24,18 @@ from agent_brain.memories.changes import (
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.expiry import as_duration
-from agent_brain.memories.groups import with_partners
+from agent_brain.memories.groups import newest, with_partners
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.portable import read_portable, write_portable
-from agent_brain.memories.query import Names, Query, Where, moment, names
+from agent_brain.memories.query import Names, Query, Where, Which, moment, names
 from agent_brain.memories.record_core import RecordCore, is_dead
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.striking import Gone, deleted, forgotten, strike, texts_of
 
+NOTHING = Gone()
 EXPIRED = Gone(for_good=True)  # a run that waits keeps what it needs
+
+Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
 
 
 class QueryFace(RecordCore):
@@ -53,8 +58,12 @@ class QueryFace(RecordCore):
     ) -> list[Message]:
         """Messages in order, the goals at their places: first filtered, then the ``last`` of them.
 
+        They are what is stored, calls that have no results (yet) included; what a model may be
+        sent is :meth:`context`.
+
         Args:
-            last: At most this many, the newest; 0 and less is none, None is all.
+            last: At most this many, the newest; 0 and less is none, None is all. A call is not cut
+                off from its results: whole groups count, and the newest one comes in any case.
             role: Of one of these roles.
             cause_by: Brought about by one of these.
             name: Said by one of these speakers.
@@ -77,9 +86,7 @@ class QueryFace(RecordCore):
         )  # fmt: skip
         fits = query.predicate()
         found = [message for message in self._candidates(role, cause_by) if fits(message)]
-        if last is None:
-            return found
-        return found[-last:] if last > 0 else []
+        return found if last is None else newest(found, last)
 
     def _candidates(self, role: Names | None, cause_by: Names | None) -> Iterable[Message]:
         """The shortest list at hand that has all messages of a role and a cause."""
@@ -117,20 +124,40 @@ class QueryFace(RecordCore):
 
     async def tag(self, ids: Names, *tags: str) -> int:
         """Add ``tags`` to messages; unknown ids are passed over. Returns how many are here."""
-        return await self._retag(ids, add=tags)
+        return await self._retag("tag()", ids, add=tags)
 
     async def untag(self, ids: Names, *tags: str) -> int:
         """Take ``tags`` from messages; otherwise as :meth:`tag`."""
-        return await self._retag(ids, remove=tags)
+        return await self._retag("untag()", ids, remove=tags)
+
+    async def pin(self, ids: Names) -> int:
+        """Pin messages, so that they leave neither a window nor a summary nor by ``ttl``.
+
+        What has left already does not come back. Unknown ids are ignored.
+
+        Returns:
+            How many of the messages are here.
+        """
+        return await self._retag("pin()", ids, pinned=True)
+
+    async def unpin(self, ids: Names) -> int:
+        """Let messages leave like others again; otherwise as :meth:`pin`."""
+        return await self._retag("unpin()", ids, pinned=False)
 
     async def _retag(
-        self, ids: Names, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+        self,
+        method: str,
+        ids: Names,
+        *,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+        pinned: bool | None = None,
     ) -> int:
-        await self._write("tag()" if add else "untag()")
+        await self._write(method)
         wanted = names("ids", ids)
         known = [message_id for message_id in wanted if message_id in self._record]
         if known:
-            await self._change(lambda: [Tagged(known, [*names("tags", add)], remove)])
+            await self._change(lambda: [Tagged(known, [*names("tags", add)], remove, pinned)])
         return len(known)
 
     async def delete(self, ids: Names) -> int:
@@ -158,6 +185,22 @@ class QueryFace(RecordCore):
         if any(message_id in self._record for message_id in wanted):
             await self._change(plan, lambda: self._strike(gone))
         return len(going)
+
+    async def strike(self, ids: Iterable[str], gone: Gone = NOTHING) -> None:
+        """Note that messages are gone, wherever they are: partners are not looked for."""
+        going = list(ids)
+        await self._write("delete()")
+        await self._change(
+            lambda: [*([Removed(going)] if going else []), *self._struck(gone)],
+            lambda: self._strike(gone),
+        )
+
+    async def erase(self, ids: Iterable[str], gone: Gone) -> None:
+        """Remove messages for good, wherever they are: partners are not looked for."""
+        going = list(ids)
+        await self._write("forget()")
+        unseen = self._may_miss(frozenset(going), await self.everything())
+        await self._forget(going, unseen=unseen, gone=gone)
 
     @property
     def _live(self) -> bool:
@@ -251,43 +294,46 @@ class QueryFace(RecordCore):
         Raises:
             MemoryUseError: Nothing says which messages; :meth:`clear` removes all.
         """
-        if all(given is None for given in (ids, where, older_than, role, name, tags, text)):
-            raise MemoryUseError("Say which messages to forget; clear() removes all of them")
-        until = self._clock() - older_than if isinstance(older_than, timedelta) else older_than
-        if isinstance(older_than, timedelta):
-            as_duration("older_than", older_than)
-        elif until is not None:
-            moment("older_than", until)
-        fits = Query(where=where, until=until, role=role, name=name, tags=tags).predicate()
-        part = (text or "").casefold()
-        wanted = None if ids is None else names("ids", ids)
+        which = Which(
+            where=where, older_than=older_than, role=role, name=name, tags=tags, text=text
+        )
+        fits = forgettable(ids, which, self._clock())
         await self._write("forget()")
-        everything = await self._everything()
-        everything += [c.result for c in self.control.pending.values() if c.result is not None]
-        chosen = [
-            m.id
-            for m in everything
-            if (wanted is None or m.id in wanted)
-            and fits(m)
-            and any(part in said.casefold() for said in texts_of(m))
-        ]
-        unseen = wanted is None or any(message_id not in self._record for message_id in wanted)
-        ids_gone = dict.fromkeys(with_partners(chosen, everything))
-        gone = forgotten((m for m in everything if m.id in ids_gone), text)
-        return await self._forget([*ids_gone], unseen=unseen, gone=gone)
+        everything = await self.everything()
+        going = with_partners([message.id for message in everything if fits(message)], everything)
+        unseen = self._may_miss(None if ids is None else names("ids", ids), everything)
+        gone = forgotten((m for m in everything if m.id in {*going}), text)
+        return await self._forget(going, unseen=unseen, gone=gone)
 
     async def _forget_ids(self, ids: Sequence[str]) -> int:
-        everything = await self._everything()
-        unseen = any(message_id not in self._record for message_id in ids)
+        everything = await self.everything()
+        unseen = self._may_miss(frozenset(ids), everything)
         return await self._forget(with_partners(ids, everything), unseen=unseen, gone=EXPIRED)
 
-    async def _everything(self) -> list[Message]:
-        """Every message in the record or still in the journal, with its tags."""
+    def _may_miss(self, ids: AbstractSet[str] | None, everything: Sequence[Message]) -> bool:
+        """Whether messages may be meant that something kept tells of, and nothing holds any more.
+
+        Args:
+            ids: Only messages of these ids are meant; None if it can be any.
+            everything: What is held.
+        """
+        return False
+
+    def now(self) -> datetime:
+        """The time by the memory's clock."""
+        return self._clock()
+
+    async def everything(self) -> list[Message]:
+        """Every message in the record, still in the journal, or held by a run, with its tags."""
         session = self._session
         if session is None:
-            return list(self._record)
-        entries = await session.journal.read(session.key)
-        return list(told(entries, removed=True).values())
+            found = {message.id: message for message in self._record}
+        else:
+            found = told(await session.journal.read(session.key), removed=True)
+        for call in self.control.pending.values():
+            if call.result is not None:
+                found.setdefault(call.result.id, call.result)
+        return list(found.values())
 
     async def _forget(self, ids: Sequence[str], *, unseen: bool, gone: Gone) -> int:
         """Remove messages for good.
@@ -302,16 +348,21 @@ class QueryFace(RecordCore):
         changes: list[Change] = [
             *([Removed(ids, forgotten=True)] if ids else []),
             *(Kept(name, None) for name in kept),
-            *(self._struck(gone) if ids or unseen else []),
+            *self._struck(gone),
         ]
-        if ids or unseen:
-            await self._change(lambda: changes, lambda: self._strike(gone))
+        await self._change(lambda: changes, lambda: self._strike(gone))
         session = self._session
         if session is not None and changes:
+            await self._scrub(forgotten_ids)
+        return len(forgotten_ids)
+
+    async def _scrub(self, gone: AbstractSet[str]) -> None:
+        """Remove what the journal still has of forgotten messages and of outdated values."""
+        session = self._session
+        if session is not None:
             entries = await session.journal.read(session.key)
             standing = {session.control_at, *self._kept_at.values()}
-            await session.remove(e.seq for e in entries if is_dead(e, forgotten_ids, standing))
-        return len(forgotten_ids)
+            await session.remove(e.seq for e in entries if is_dead(e, gone, standing))
 
     def _tells_of(self, ids: set[str], *, unseen: bool) -> Iterable[str]:
         """The names under which something is kept that may tell of forgotten messages."""
@@ -327,7 +378,7 @@ class QueryFace(RecordCore):
 
     async def load(
         self,
-        data: Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None = None,
+        data: Loadable = None,
         *,
         path: str | PathLike[str] | None = None,
         text: str | None = None,
@@ -348,12 +399,54 @@ class QueryFace(RecordCore):
             SnapshotError: It is nothing that was exported.
             MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
         """
-        snapshot = await read_portable(data, path=path, text=text)
-        if merge:
-            await self.update(snapshot.messages)
-        else:
-            if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
-                snapshot.control = self.control.model_copy(deep=True)  # of the session, not the run
-                strike(snapshot.control, Gone(everything=True, for_good=True), live=False)
-            await self.restore(snapshot)
+        await load_into(self, data, path=path, text=text, merge=merge)
         return await self.count()
+
+
+def forgettable(ids: Names | None, which: Which, now: datetime) -> Callable[[Message], bool]:
+    """What ``forget()`` is asked for, as a function of a message.
+
+    Raises:
+        MemoryUseError: Nothing says which messages, or something makes no sense.
+    """
+    if ids is None and all(given is None for given in which.values()):
+        raise MemoryUseError("Say which messages to forget; clear() removes all of them")
+    older_than = which.get("older_than")
+    until = now - older_than if isinstance(older_than, timedelta) else older_than
+    if isinstance(older_than, timedelta):
+        as_duration("older_than", older_than)
+    elif until is not None:
+        moment("older_than", until)
+    fits = Query(
+        where=which.get("where"),
+        until=until,
+        role=which.get("role"),
+        name=which.get("name"),
+        tags=which.get("tags"),
+    ).predicate()
+    part = (which.get("text") or "").casefold()
+    wanted = None if ids is None else names("ids", ids)
+    return lambda message: (
+        (wanted is None or message.id in wanted)
+        and fits(message)
+        and any(part in said.casefold() for said in texts_of(message))
+    )
+
+
+async def load_into(
+    memory: Memory,
+    data: Loadable = None,
+    *,
+    path: str | PathLike[str] | None = None,
+    text: str | None = None,
+    merge: bool = False,
+) -> None:
+    """Have ``memory`` hold what was exported; see :meth:`QueryFace.load`."""
+    snapshot = await read_portable(data, path=path, text=text)
+    if merge:
+        await memory.update(snapshot.messages)
+        return
+    if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
+        snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
+        strike(snapshot.control, Gone(everything=True, for_good=True), live=False)
+    await memory.restore(snapshot)

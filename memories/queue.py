@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Mapping
-from itertools import count
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import anyio
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, model_validator
 
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
@@ -22,7 +21,7 @@ class _Waiting(BaseModel):
 
     message: Message
     priority: int = 0
-    number: int = 0  # a cursor of find_news() goes on to count
+    number: int | None = None
 
 
 class MessageQueue:
@@ -38,7 +37,6 @@ class MessageQueue:
         self._priorities: list[int] = []  # a heap of those that are in use
         self._waiting: dict[int, tuple[Message, int]] = {}  # by number, in order of arrival
         self._ids: set[str] = set()
-        self._count = count(1)
         self._last = 0
         self._arrival: anyio.Event | None = None
 
@@ -53,23 +51,28 @@ class MessageQueue:
             priority: The lower the number, the sooner it is popped.
 
         Raises:
-            MemoryUseError: It is no message.
+            MemoryUseError: It is not a message, or the priority is not a whole number.
         """
         if not isinstance(message, Message):
             raise MemoryUseError(f"push() takes a Message, not {message!r:.100}")
+        if isinstance(priority, bool) or not isinstance(priority, int):
+            raise MemoryUseError(f"priority= must be a whole number, not {priority!r}")
         if message.id in self._ids:
             return False
-        number = self._last = next(self._count)
+        self._last += 1
+        self._put(self._last, message, priority)
+        if self._arrival is not None:
+            self._arrival.set()
+            self._arrival = None
+        return True
+
+    def _put(self, number: int, message: Message, priority: int) -> None:
         if priority not in self._by_priority:
             self._by_priority[priority] = deque()
             heapq.heappush(self._priorities, priority)
         self._by_priority[priority].append(number)
         self._waiting[number] = (message, priority)
         self._ids.add(message.id)
-        if self._arrival is not None:
-            self._arrival.set()
-            self._arrival = None
-        return True
 
     def pop(self) -> Message | None:
         """Take the next message; None if there is none."""
@@ -131,36 +134,53 @@ class MessageQueue:
     def dump(self) -> dict[str, Any]:
         """All that is waiting as plain data, in order of arrival; nothing is taken."""
         items = [
-            _Waiting(message=message, priority=priority, number=number)
+            _Waiting(message=message, priority=priority, number=number).model_dump(mode="json")
             for number, (message, priority) in self._waiting.items()
         ]
-        waiting = [item.model_dump(mode="json") for item in items]
-        return {"version": VERSION, "last": self._last, "waiting": waiting}
+        return {"version": VERSION, "waiting": items, "last": self._last}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> MessageQueue:
         """A queue in which the same is waiting as when :meth:`dump` was called.
 
+        Cursors of :meth:`find_news` go on to count.
+
         Raises:
-            SnapshotError: It is no dump of a queue.
+            SnapshotError: It is not a dump of a queue.
         """
         queue = cls()
-        for item in _read(data):
-            if item.number > queue._last:
-                queue._count = count(item.number)
-            queue.push(item.message, priority=item.priority)
-        if int(data.get("last", 0)) > queue._last:
-            queue._last = int(data["last"])
-            queue._count = count(queue._last + 1)
+        dump = _read(data)
+        for item in dump.waiting:
+            number = item.number or queue._last + 1
+            if item.message.id not in queue._ids:
+                queue._put(number, item.message, item.priority)
+                queue._last = max(queue._last, number)
+        queue._last = max(queue._last, dump.last)
         return queue
 
 
-def _read(data: Mapping[str, Any]) -> Iterable[_Waiting]:
+class _Dump(BaseModel):
+    """What :meth:`MessageQueue.dump` returns; numbers grow along the list."""
+
+    waiting: list[_Waiting]
+    last: int = 0
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        numbers = [item.number for item in self.waiting if item.number is not None]
+        if any(number < 1 for number in numbers) or numbers != sorted({*numbers}):
+            raise ValueError("the numbers of waiting messages must grow along the list, from 1")
+        if numbers and len(numbers) < len(self.waiting):
+            raise ValueError("either all waiting messages have numbers, or none")
+        return self
+
+
+def _read(data: Mapping[str, Any]) -> _Dump:
     if not isinstance(data, Mapping) or data.get("version") != VERSION:
         raise SnapshotError(
             f"This is no dump of a MessageQueue of version {VERSION}: {data!r:.100}"
         )
     try:
-        return [_Waiting.model_validate(item) for item in data["waiting"]]
-    except (KeyError, TypeError, ValidationError) as error:
+        return _Dump.model_validate(data)
+    except ValidationError as error:
         raise SnapshotError(f"This is no dump of a MessageQueue: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.tokens import MESSAGE_TOKENS, Counter, cut
 
@@ -60,6 +61,17 @@ def recalled_block(found: Sequence[Message], max_tokens: int, counter: Counter) 
             created_at=quoted[-1][0].created_at,
         )
     ]
+
+
+def checked_score(min_score: float | None) -> float | None:
+    """``min_score``, if it is a score.
+
+    Raises:
+        MemoryUseError: It is not.
+    """
+    if min_score is not None and not 0 <= min_score <= 1:
+        raise MemoryUseError(f"min_score= must be from 0 to 1, not {min_score!r}")
+    return min_score
 
 
 def _line(message: Message) -> str:

@@ -6,13 +6,19 @@ record is. Views read it; nothing else is stored about messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 
 from agent_brain.memories.message import Message, Role
+
+TOOL = Role.TOOL  # looking up a member of an enum takes a while
 
 
 class Record:
     """Messages in order, each once, with their places and indexes by id, role and cause.
+
+    The order is that of arrival, but for results: each is put right behind its call, before what
+    arrived in between (see :mod:`agent_brain.memories.groups`).
 
     A message's place is a number that grows along the record and is never given twice: in a
     journal, the sequence number of its entry. A record that replaces another one continues its
@@ -25,10 +31,13 @@ class Record:
 
     def __init__(self, last: int = 0) -> None:
         self._messages: dict[str, Message] = {}  # insertion order is the order of the record
-        self._places: dict[str, int] = {}
+        self._places: dict[str, int] = {}  # insertion order is the order of arrival
+        self._asked: dict[str, str] = {}  # ids of calls, and of the messages that asked for them
+        self._asked_last: Collection[str] = ()  # calls of the group at the end
         self._index: _Index | None = None
         self._gaps = 0
         self.last = last
+        self.moved = False  # the order is not quite that of arrival
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -66,6 +75,7 @@ class Record:
             if message_id not in self._messages:
                 self.last = self._places[message_id] = self.last + 1
                 self._messages[message_id] = message
+                self._join(message)
                 if self._index is not None:
                     self._index.add(message)
                 fresh.append(message)
@@ -84,9 +94,40 @@ class Record:
             message_id = message.id
             self._messages[message_id] = message
             self._places[message_id] = place
+            self._join(message)
             if self._index is not None:
                 self._index.add(message)
         self.last = place
+
+    def _join(self, message: Message) -> None:
+        """Let a result that has just been appended join its call; others begin a group."""
+        fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+        if fields["role"] is TOOL:
+            if fields["tool_call_id"] not in self._asked_last:
+                self._move_up(message)
+            return
+        calls = fields["tool_calls"]
+        if calls:
+            self._asked_last = {call.id for call in calls}
+            self._asked.update((call_id, fields["id"]) for call_id in self._asked_last)
+        else:
+            self._asked_last = ()
+
+    def _move_up(self, result: Message) -> None:
+        """Put a result, which is at the end, behind its call; costs as much as came in between."""
+        self._asked_last = ()
+        asking = self._asked.get(result.tool_call_id or "")
+        if asking is None:
+            return
+        between: list[Message] = []
+        for message in islice(reversed(self._messages.values()), 1, None):
+            if message.id == asking or self._asked.get(message.tool_call_id or "") == asking:
+                break
+            between.append(message)
+        for message in reversed(between):
+            self._messages[message.id] = self._messages.pop(message.id)
+        self._gaps += len(between)
+        self.moved = self.moved or bool(between)
 
     def remove(self, message_ids: Iterable[str]) -> list[Message]:
         """Take messages out; unknown ids are passed over. Returns what was removed."""
@@ -95,6 +136,9 @@ class Record:
             message = self._messages.pop(message_id, None)
             if message is not None:
                 del self._places[message_id]
+                for call in message.tool_calls:
+                    if self._asked.get(call.id) == message_id:
+                        del self._asked[call.id]
                 if self._index is not None:
                     self._index.discard(message)
                 removed.append(message)
@@ -124,12 +168,21 @@ class Record:
         self._messages[message.id] = message
 
     def after(self, place: int) -> list[Message]:
-        """The messages behind a place, in order; costs only as much as there are."""
+        """What arrived behind a place, in order of arrival; costs only as much as there is."""
         found: list[Message] = []
-        for message_id, message in reversed(self._messages.items()):
-            if self._places[message_id] <= place:
+        for message_id, at in reversed(self._places.items()):
+            if at <= place:
                 break
+            found.append(self._messages[message_id])
+        return found[::-1]
+
+    def since(self, message_id: str) -> list[Message]:
+        """The message of that id, which must be here, and those behind it, in order."""
+        found: list[Message] = []
+        for message in reversed(self._messages.values()):
             found.append(message)
+            if message.id == message_id:
+                break
         return found[::-1]
 
     def with_role(self, role: Role) -> list[Message]:

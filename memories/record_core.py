@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import TypeAlias, cast
@@ -115,6 +116,9 @@ class RecordCore(Memory):
 
     def _goal_changed(self) -> None:
         """Another message is the goal."""
+
+    def _pins_changed(self) -> None:
+        """Messages of the record were pinned, or are pinned no more."""
 
     def _kept_changed(self, name: str) -> None:
         """Another value is kept under ``name``."""
@@ -308,9 +312,16 @@ class RecordCore(Memory):
             self._removed(removed)
 
     def _tag(self, change: Tagged) -> None:
-        for message in map(self._record.get, change.ids):
-            if message is not None:
-                self._record.replace(change.applied_to(message))
+        known = [m for m in map(self._record.get, change.ids) if m is not None]
+        changed = [change.applied_to(message) for message in known]
+        for message in changed:
+            self._record.replace(message)
+        if change.pinned is not None:
+            self._expiry.discard(message.id for message in changed)
+            self._expiry.add(changed)
+            if self._due is not LONG_AGO:
+                self._due = self._expiry.next()
+            self._pins_changed()
 
     def _keep(self, name: str, value: JsonValue, seq: int | None) -> None:
         if self._session is not None and name in self._kept_at:
@@ -346,7 +357,7 @@ def checked(messages: Iterable[Message]) -> Sequence[Message]:
     return messages
 
 
-def concerns(entry: Entry, forgotten: set[str]) -> bool:
+def concerns(entry: Entry, forgotten: AbstractSet[str]) -> bool:
     """Whether an entry holds a forgotten message, or is the note that it was to be forgotten."""
     if entry.kind in ("part", "message"):
         data = entry.data
@@ -354,7 +365,7 @@ def concerns(entry: Entry, forgotten: set[str]) -> bool:
     return entry.kind == "forget"
 
 
-def is_dead(entry: Entry, forgotten: set[str], standing: set[int]) -> bool:
+def is_dead(entry: Entry, forgotten: AbstractSet[str], standing: set[int]) -> bool:
     """Whether an entry may hold, or quote, something forgotten and is not needed any more."""
     if entry.kind in ("control", "amend", "view"):
         return entry.seq not in standing

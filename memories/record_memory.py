@@ -90,13 +90,16 @@ class RecordMemory(QueryFace):
         """
         await self._write("begin()")
         messages = [*checked(before), goal]
-        control = self.control.model_copy(deep=True)
-        control.begin(run_id, state)
-        registers = control.model_dump(mode="json")
-        await self._change(
-            lambda: [GoalSet(goal.id), *self._addition(messages), Checkpointed(registers)],
-            then=lambda: self.control.begin(run_id, state),
-        )
+
+        def plan() -> list[Change]:
+            changes: list[Change] = [GoalSet(goal.id), *self._addition(messages)]
+            if self._session is not None:
+                control = self.control.model_copy()  # begin() assigns, and changes nothing inside
+                control.begin(run_id, state)
+                changes.append(Checkpointed(control.model_dump(mode="json")))
+            return changes
+
+        await self._change(plan, then=lambda: self.control.begin(run_id, state))
         if self._leaving:
             await self._hand_over()
 
@@ -148,15 +151,24 @@ class RecordMemory(QueryFace):
             await self._settle()
         if self._goal_id is None:
             return list(self._record)
-        return self._record.after(self._record.place(self._goal_id) - 1)
+        return self._record.since(self._goal_id)
 
-    async def keep(self, name: str, value: JsonValue) -> None:
+    async def keep(self, name: str, value: JsonValue, *, erase: bool = False) -> None:
         """Keep a JSON value with the session under ``name``; None: no more.
 
-        For what a view needs besides the messages. It is part of snapshots and of the journal.
+        For what a view or a wrapper needs besides the messages. It is part of snapshots and of the
+        journal. If a model is shown it, it is a dict with the text under ``"shown"``, which then
+        counts in token limits.
+
+        Args:
+            name: What it is kept under.
+            value: The value; None keeps nothing.
+            erase: Leave no copy of the value before in the journal.
         """
         await self._write("keep()")
         await self._change(lambda: [Kept(name, value)])
+        if erase:
+            await self._scrub(frozenset())
 
     async def kept(self, name: str) -> JsonValue:
         """A copy of what is kept under ``name``, or None."""

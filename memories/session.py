@@ -69,8 +69,8 @@ class Session:
         return last - len(entries) + 1
 
     async def append_control(self, data: JsonValue) -> None:
-        """Write where the run stands, unless that is what the last such entry says."""
-        if data == self.control:
+        """Write where the run stands, unless the last entry says so."""
+        if data == self.control and self.last == self.safe_at:
             return
         self.note_control(data, await self.append([Entry("control", data)]))
         await self._prune()
@@ -89,13 +89,6 @@ class Session:
     def outdate(self, seqs: Iterable[int]) -> None:
         """Note entries that nobody needs any more; they are removed sooner or later."""
         self._outdated.extend(seqs)
-
-    async def let_go(self, seqs: Iterable[int]) -> None:
-        """Remove entries that nobody needs, now or, as a rollback needs them, some time later."""
-        if self.control_at:
-            self.outdate(seqs)
-        else:
-            await self.remove(seqs)
 
     async def remove(self, seqs: Iterable[int]) -> None:
         """Remove entries physically, and leave no copy of their data."""

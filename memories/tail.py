@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from agent_brain.memories.groups import arranged
 from agent_brain.memories.message import Message
 from agent_brain.memories.record import Record
 from agent_brain.memories.tokens import Counter
@@ -22,12 +23,13 @@ class Tail:
         older: Ids of the messages before the end, in order.
 
     Raises:
-        MemoryDefinitionError: A limit below 1.
+        MemoryDefinitionError: A limit that is not a whole number from 1.
     """
 
     def __init__(self, max_messages: int, max_tokens: int | None, counter: Counter) -> None:
         self._window = Window(max_messages, max_tokens, counter)
         self._goal_id: str | None = None
+        self._reserved = 0
         self._shown: dict[str, None] = {}
         self.older: dict[str, None] = {}
 
@@ -45,6 +47,15 @@ class Tail:
         """Take new messages in."""
         self._shown.update((message.id, None) for message in messages)
         self._window.add(messages)
+        self._let_go()
+
+    def reserve(self, tokens: int) -> None:
+        """Leave room for ``tokens`` of something else that is shown."""
+        self._reserved = tokens
+        self._window.reserve(tokens)
+        self._let_go()
+
+    def _let_go(self) -> None:
         leaving = self._window.overflow()
         for message_id in leaving:
             del self._shown[message_id]
@@ -59,7 +70,12 @@ class Tail:
             return
         for message_id in gone:
             self._shown.pop(message_id, None)
+        self.rebuild(record)
+
+    def rebuild(self, record: Record) -> None:
+        """Look at the shown messages of ``record`` again: some have gone, or were pinned."""
         self._window = self.emptied()._window
+        self._window.reserve(self._reserved)
         self._window.set_goal(self._goal_id)
         for message in self._messages(record):
             self._window.add([message])
@@ -71,4 +87,5 @@ class Tail:
 
     def _messages(self, record: Record) -> list[Message]:
         found = map(record.get, self._shown)
-        return [message for message in found if message is not None]
+        shown = [message for message in found if message is not None]
+        return arranged(shown) if record.moved else shown

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Unpack
 
-from pydantic import BaseModel, JsonValue
+from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.errors import MemoryUseError, SnapshotError
+from agent_brain.memories.expiry import LONG_AGO, utc_now
 from agent_brain.memories.message import Message
-from agent_brain.memories.record_memory import RecordMemory
+from agent_brain.memories.query import Names, Which
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.turns import Turns
-from agent_brain.memories.wrapping import WrappingMemory
+from agent_brain.memories.wrapping import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 from agent_brain.tools.toolset import ToolLike
 
 KEPT_AS = "todo"  # the name under which it is kept
-INTRODUCTION = "To-do list; keep it up to date with add_todo, complete_todo and revise_todo:"
+INTRODUCTION = (
+    "To-do list; keep it up to date with add_todo, complete_todo, revise_todo and remove_todo:"
+)
+EMPTY = "The to-do list is empty."
 
 
 class Todo(BaseModel, frozen=True):
@@ -30,20 +34,31 @@ class Todo(BaseModel, frozen=True):
         number: What it is called by; never given twice.
         text: What is to be done.
         done: It has been.
+        at: When it was written, or last revised.
     """
 
     number: int
     text: str
     done: bool = False
+    at: AwareDatetime = Field(default_factory=utc_now)
+
+
+class _List(BaseModel, frozen=True):
+    """The list as it is kept; ``shown`` is what a model sees of it, empty if there are no items."""
+
+    items: list[Todo] = []
+    next: int = 1
+    shown: str = ""
 
 
 class TodoMemory(WrappingMemory):
     """A to-do list over any memory.
 
-    The model gets the tools ``add_todo``, ``complete_todo`` and ``revise_todo``; the list stands in
-    the context as a system message just before the goal, whatever else is in view. It lasts over
-    the turns of a session, is part of snapshots, and is kept with the record where there is a
-    journal.
+    The model gets the tools ``add_todo``, ``complete_todo``, ``revise_todo`` and ``remove_todo``;
+    the list is in the context as a system message just before the goal, whatever else is in view,
+    and counts in the token limit of the inner memory. It lasts over the turns of a session, is part
+    of snapshots and exports, and is kept with the record where there is a journal. :meth:`clear`
+    empties it, and :meth:`forget` takes out the items that may quote what is forgotten.
 
     Args:
         inner: The memory that does the rest; None for a :class:`MessagesMemory`.
@@ -51,16 +66,22 @@ class TodoMemory(WrappingMemory):
 
     def __init__(self, inner: Memory | None = None) -> None:
         super().__init__(create_memory("messages") if inner is None else inner)
-        self._own: list[Todo] = []  # where the inner memory cannot keep it
+        self._own = _List()  # where the inner memory cannot keep it
         self._lock = Turns()  # the model may call several tools at once
-        self._tools = [tool(self.add_todo), tool(self.complete_todo), tool(self.revise_todo)]
+        edits = (self.add_todo, self.complete_todo, self.revise_todo, self.remove_todo)
+        self._tools = [tool(edit) for edit in edits]
         self.add_tools(self._tools)
 
     async def todos(self) -> list[Todo]:
         """The list, in the order in which it was made."""
-        if not isinstance(self.inner, RecordMemory):
-            return list(self._own)
-        return _read(await self.inner.kept(KEPT_AS))
+        return list((await self._list()).items)
+
+    async def _list(self) -> _List:
+        return _read(await self.kept(KEPT_AS)) if self._keeps else self._own
+
+    @property
+    def _keeps(self) -> bool:
+        return offers(self.inner, "keep")
 
     async def add_todo(self, text: str) -> str:
         """Add an item to the to-do list.
@@ -70,9 +91,9 @@ class TodoMemory(WrappingMemory):
         """
         text = _checked(text)
         async with self._lock:
-            todos = await self.todos()
-            number = max((todo.number for todo in todos), default=0) + 1
-            return await self._write([*todos, Todo(number=number, text=text)])
+            todos = await self._list()
+            added = Todo(number=todos.next, text=text)
+            return await self._write([*todos.items, added], todos.next + 1)
 
     async def complete_todo(self, number: int) -> str:
         """Mark an item of the to-do list as done.
@@ -80,7 +101,7 @@ class TodoMemory(WrappingMemory):
         Args:
             number: The item's number.
         """
-        return await self._replace(number, done=True)
+        return await self._replace(number, lambda todo: [todo.model_copy(update={"done": True})])
 
     async def revise_todo(self, number: int, text: str, done: bool = False) -> str:  # noqa: FBT001, FBT002
         """Change an item of the to-do list.
@@ -90,47 +111,87 @@ class TodoMemory(WrappingMemory):
             text: What is to be done instead.
             done: Whether it is done.
         """
-        return await self._replace(number, text=_checked(text), done=done)
+        revised = Todo(number=number, text=_checked(text), done=done)
+        return await self._replace(number, lambda _: [revised])
 
-    async def _replace(self, number: int, **changes: Any) -> str:
+    async def remove_todo(self, number: int) -> str:
+        """Take an item out of the to-do list.
+
+        Args:
+            number: The item's number.
+        """
+        return await self._replace(number, lambda _: [])
+
+    async def _replace(self, number: int, by: Callable[[Todo], list[Todo]]) -> str:
         async with self._lock:
-            todos = await self.todos()
-            if all(todo.number != number for todo in todos):
-                numbers = ", ".join(str(todo.number) for todo in todos) or "none"
+            todos = await self._list()
+            if all(todo.number != number for todo in todos.items):
+                numbers = ", ".join(str(todo.number) for todo in todos.items) or "none"
                 raise ToolError(f"The to-do list has no item {number}; its items are: {numbers}")
-            return await self._write(
-                [t.model_copy(update=changes) if t.number == number else t for t in todos]
-            )
+            items = [new for t in todos.items for new in (by(t) if t.number == number else [t])]
+            return await self._write(items, todos.next)
 
-    async def _write(self, todos: list[Todo]) -> str:
-        if isinstance(self.inner, RecordMemory):
-            await self.inner.keep(KEPT_AS, _plain(todos))
+    async def _write(self, items: list[Todo], number: int, *, erase: bool = False) -> str:
+        shown = render(items) if items else ""
+        todos = _List(items=items, next=number, shown=shown)
+        if self._keeps:
+            await self.keep(KEPT_AS, todos.model_dump(mode="json"), erase=erase)
         else:
             self._own = todos
-        return render(todos)
+        return shown or EMPTY
 
     async def context(self) -> list[Message]:
         """What the inner memory shows, with the list just before the goal."""
         context = await self.inner.context()
-        todos = await self.todos()
-        if not todos:
+        shown = (await self._list()).shown
+        if not shown:
             return context
         goal = {message.id for message in await self.inner.goal()}
         at = next((i for i, message in enumerate(context) if message.id in goal), 0)
-        shown = Message.system(render(todos), id="todo-list", cause_by=type(self).__name__)
-        return [*context[:at], shown, *context[at:]]
+        message = Message.system(shown, id="todo-list", cause_by=type(self).__name__)
+        return [*context[:at], message, *context[at:]]
+
+    async def clear(self, *, keep_pinned: bool = False) -> int:
+        """As :meth:`RecordMemory.clear`; the list is emptied too."""
+        count = await super().clear(keep_pinned=keep_pinned)
+        self._own = _List()
+        return count
+
+    async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
+        """As :meth:`RecordMemory.forget`, in the list too.
+
+        Items go that contain ``text``, and those that were written since the oldest of the
+        forgotten messages, as they may quote it.
+        """
+        before = {message.id: message for message in await self.messages()}
+        count = await super().forget(ids, **which)
+        left = {message.id for message in await self.messages()}
+        gone = [message.created_at for i, message in before.items() if i not in left]
+        since = None if not count else min(gone) if len(gone) >= count else LONG_AGO
+        text = (which.get("text") or "").casefold()
+        async with self._lock:
+            todos = await self._list()
+            staying = [
+                todo
+                for todo in todos.items
+                if (since is None or todo.at < since)
+                and not (text and ids is None and text in todo.text.casefold())
+            ]
+            if len(staying) < len(todos.items):
+                await self._write(staying, todos.next, erase=True)
+        return count
 
     async def snapshot(self) -> Snapshot:
         """All that the inner memory holds, and the list."""
         snapshot = await self.inner.snapshot()
-        snapshot.views[KEPT_AS] = _plain(await self.todos())
+        snapshot.views[KEPT_AS] = (await self._list()).model_dump(mode="json")
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Hold what ``snapshot`` holds, the list included."""
         todos = _read(snapshot.views.get(KEPT_AS))
         await self.inner.restore(snapshot)
-        await self._write(todos)
+        await self._write(todos.items, todos.next)
 
     async def fork(self) -> TodoMemory:
         """An independent copy, of the inner memory and the list."""
@@ -138,7 +199,8 @@ class TodoMemory(WrappingMemory):
         for mine in self._tools:
             inner.available_tools.pop(mine.name, None)
         copied = type(self)(inner)
-        await copied._write(await self.todos())
+        todos = await self._list()
+        await copied._write(todos.items, todos.next)
         return copied
 
 
@@ -175,9 +237,13 @@ def _checked(text: str) -> str:
     return " ".join(text.split())
 
 
-def _plain(todos: Iterable[Todo]) -> JsonValue:
-    return [todo.model_dump(mode="json") for todo in todos]
-
-
-def _read(value: JsonValue) -> list[Todo]:
-    return [Todo.model_validate(item) for item in cast("list[JsonValue]", value or [])]
+def _read(value: JsonValue) -> _List:
+    """What is kept; earlier versions kept the items alone."""
+    try:
+        if not isinstance(value, list):
+            return _List.model_validate(value or {})
+        items = [Todo.model_validate(item) for item in value]
+    except ValidationError as error:
+        raise SnapshotError(f"Not a to-do list: {error}") from error
+    number = max((todo.number for todo in items), default=0) + 1
+    return _List(items=items, next=number, shown=render(items) if items else "")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
+
+from pydantic import JsonValue
 
 from agent_brain.memories.message import Message, Role
 from agent_brain.tools.text import shorten, to_compact_json
+
+SHOWN = "shown"  # under this name a kept value has the text that a model sees of it
 
 Counter: TypeAlias = Callable[[str], int]
 
@@ -21,6 +25,15 @@ def message_tokens(message: Message, counter: Counter) -> int:
     for call in message.tool_calls:
         tokens += MESSAGE_TOKENS + counter(call.name) + counter(to_compact_json(call.args))
     return tokens + ATTACHMENT_TOKENS * len(message.attachments)
+
+
+def kept_tokens(kept: Mapping[str, JsonValue], counter: Counter) -> int:
+    """The tokens of what is kept beside the messages and shown with them.
+
+    That is the text under ``"shown"`` of each value that has one, such as a to-do list.
+    """
+    texts = [value.get(SHOWN) for value in kept.values() if isinstance(value, dict)]
+    return sum(MESSAGE_TOKENS + counter(text) for text in texts if isinstance(text, str))
 
 
 def fit_group(messages: Sequence[Message], budget: int, counter: Counter) -> list[Message]:

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_brain.memories.checks import whole_number
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.embedding_queue import EMBEDDED_TOKENS
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
@@ -15,12 +16,12 @@ from agent_brain.memories.expiry import utc_now
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.query import Query, Where
 from agent_brain.memories.questions import Questions
-from agent_brain.memories.recalled import Recalled, recalled_block
+from agent_brain.memories.recalled import Recalled, checked_score, recalled_block
 from agent_brain.memories.record_core import JournalLike, checked
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.tail import Tail
-from agent_brain.memories.tokens import Counter
+from agent_brain.memories.tokens import Counter, kept_tokens
 from agent_brain.memories.vector_index import VectorIndex
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens, shorten
@@ -90,11 +91,12 @@ class VectorMemory(RecordMemory):
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
-        if k < 0 or recalled_tokens < 0:
-            raise MemoryDefinitionError("k= and recalled_tokens= must not be below 0")
+        whole_number("recent", recent)
+        whole_number("k", k, least=0)
+        whole_number("recalled_tokens", recalled_tokens, least=0)
         self._k = k
         self._recalled_tokens = recalled_tokens
-        self._min_score = _checked_score(min_score)
+        self.min_score = checked_score(min_score)
         self._counter = counter
         self._tail = Tail(recent, max_tokens, counter)
         model = as_embedder(embedder)
@@ -136,6 +138,12 @@ class VectorMemory(RecordMemory):
         self._tail.remove(gone, self._record)
         self._vectors.drop(gone)
         self._forget_answers()
+
+    def _pins_changed(self) -> None:
+        self._tail.rebuild(self._record)
+
+    def _kept_changed(self, name: str) -> None:
+        self._tail.reserve(kept_tokens(self._kept, self._counter))
 
     def _goal_changed(self) -> None:
         self._tail.set_goal(self._goal_id)
@@ -276,7 +284,7 @@ class VectorMemory(RecordMemory):
             older.__contains__,
             now=self._clock(),
             patient=False,
-            min_score=self._min_score,
+            min_score=self.min_score,
             itself=goal.id,
         )
         found = [message for hit in hits if (message := self._record.get(hit.id)) is not None]
@@ -328,22 +336,11 @@ class VectorMemory(RecordMemory):
             since,
             until,
             now=self._clock(),
-            min_score=_checked_score(min_score),
+            min_score=checked_score(min_score),
             itself=self._goal_id if goal and goal[0].content == query else None,
         )
         found = [(self._record.get(hit.id), hit) for hit in hits]
         return [Recalled(m, hit.score, hit.why) for m, hit in found if m is not None]
-
-
-def _checked_score(min_score: float | None) -> float | None:
-    """``min_score``, if it is a score.
-
-    Raises:
-        MemoryUseError: It is not.
-    """
-    if min_score is not None and not 0 <= min_score <= 1:
-        raise MemoryUseError(f"min_score= must be from 0 to 1, not {min_score!r}")
-    return min_score
 
 
 def _make_store(

@@ -2,7 +2,8 @@
 
 Each message costs the same however many came before it: groups enter at one end of a queue and
 leave at the other. They leave whole, oldest first. These stay: pinned messages, the goal, the
-newest group, and the last one that asked for calls as long as some are unanswered.
+newest group, the last one that asked for calls as long as some are unanswered, and system messages,
+as long as they take at most half of a limit; beyond it the first and the newest of them stay.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.checks import whole_number
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.tokens import Counter, fit_group, message_tokens
 
-TOOL, ASSISTANT = Role.TOOL, Role.ASSISTANT  # looking up a member of an enum takes a while
+# Looking up a member of an enum takes a while.
+TOOL, ASSISTANT, SYSTEM = Role.TOOL, Role.ASSISTANT, Role.SYSTEM
 
 
 class Group:
@@ -38,13 +40,12 @@ class Window:
         counter: Counts the tokens of a text.
 
     Raises:
-        MemoryDefinitionError: A limit below 1.
+        MemoryDefinitionError: A limit that is not a whole number from 1.
     """
 
     def __init__(self, max_messages: int | None, max_tokens: int | None, counter: Counter) -> None:
-        for name, limit in (("max_messages", max_messages), ("max_tokens", max_tokens)):
-            if limit is not None and (isinstance(limit, bool) or limit < 1):
-                raise MemoryDefinitionError(f"{name}= must be at least 1, or None: not {limit!r}")
+        whole_number("max_messages", max_messages, optional=True)
+        whole_number("max_tokens", max_tokens, optional=True)
         self.max_messages = max_messages
         self.max_tokens = max_tokens
         self.counter = counter
@@ -54,7 +55,10 @@ class Window:
         self.tokens = 0
         self._short: dict[str, Message] = {}  # what is shown shortened, by id
         self._groups: deque[Group | str] = deque()  # an id stands for a message without tokens
-        self._fixed_tokens = 0  # of pinned messages
+        self._fixed_tokens = 0  # of what cannot be shortened: pinned and system messages, reserves
+        self._reserved = 0
+        self._system: deque[tuple[str, int]] = deque()  # ids and tokens
+        self._system_tokens = 0
         self._asking: dict[str, Group] = {}  # by the id of a call
         self._open: Group | None = None  # the last group with calls, while results are missing
         self._broken: list[Group] = []  # a call or a result is missing, and will not come
@@ -68,6 +72,13 @@ class Window:
             self._groups.appendleft(self._goal)
             self._goal = None
 
+    def reserve(self, tokens: int) -> None:
+        """Leave room for ``tokens`` of something else that is shown."""
+        if self.max_tokens is not None:
+            self._fixed_tokens += tokens - self._reserved
+            self.tokens += tokens - self._reserved
+            self._reserved = tokens
+
     def add(self, messages: Iterable[Message]) -> None:
         """Take new messages in at the end."""
         for message in messages:
@@ -78,6 +89,11 @@ class Window:
                 self._add_step(message)
             elif fields["pinned"]:
                 self._fixed_tokens += self._count(message)
+            elif role is SYSTEM:
+                tokens = self._count(message)
+                self._system.append((message.id, tokens))
+                self._system_tokens += tokens
+                self._fixed_tokens += tokens
             elif self.max_tokens is None:
                 self._groups.append(fields["id"])
             else:
@@ -99,8 +115,7 @@ class Window:
                 self._answer(asking, message, tokens)
                 return
         elif self._open is not None:  # the model speaks again: nobody waits for what is missing
-            self._broken.append(self._open)
-            self._open = None
+            self.abandon()
         if message.pinned and not message.tool_calls and message.role is ASSISTANT:
             self._fixed_tokens += tokens
             return
@@ -130,19 +145,30 @@ class Window:
                 elif group in self._broken:
                     self._broken.remove(group)
 
+    @property
+    def waiting(self) -> str | None:
+        """The id of the last message with calls, while results of them are missing."""
+        return None if self._open is None else self._open.messages[0].id
+
+    def abandon(self) -> None:
+        """Wait no more for the missing results: the model has spoken since."""
+        if self._open is not None:
+            self._broken.append(self._open)
+            self._open = None
+
     def overflow(self) -> list[str]:
         """Take out what does not fit any more, after shortening what is too big.
 
         Returns:
-            The ids of what leaves, oldest first.
+            The ids of what leaves: system messages beyond their half, then groups, oldest first.
         """
         if self.max_tokens is not None:
             self.shorten_newest()
         elif self.count <= self._most:
             return []
-        leaving: list[str] = []
+        leaving = self._leave_system()
         groups = self._groups
-        while len(groups) > 1 and (self.count > self._most or self.tokens > self._most_tokens):
+        while len(groups) > 1 and self._is_over():
             group = groups[0]
             if group is self._open:
                 break
@@ -162,6 +188,28 @@ class Window:
                 leaving += [message.id for message in group.messages]
         if self.max_tokens is not None and self.tokens > self.max_tokens:
             self._squeeze(self.max_tokens)
+        return leaving
+
+    def _is_over(self) -> bool:
+        return self.count > self._most or self.tokens > self._most_tokens
+
+    def _leave_system(self) -> list[str]:
+        """Take out the system messages beyond their half, but neither the first nor the newest."""
+        leaving: list[str] = []
+        system = self._system
+        most, most_tokens = self._most // 2, self._most_tokens // 2
+        while len(system) > 2 and self._is_over():
+            if len(system) <= most and self._system_tokens <= most_tokens:
+                break
+            if system[1][0] == self._goal_id:
+                system.append(system[1])
+            else:
+                leaving.append(system[1][0])
+                self.count -= 1
+                self.tokens -= system[1][1]
+                self._fixed_tokens -= system[1][1]
+                self._system_tokens -= system[1][1]
+            del system[1]
         return leaving
 
     def _leave(self, group: Group) -> None:

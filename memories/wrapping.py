@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from pydantic import JsonValue
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
+from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
+from agent_brain.memories.query import Filters, Names, Where, Which
 from agent_brain.memories.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from agent_brain.memories.journal.base import Journal
+    from agent_brain.memories.query_face import Loadable
+    from agent_brain.memories.recalled import Recalled
+    from agent_brain.memories.record_memory import RecordMemory
+    from agent_brain.memories.vector import VectorMemory
+    from agent_brain.memories.windowed import WindowedMemory
 
 
 class WrappingMemory(Memory):
     """Passes everything on to ``inner``; its tools and its control are this memory's too.
 
-    What else the inner memory offers (``messages``, ``get``, ``forget``, ``recall`` …) is reached
-    through this one as well.
+    The query face of the built-in memories (``messages``, ``get``, ``forget``, ``recall`` …) is
+    passed on as well; where the inner memory does not have a method of it, the error says so. What
+    only one kind of memory has, such as ``compact``, is reached by ``inner``.
 
     Args:
-        inner: The memory to stand in front of.
+        inner: The memory that does the work.
     """
 
     def __init__(self, inner: Memory) -> None:
         self.inner = inner
         self.available_tools = inner.available_tools
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "inner":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.inner, name)
+    @property
+    def wrapped(self) -> tuple[Memory, ...]:
+        """The inner memory."""
+        return (self.inner,)
+
+    # What every memory has
 
     @property
     def control(self) -> Control:
@@ -97,3 +114,129 @@ class WrappingMemory(Memory):
     async def aclose(self) -> None:
         """Close the inner memory."""
         await self.inner.aclose()
+
+    # What built-in memories have besides
+
+    def _with(self, method: str) -> RecordMemory:
+        """The inner memory, if it has a method of the query face.
+
+        Raises:
+            MemoryUseError: It does not.
+        """
+        if not hasattr(self.inner, method):
+            raise MemoryUseError(
+                f"{type(self).__name__} passes {method}() on to the memory that it wraps, and "
+                f"{type(self.inner).__name__} does not have it: wrap a built-in memory, or write "
+                "the method"
+            )
+        return cast("RecordMemory", self.inner)
+
+    async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
+        """As :meth:`RecordMemory.messages`."""
+        return await self._with("messages").messages(last, **filters)
+
+    async def get(self, message_id: str) -> Message | None:
+        """The message of that id, or None."""
+        return await self._with("get").get(message_id)
+
+    async def count(self) -> int:
+        """How many messages the memory holds."""
+        return await self._with("count").count()
+
+    async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
+        """As :meth:`RecordMemory.find_news`."""
+        return await self._with("find_news").find_news(after)
+
+    async def tag(self, ids: Names, *tags: str) -> int:
+        """As :meth:`RecordMemory.tag`."""
+        return await self._with("tag").tag(ids, *tags)
+
+    async def untag(self, ids: Names, *tags: str) -> int:
+        """As :meth:`RecordMemory.untag`."""
+        return await self._with("untag").untag(ids, *tags)
+
+    async def pin(self, ids: Names) -> int:
+        """As :meth:`RecordMemory.pin`."""
+        return await self._with("pin").pin(ids)
+
+    async def unpin(self, ids: Names) -> int:
+        """As :meth:`RecordMemory.unpin`."""
+        return await self._with("unpin").unpin(ids)
+
+    async def delete(self, ids: Names) -> int:
+        """As :meth:`RecordMemory.delete`."""
+        return await self._with("delete").delete(ids)
+
+    async def clear(self, *, keep_pinned: bool = False) -> int:
+        """As :meth:`RecordMemory.clear`."""
+        return await self._with("clear").clear(keep_pinned=keep_pinned)
+
+    async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
+        """As :meth:`RecordMemory.forget`."""
+        return await self._with("forget").forget(ids, **which)
+
+    async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
+        """As :meth:`RecordMemory.export`: all that this memory holds, over any inner one."""
+        from agent_brain.memories.portable import write_portable
+
+        return await write_portable(await self.snapshot(), path)
+
+    async def load(
+        self,
+        data: Loadable = None,
+        *,
+        path: str | PathLike[str] | None = None,
+        text: str | None = None,
+        merge: bool = False,
+    ) -> int:
+        """As :meth:`RecordMemory.load`, over any inner memory that can be restored."""
+        from agent_brain.memories.query_face import load_into
+
+        await load_into(self, data, path=path, text=text, merge=merge)
+        return len(await self.goal()) + len(await self.dump())
+
+    async def keep(self, name: str, value: JsonValue, *, erase: bool = False) -> None:
+        """As :meth:`RecordMemory.keep`."""
+        await self._with("keep").keep(name, value, erase=erase)
+
+    async def kept(self, name: str) -> JsonValue:
+        """As :meth:`RecordMemory.kept`."""
+        return await self._with("kept").kept(name)
+
+    async def reopen(self) -> None:
+        """As :meth:`RecordMemory.reopen`."""
+        await self._with("reopen").reopen()
+
+    async def history(self) -> list[Message]:
+        """As :meth:`WindowedMemory.history`."""
+        return await cast("WindowedMemory", self._with("history")).history()
+
+    async def recall(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        where: Where | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_score: float | None = None,
+    ) -> list[Recalled]:
+        """As :meth:`VectorMemory.recall`."""
+        inner = cast("VectorMemory", self._with("recall"))
+        return await inner.recall(
+            query, k, where=where, since=since, until=until, min_score=min_score
+        )
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal of the inner memory, if there is one."""
+        return getattr(self.inner, "journal", None)
+
+
+def offers(memory: Memory, method: str) -> bool:
+    """Whether a memory has a method of the query face, and not only passes it on to one without."""
+    while isinstance(memory, WrappingMemory):
+        if getattr(type(memory), method, None) is not getattr(WrappingMemory, method, None):
+            return True
+        memory = memory.inner
+    return hasattr(memory, method)

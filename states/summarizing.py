@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from pydantic import BaseModel
+
 from agent_brain.memories.message import Message
 from agent_brain.states.llm import LLM
 from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import as_text
 from agent_brain.states.response import Response
 from agent_brain.states.streams import closing
+from agent_brain.tools.text import to_compact_json
 
 SUMMARY = """\
 You keep the running summary of a conversation, which will stand in for the messages you are given.
@@ -22,8 +25,18 @@ The summary so far:
 {previous}"""
 
 
+FORM = """
+
+Write it as one JSON object that fits this JSON Schema, and nothing else:
+{schema}"""
+
+
 def model_summarizer(
-    llm: LLM | str, *, max_words: int = 300, prompt: str = SUMMARY
+    llm: LLM | str,
+    *,
+    max_words: int = 300,
+    prompt: str = SUMMARY,
+    form: type[BaseModel] | None = None,
 ) -> Callable[[str, list[Message]], Awaitable[str]]:
     """A summariser for :class:`agent_brain.memories.SummaryMemory` that asks a model.
 
@@ -31,6 +44,7 @@ def model_summarizer(
         llm: The model to ask; one call a summary.
         max_words: How long a summary may be, as the model is told.
         prompt: What the model is told first; ``{previous}`` and ``{max_words}`` are filled in.
+        form: Ask for JSON that fits this pydantic model, for ``SummaryMemory(form=…)``.
 
     Returns:
         An async function of the summary so far and the messages to add to it. It raises what the
@@ -41,6 +55,8 @@ def model_summarizer(
     async def summarize(previous_summary: str, messages: list[Message]) -> str:
         told = prompt.replace("{max_words}", str(max_words))
         told = told.replace("{previous}", previous_summary or "(none yet)")
+        if form is not None:
+            told += FORM.replace("{schema}", to_compact_json(form.model_json_schema()))
         request = [
             Message.system(told),
             *as_text(messages),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.groups import arranged
 from agent_brain.memories.message import Message, as_message
 from agent_brain.testing.differences import explain_actions, explain_messages
 from agent_brain.tools.action import Action
@@ -70,7 +71,7 @@ class FakeMemory(Memory):
     async def context(self) -> list[Message]:
         """Earlier turns, the goal, what this turn has; and note the call."""
         self.calls.append(("context", None))
-        return self._messages[: self._turn_start] + self._turn()
+        return arranged(self._messages[: self._turn_start] + self._turn())
 
     async def turn(self) -> list[Message]:
         """The goal and what this turn has; and note the call."""

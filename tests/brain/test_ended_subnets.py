@@ -7,8 +7,19 @@ from typing import Any
 
 import pytest
 
-from agent_brain import Brain, MessagesMemory, Net, State, SubnetState, react, tool
-from agent_brain.memories import Message, RamJournal
+from agent_brain import (
+    Brain,
+    LayeredMemory,
+    MessagesMemory,
+    Net,
+    State,
+    SubnetState,
+    TodoMemory,
+    WindowedMemory,
+    react,
+    tool,
+)
+from agent_brain.memories import Memory, Message, RamJournal
 from agent_brain.nets import Branch, Delegate
 from agent_brain.tools import Action
 from tests.brain.nets import Say, Steps, single
@@ -102,11 +113,25 @@ NETS: dict[str, Callable[[], Net]] = {
 }
 
 
-async def story(net: Net, journal: Any, kills: list[int]) -> tuple[list[str], Any]:
+def layered(journal: Any) -> LayeredMemory:
+    short = WindowedMemory([add], journal=journal, max_messages=3)
+    return LayeredMemory(short, MessagesMemory(journal=journal, session="long"))
+
+
+MEMORIES: dict[str, Callable[[Any], Memory]] = {
+    "messages": lambda journal: MessagesMemory([add], journal=journal),
+    "todo": lambda journal: TodoMemory(MessagesMemory([add], journal=journal)),
+    "layered": layered,
+}
+
+
+async def story(
+    net: Net, make: Callable[[Any], Memory], journal: Any, kills: list[int]
+) -> tuple[list[str], Any]:
     """Run, die at each of ``kills`` (appends since the last death), resume; what was recorded."""
     first = True
     for appends in [*kills, None]:
-        brain = Brain(net, MessagesMemory([add], journal=MortalJournal(journal, appends)))
+        brain = Brain(net, make(MortalJournal(journal, appends)))
         try:
             if first and await journal.last(await _key(journal)) == 0:
                 result = await brain.run("go")
@@ -116,7 +141,7 @@ async def story(net: Net, journal: Any, kills: list[int]) -> tuple[list[str], An
             first = False
             continue
         break
-    memory = MessagesMemory(journal=journal)
+    memory: Any = make(journal)
     return [m.content for m in await memory.messages()], result
 
 
@@ -124,16 +149,18 @@ async def _key(journal: Any) -> str:
     return (await journal.sessions() or ["none"])[0]
 
 
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("name", NETS)
 async def test_a_kill_after_each_write_leaves_the_same_messages_and_the_same_answer(
-    name: str,
+    name: str, memory: str
 ) -> None:
-    wanted, result = await story(NETS[name](), RamJournal(), [])
+    make = MEMORIES[memory]
+    wanted, result = await story(NETS[name](), make, RamJournal(), [])
     counting = MortalJournal(RamJournal())
-    await Brain(NETS[name](), MessagesMemory([add], journal=counting)).run("go")
+    await Brain(NETS[name](), make(counting)).run("go")
     for appends in range(1, counting.written + 1):
-        told, after = await story(NETS[name](), RamJournal(), [appends])
+        told, after = await story(NETS[name](), make, RamJournal(), [appends])
         assert told == wanted, f"after {appends} appends"
         assert (after.answer, after.stop_reason) == (result.answer, "done"), appends
-    told, after = await story(NETS[name](), RamJournal(), [1] * counting.written)
+    told, after = await story(NETS[name](), make, RamJournal(), [1] * counting.written)
     assert (after.answer, after.stop_reason) == (result.answer, "done")

@@ -1,48 +1,83 @@
-"""Every built-in memory over every journal behaves as the suite says."""
+"""Every built-in memory, of every size and over every journal, behaves as the suite says."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 import pytest
 
 from agent_brain.memories import (
     LayeredMemory,
+    Memory,
     MessagesMemory,
     RamJournal,
     SQLiteJournal,
     SummaryMemory,
     TodoMemory,
+    VectorMemory,
     WindowedMemory,
 )
 from agent_brain.testing import Check, FakeMemory, memory_conformance
-from agent_brain.testing.conformance.journaled import JOURNALED
 
 pytestmark = pytest.mark.anyio
 
-MEMORIES = {
-    "messages": MessagesMemory,
-    "windowed": WindowedMemory,
-    "windowed-tokens": lambda **place: WindowedMemory(max_tokens=10_000_000, **place),
-    "summary": SummaryMemory,
-    "todo": lambda **place: TodoMemory(MessagesMemory(**place)),
-}
-SMALL = {  # what a small window has let go is not there, so these need not do all that others do
-    f"{name}-{size}": lambda make=make, size=size, **place: make(max_messages=size, **place)
-    for name, make in (("windowed", WindowedMemory), ("summary", SummaryMemory))
-    for size in (1, 2, 3)
-}
+SIZES = [1, 2, 3, 30]
 
 
-def layered() -> LayeredMemory:
-    return LayeredMemory(WindowedMemory(max_messages=30), MessagesMemory())
+def layered(size: int, long: type[MessagesMemory | VectorMemory], **place: Any) -> LayeredMemory:
+    elsewhere = {**place, "session": json.dumps([place.get("session"), "long"])}
+    return LayeredMemory(WindowedMemory(max_messages=size, **place), long(**elsewhere))
 
 
-def checks() -> list[object]:
+def make(name: str, size: int | None, **place: Any) -> Memory:
+    """A memory by name; ``todo-`` before it puts a to-do list over it."""
+    if name.startswith("todo-"):
+        return TodoMemory(make(name.removeprefix("todo-"), size, **place))
+    match name:
+        case "messages":
+            return MessagesMemory(**place)
+        case "windowed":
+            return WindowedMemory(max_messages=size or 100, **place)
+        case "windowed-tokens":
+            return WindowedMemory(max_tokens=10_000_000, **place)
+        case "summary":
+            return SummaryMemory(max_messages=size or 50, **place)
+        case "vector":
+            return VectorMemory(recent=size or 30, **place)
+        case "layered":
+            return layered(size or 30, MessagesMemory, **place)
+        case "layered-vector":
+            return layered(size or 30, VectorMemory, **place)
+    raise ValueError(name)
+
+
+SIZED = ["windowed", "summary", "vector", "layered", "layered-vector"]
+MEMORIES: list[tuple[str, int | None]] = [("messages", None), ("windowed-tokens", None)]
+MEMORIES += [("windowed", None), ("summary", None)]
+MEMORIES += [(name, size) for name in SIZED for size in SIZES]
+MEMORIES += [
+    ("todo-messages", None),
+    *((f"todo-{name}", size) for name in SIZED for size in (1, 3)),
+]
+
+
+def holds(name: str, size: int | None) -> int | None:
+    """How many messages it is sure to hold: only windows let any go without being asked."""
+    return size if name.endswith("windowed") else None
+
+
+def checks() -> list[Any]:
     found = [
-        pytest.param(check, id=f"{name}-{check}")
-        for name, make in [*MEMORIES.items(), ("layered", layered)]
-        for check in memory_conformance(make, query_face=True)  # type: ignore[arg-type]
+        pytest.param(check, id=f"{name}-{size or 'default'}-{check}")
+        for name, size in MEMORIES
+        for check in memory_conformance(
+            lambda name=name, size=size: make(name, size),  # type: ignore[misc]
+            query_face=True,
+            holds=holds(name, size),
+        )
     ]
-    return found + [pytest.param(c, id=f"fake-{c}") for c in memory_conformance(FakeMemory)]  # type: ignore[return-value]
+    return found + [pytest.param(c, id=f"fake-{c}") for c in memory_conformance(FakeMemory)]
 
 
 @pytest.mark.parametrize("check", checks())
@@ -50,15 +85,29 @@ async def test_a_memory_behaves(check: Check) -> None:
     await check()
 
 
-@pytest.mark.parametrize("name", [*MEMORIES, *SMALL])
-@pytest.mark.parametrize("journal", ["ram", "sqlite"])
-@pytest.mark.parametrize("index", range(len(JOURNALED)))
-async def test_a_memory_lasts(name, journal, index, tmp_path) -> None:
-    def make(on, session, tenant):
-        return (MEMORIES | SMALL)[name](journal=on, session=session, tenant=tenant)  # type: ignore[operator]
+LASTING = [(*memory, "ram") for memory in MEMORIES]
+LASTING += [(name, size, "sqlite") for name, size in MEMORIES if size in (None, 1)]
+
+
+@pytest.mark.parametrize("name, size, journal", LASTING)
+async def test_a_memory_lasts(name, size, journal, tmp_path) -> None:
+    files = iter(range(100))
 
     def new_journal():
-        return RamJournal() if journal == "ram" else SQLiteJournal(tmp_path / "journal.db")
+        if journal == "ram":
+            return RamJournal()
+        return SQLiteJournal(tmp_path / f"journal-{next(files)}.db")
 
-    checks = memory_conformance(MessagesMemory, journaled=make, journal=new_journal)
-    await checks[-len(JOURNALED) :][index]()
+    def made(on, session, tenant):
+        return make(name, size, journal=on, session=session, tenant=tenant)
+
+    general = len(memory_conformance(MessagesMemory, holds=holds(name, size)))
+    every = memory_conformance(
+        MessagesMemory, journaled=made, journal=new_journal, holds=holds(name, size)
+    )
+    for check in every[general:]:
+        try:
+            await check()
+        except Exception as error:
+            error.add_note(f"in: {check}")
+            raise

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from agent_brain.memories import (
     LayeredMemory,
     MemoryDefinitionError,
+    MemoryUseError,
     Message,
     MessagesMemory,
     RamJournal,
     SQLiteJournal,
+    VectorMemory,
     WindowedMemory,
     create_memory,
 )
+from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
 
@@ -45,6 +49,25 @@ async def test_what_leaves_the_window_is_recalled_for_the_goal() -> None:
     assert (rules, recent) == ("rules", ["cat", "z"])
     assert [line[-5:] for line in recalled.splitlines()[1:]] == ["cat 1", "cat 2"]
     assert Recalling.asked[-1] == ("cat", 2)
+
+
+@pytest.mark.parametrize("least", [{}, {"min_score": 0.9}])
+@pytest.mark.parametrize("own", [{}, {"min_score": 0.9}])
+async def test_messages_below_the_least_score_are_not_recalled(own, least) -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=1), VectorMemory(**own), **least)
+    await memory.update([Message.user(text) for text in ("My cat is called Tom", "rain", "sun")])
+    await memory.set_goal("Has anyone called about the rent?")
+    shown = str(await memory.context())
+    assert ("Tom" in shown) == (not own and not least)
+    assert await memory.recall("Has anyone called about the rent?")
+    assert await memory.recall("Has anyone called about the rent?", min_score=0.9) == []
+    fork = await memory.fork()
+    assert fork.min_score == memory.min_score
+
+
+async def test_a_score_that_is_none_is_refused() -> None:
+    with pytest.raises(MemoryUseError, match="from 0 to 1"):
+        plain(min_score=2)
 
 
 async def test_what_is_in_the_window_is_not_recalled_besides() -> None:
@@ -108,6 +131,26 @@ async def test_what_a_crash_kept_from_arriving_arrives_at_the_next_opening(tmp_p
         assert await memory.long.count() == 4
 
 
+async def test_a_reader_leaves_what_did_not_arrive_where_it_is(tmp_path) -> None:
+    path = tmp_path / "journal.db"
+    async with WindowedMemory(max_messages=2, journal=path) as lost:
+        await lost.update([Message.user(f"{n}") for n in range(6)])
+    before = path.read_bytes()
+    reader = LayeredMemory(
+        WindowedMemory(max_messages=2, journal=path, readonly=True),
+        MessagesMemory(journal=path, session="long", readonly=True),
+    )
+    async with reader:
+        assert [m.content for m in await reader.messages()] == ["4", "5"]
+    assert path.read_bytes() == before
+
+
+async def test_a_cursor_of_another_memory_shows_everything() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=2), MessagesMemory())
+    await memory.update([Message.user(f"{n}") for n in range(5)])
+    assert [m.content for m in (await memory.find_news(99))[0]] == list("01234")
+
+
 async def test_a_name_and_options_are_enough() -> None:
     journal = RamJournal()
     memory = create_memory("layered", long="messages", max_messages=2, journal=journal, session="s")
@@ -122,3 +165,144 @@ async def test_memories_that_do_not_go_together_are_refused() -> None:
         LayeredMemory(MessagesMemory(), MessagesMemory())  # type: ignore[arg-type]
     with pytest.raises(MemoryDefinitionError):
         LayeredMemory(WindowedMemory(on_evict=print), MessagesMemory())
+
+
+def plain(size: int = 2, min_score: float | None = None, **place) -> LayeredMemory:
+    elsewhere = {**place, "session": "long"} if place else {}
+    short = WindowedMemory(max_messages=size, **place)
+    return LayeredMemory(short, MessagesMemory(**elsewhere), min_score=min_score)
+
+
+async def test_the_model_sees_the_question_before_the_calls() -> None:
+    memory = plain()
+    await memory.set_goal("question")
+    for number in range(4):
+        call = Action(name="look", args={})
+        await memory.update([Message.assistant(f"{number}", [call]), Message.tool("r", call)])
+    wanted = ["question", "0", "r", "1", "r", "2", "r", "3", "r"]
+    for shown in (await memory.context(), await memory.messages(), await memory.turn()):
+        assert [m.content for m in shown] == wanted
+    assert [m.content for m in await memory.dump()] == wanted[1:]
+
+
+async def test_pinned_messages_keep_their_place() -> None:
+    memory = plain()
+    await memory.update([Message.user("a"), Message.user("b", pinned=True), Message.user("c")])
+    await memory.update([Message.user(text) for text in "def"])
+    assert [m.content for m in await memory.context()] == list("abcdef")
+
+
+async def test_an_export_has_all_of_it_and_loads_anywhere() -> None:
+    memory = plain()
+    await memory.set_goal("goal")
+    await memory.update([Message.user(f"{n}") for n in range(9)])
+    exported = await memory.export()
+    other, messages = plain(), MessagesMemory()
+    await other.update([Message.user("Ann")])
+    assert await other.load(exported) == await messages.load(exported) == 10
+    assert await other.messages() == await messages.messages() == await memory.messages()
+    assert await other.goal() == await memory.goal()
+    assert await other.short.count() == await memory.short.count()
+
+
+async def test_an_export_of_an_earlier_version_is_read() -> None:
+    memory, long, short = plain(), MessagesMemory(), WindowedMemory(max_messages=2)
+    await long.update([Message.user("0"), Message.user("1")])
+    await short.update([Message.user("2"), Message.user("3")])
+    snapshot = await short.snapshot()
+    snapshot.views["long"] = (await long.snapshot()).model_dump(mode="json")
+    await memory.restore(snapshot)
+    assert [m.content for m in await memory.messages()] == list("0123")
+
+
+async def test_the_query_face_reaches_both() -> None:
+    memory = plain()
+    said = [Message.user(f"{n}") for n in range(6)]
+    await memory.update(said[:4])
+    news, cursor = await memory.find_news()
+    assert news == said[:4]
+    await memory.update(said[4:])
+    assert (await memory.find_news(cursor))[0] == said[4:]
+    assert await memory.tag([said[0].id, said[5].id], "x") == 2
+    assert [m.content for m in await memory.messages(tags="x")] == ["0", "5"]
+    assert await memory.untag([said[0].id, said[5].id], "x") == 2
+    assert await memory.messages(tags="x") == []
+    assert await memory.pin([said[0].id, said[5].id, "unknown"]) == 2
+    assert await memory.clear(keep_pinned=True) == 4
+    assert [m.content for m in await memory.messages()] == ["0", "5"]
+    assert await memory.unpin(said[0].id) == 1
+    with pytest.raises(MemoryUseError, match="cannot recall"):
+        await memory.recall("anything")
+
+
+@pytest.mark.parametrize("which", ["delete", "forget"])
+async def test_what_is_gone_stays_gone_when_it_is_opened_again(which, tmp_path) -> None:
+    async with SQLiteJournal(tmp_path / "journal.db") as journal:
+        memory = plain(journal=journal)
+        said = [Message.user(f"{n}") for n in range(6)]
+        await memory.update(said)
+        assert await getattr(memory, which)(said[0].id) == 1
+        for _ in range(2):
+            memory = plain(journal=journal)
+            assert [m.content for m in await memory.messages()] == list("12345")
+
+
+async def test_a_rollback_reaches_both(tmp_path) -> None:
+    async with SQLiteJournal(tmp_path / "journal.db") as journal:
+        memory = plain(journal=journal)
+        await memory.begin(Message.user("goal"), "run", "START")
+        await memory.update([Message.assistant(f"{n}") for n in range(4)])
+        memory.control.step = 1
+        await memory.checkpoint()
+        await memory.update([Message.assistant(f"half {n}") for n in range(5)])
+        later = plain(journal=journal)
+        await later.rollback()
+        assert [m.content for m in await later.messages()] == ["goal", *"0123"]
+        await later.update([Message.assistant("again")])
+        assert [m.content for m in await later.turn()] == ["goal", *"0123", "again"]
+
+
+async def test_a_crash_between_the_halves_neither_loses_nor_doubles(tmp_path) -> None:
+    class Fails(MessagesMemory):
+        async def update(self, messages: list[Message]) -> None:
+            await super().update(messages)
+            raise OSError("the program ended here")
+
+    async with SQLiteJournal(tmp_path / "journal.db") as journal:
+        short = WindowedMemory(max_messages=2, journal=journal)
+        memory = LayeredMemory(short, Fails(journal=journal, session="long"))
+        with pytest.raises(OSError, match="ended here"):
+            await memory.update([Message.user(f"{n}") for n in range(5)])
+        assert [m.content for m in await memory.messages()] == list("01234")
+        later = plain(journal=journal)
+        assert [m.content for m in await later.context()] == list("01234")
+        assert await later.count() == 5
+
+
+async def test_what_is_being_handed_over_is_seen_meanwhile() -> None:
+    seen: list[list[str]] = []
+
+    class Slow(MessagesMemory):
+        async def update(self, messages: list[Message]) -> None:
+            seen.append([m.content for m in await memory.messages()])
+            seen.append([m.content for m in await memory.context()])
+            assert await memory.get(messages[0].id) is not None
+            await super().update(messages)
+
+    memory = LayeredMemory(WindowedMemory(max_messages=2), Slow())
+    await memory.update([Message.user(text) for text in "abc"])
+    assert seen[0] == list("abc")
+    assert await memory.count() == 3
+
+
+async def test_a_time_to_live_is_for_both() -> None:
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    memory = create_memory("layered", long="messages", max_messages=2, ttl=60, clock=lambda: now)
+    await memory.update([Message.user(f"{n}", created_at=now) for n in range(5)])
+    now += timedelta(seconds=61)
+    assert await memory.context() == []
+
+
+async def test_both_halves_are_told() -> None:
+    memory = plain()
+    assert memory.wrapped == (memory.short, memory.long)

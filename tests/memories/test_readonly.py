@@ -24,10 +24,17 @@ from tests.memories.vector.support import WordsEmbedder, bytes_under
 
 pytestmark = pytest.mark.anyio
 
+
+def layered(**options):
+    return create_memory("layered", long="messages", **options)
+
+
 MEMORIES = {
     "messages": MessagesMemory,
     "vector": VectorMemory,
     **{f"windowed-{n}": lambda n=n, **o: WindowedMemory(max_messages=n, **o) for n in (1, 2, 3)},
+    **{f"layered-{n}": lambda n=n, **o: layered(max_messages=n, **o) for n in (1, 2, 3)},
+    "todo": lambda **o: create_memory("todo", **o),
     **{f"summary-{n}": lambda n=n, **o: SummaryMemory(max_messages=n, **o) for n in (1, 2, 3)},
 }
 WRITING = {

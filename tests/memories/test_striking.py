@@ -15,6 +15,7 @@ from agent_brain.memories import (
     SummaryMemory,
     VectorMemory,
     WindowedMemory,
+    create_memory,
 )
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
@@ -32,6 +33,13 @@ MEMORIES: dict[str, Any] = {
         f"summary-{n}": lambda n=n, **place: SummaryMemory(max_messages=n, **place)
         for n in (1, 2, 3)
     },
+    **{
+        f"layered-{n}": lambda n=n, **place: create_memory(
+            "layered", long="messages", max_messages=n, **place
+        )
+        for n in (1, 2, 3)
+    },
+    "todo": lambda **place: create_memory("todo", **place),
 }
 PAY = Action(name="pay", args={"iban": "DE-SECRET-42"}, id="pay-1")
 
@@ -138,7 +146,8 @@ async def test_an_expired_message_ends_no_waiting_run(tmp_path: Path) -> None:
     await memory.aclose()
 
 
-async def test_the_result_of_another_call_of_the_round_goes_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["messages", "layered-2", "todo"])
+async def test_the_result_of_another_call_of_the_round_goes_too(name: str, tmp_path: Path) -> None:
     """A round with a question keeps the results that are in already, outside of the record."""
     from agent_brain.errors import InputNeeded
 
@@ -152,7 +161,7 @@ async def test_the_result_of_another_call_of_the_round_goes_too(tmp_path: Path) 
         """Ask."""
         raise InputNeeded("Which one?")
 
-    async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
+    async with MEMORIES[name](journal=tmp_path / "journal.db") as memory:
         llm = ScriptedLLM([[Action(name="look", args={}), Action(name="ask", args={})], "Done."])
         brain = Brain("react", memory=memory, tools=[look, ask], llm=llm)
         assert (await brain.run("Look and ask")).stop_reason == "input"
@@ -187,15 +196,16 @@ async def test_a_tool_may_take_away_the_call_that_it_answers(how: str, tmp_path:
         assert all(m.role != "tool" for m in await memory.messages()), "a result without its call"
 
 
+@pytest.mark.parametrize("name", ["messages", "layered-1", "layered-2", "todo"])
 @pytest.mark.parametrize("what", ["forget", "delete"])
 async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
-    what: str, tmp_path: Path
+    what: str, name: str, tmp_path: Path
 ) -> None:
     from agent_brain.memories import Message
     from agent_brain.memories.claim import Claim
 
     path = tmp_path / "journal.db"
-    async with MessagesMemory(journal=path) as memory:
+    async with MEMORIES[name](journal=path) as memory:
         await memory.set_goal(Message.user("Pay", id="goal"))
         memory.control.begin("run-1", "ACTION")
         await memory.update([Message.assistant("", [PAY], id="asks")])
@@ -206,7 +216,7 @@ async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
         await getattr(memory, what)("asks")
         assert memory.control.next_actions == []
         assert memory.control.status == "running"
-    async with MessagesMemory(journal=path) as later:
+    async with MEMORIES[name](journal=path) as later:
         await later.open()
         assert later.control.next_actions == []
         await later.rollback()
@@ -215,7 +225,7 @@ async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
         assert later.control.status == "running"
         await later.rollback()
         await later.update([Message.assistant("again", id="again")])
-    async with MessagesMemory(journal=path) as last:
+    async with MEMORIES[name](journal=path) as last:
         assert [m.id for m in await last.messages()] == ["goal", "again"]
     if what == "forget":
         assert b"SECRET" not in on_disk(tmp_path)

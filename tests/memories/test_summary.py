@@ -6,9 +6,11 @@ import logging
 
 import anyio
 import pytest
+from pydantic import BaseModel
 
 from agent_brain.memories import (
     MemoryDefinitionError,
+    MemoryUseError,
     Message,
     RamJournal,
     SQLiteJournal,
@@ -19,6 +21,13 @@ from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
+
+
+class Trip(BaseModel):
+    """A summary with named fields."""
+
+    goal: str
+    facts: list[str] = []
 
 
 class Summarizer:
@@ -215,8 +224,136 @@ async def test_a_model_writes_the_summary() -> None:
         {"keep": 0},
         {"keep": 99},
         {"max_summary_tokens": 0},
+        {"max_share": 0.5},
+        {"context_window": 1000},
+        {"max_share": 0, "context_window": 1000},
+        {"max_share": 1.5, "context_window": 1000},
+        {"max_share": float("nan"), "context_window": 1000},
+        {"max_share": True, "context_window": 1000},
+        {"max_share": 0.5, "context_window": 0},
+        {"max_share": 0.5, "context_window": 1000, "max_tokens": 10},
+        {"form": Trip},
     ],
 )
 async def test_options_that_make_no_sense_are_refused(wrong) -> None:
     with pytest.raises(MemoryDefinitionError):
         SummaryMemory(**wrong)
+
+
+@pytest.mark.parametrize("journal", [None, RamJournal])
+async def test_a_memory_that_forgets_nothing_keeps_its_summary(journal) -> None:
+    memory = await filled(Summarizer(), journal=journal and journal())
+    await memory.context()
+    assert await memory.forget(text="never said") == 0
+    assert await memory.forget("unknown") == 0
+    assert await memory.forget(role="tool") == 0
+    assert memory.summary == "+6+4"
+
+
+@pytest.mark.parametrize("journal", [None, RamJournal])
+async def test_what_is_summarised_is_found_and_the_rest_summarised_again(journal) -> None:
+    memory = await filled(Summarizer(), journal=journal and journal())
+    await memory.context()
+    assert await memory.forget(text="5") == 1
+    assert memory.summary == ""
+    assert "5" not in [m.content for m in await memory.messages()]
+    assert (await memory.context())[0].content.endswith("+6+3")
+
+
+async def test_the_summary_knows_what_it_is_made_of() -> None:
+    journal = RamJournal()
+    memory = await filled(Summarizer(), journal=journal)
+    said = await memory.messages(role="assistant")
+    shown = (await memory.context())[0]
+    assert memory.summarised == [m.id for m in said[:10]]
+    assert shown.metadata["summarised"] == memory.summarised
+    later = SummaryMemory(summarize=Summarizer(), max_messages=6, keep=3, journal=journal)
+    assert (await later.context())[0] == shown
+    copied = await memory.fork()
+    assert copied.summarised == memory.summarised
+    assert await copied.forget("unknown") == 0
+    assert copied.summary
+    await copied.forget(said[0].id)
+    assert copied.summary == "", "it may tell of it, and nobody has it any more"
+
+
+async def test_a_summary_of_what_a_restored_memory_never_held_goes_when_it_may_tell() -> None:
+    memory = await filled(Summarizer())
+    await memory.context()
+    other = SummaryMemory(summarize=Summarizer(), max_messages=6, journal=RamJournal())
+    await other.restore(await memory.snapshot())
+    assert other.summary
+    await other.forget(text="5")
+    assert other.summary == ""
+
+
+async def test_the_limit_may_be_a_share_of_what_the_model_can_read() -> None:
+    summarize = Summarizer()
+    memory = SummaryMemory(
+        summarize=summarize, max_messages=None, max_share=0.5, context_window=400
+    )
+    await memory.update([Message.user("some words " * 5) for _ in range(8)])
+    await memory.context()
+    assert not summarize.calls
+    await memory.update([Message.user("some words " * 5) for _ in range(8)])
+    await memory.context()
+    assert summarize.calls
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_the_model_can_read_is_looked_up() -> None:
+    memory = SummaryMemory(max_messages=None, max_share=0.5, context_window="openai/gpt-4o-mini")
+    await memory.update([Message.user("word " * 5_000) for _ in range(16)])
+    assert "Summary" in (await memory.context())[0].content
+    unknown = SummaryMemory(max_share=0.5, context_window="nobody/no-such-model")
+    with pytest.raises(MemoryUseError, match="context_window= as a number"):
+        await unknown.context()
+
+
+async def test_a_summary_may_have_named_fields() -> None:
+    llm = ScriptedLLM(['```json\n{"goal": "count", "facts": ["0 to 4"]}\n```'])
+    memory = await filled(model_summarizer(llm, form=Trip), 7, form=Trip)
+    shown = (await memory.context())[0]
+    assert memory.fields == Trip(goal="count", facts=["0 to 4"])
+    assert shown.content.endswith('{"goal":"count","facts":["0 to 4"]}')
+    assert '"facts"' in llm.calls[0].messages[0].content
+
+
+async def test_a_summary_that_does_not_fit_its_form_changes_nothing(caplog) -> None:
+    async def summarize(previous: str, messages: list[Message]) -> str:
+        return "I cannot do that."
+
+    memory = await filled(summarize, form=Trip)
+    assert len(await memory.context()) == 6
+    assert memory.fields is None
+    assert "summariser failed" in caplog.text
+
+
+async def test_a_long_summary_in_a_form_keeps_its_form() -> None:
+    async def summarize(previous: str, messages: list[Message]) -> Trip:
+        return Trip(goal="count", facts=["word " * 200, "short"])
+
+    memory = await filled(summarize, form=Trip, max_summary_tokens=60)
+    await memory.context()
+    assert isinstance(memory.fields, Trip)
+    assert memory.fields.goal == "count"
+    assert memory.fields.facts[1] == "short"
+    assert len(memory.summary) < 400
+
+
+async def test_system_messages_are_not_summarised() -> None:
+    summarize = Summarizer()
+    memory = await filled(summarize, 0)
+    await memory.update([Message.system("rules"), *[Message.user(f"{n}") for n in range(12)]])
+    shown = [m.content for m in await memory.context()]
+    assert "rules" in shown
+    assert "rules" not in [text for _, texts in summarize.calls for text in texts]
+
+
+async def test_what_arrived_last_is_not_summarised_though_it_is_shown_earlier() -> None:
+    memory = await filled(Summarizer(), 0)
+    call = Action(name="f", args={})
+    await memory.update([Message.assistant("asks", [call])])
+    await memory.update([Message.user(f"{n}") for n in range(9)])
+    await memory.update([Message.tool("done", call)])
+    assert [m.content for m in await memory.context()][1:4] == ["goal", "asks", "done"]

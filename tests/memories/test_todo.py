@@ -11,12 +11,16 @@ from agent_brain.memories import (
     Message,
     MessagesMemory,
     RamJournal,
+    SnapshotError,
+    SQLiteJournal,
     TodoMemory,
     WindowedMemory,
     create_memory,
 )
+from agent_brain.memories.tokens import message_tokens
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action, ToolError
+from agent_brain.tools.text import count_tokens
 
 pytestmark = pytest.mark.anyio
 
@@ -35,16 +39,12 @@ async def test_the_model_edits_the_list_and_always_sees_it() -> None:
         ]
     )
     await Brain("react", memory, llm=llm).run("Plan my trip")
-    seen = [
-        [m.content for m in call.messages if m.content.startswith("To-do list")]
-        for call in llm.calls
-    ]
-    assert seen[0] == []
-    assert seen[1][0].endswith("1. [ ] find flights\n2. [ ] book")
-    assert seen[2][0].endswith("1. [x] find flights\n2. [ ] book")
-    assert seen[3][0].endswith("1. [x] find flights\n2. [ ] book for two")
-    contents = [m.content for m in llm.calls[3].messages]
-    assert contents[contents.index(seen[3][0]) + 1] == "Plan my trip"
+    seen = [call.messages[0].content for call in llm.calls]
+    assert "To-do list" not in seen[0]
+    assert seen[1].endswith("1. [ ] find flights\n2. [ ] book")
+    assert seen[2].endswith("1. [x] find flights\n2. [ ] book")
+    assert seen[3].endswith("1. [x] find flights\n2. [ ] book for two")
+    assert [call.messages[1].content for call in llm.calls] == ["Plan my trip"] * 4
 
 
 async def test_items_added_at_once_all_arrive() -> None:
@@ -82,8 +82,9 @@ async def test_snapshots_and_forks_have_a_list_of_their_own(inner) -> None:
 
 async def test_what_makes_no_sense_is_told_to_the_model() -> None:
     memory = TodoMemory()
-    with pytest.raises(ToolError, match="no item 7; its items are: none"):
-        await memory.complete_todo(7)
+    for edit in (memory.complete_todo, memory.remove_todo):
+        with pytest.raises(ToolError, match="no item 7; its items are: none"):
+            await edit(7)
     with pytest.raises(ToolError, match="needs a text"):
         await memory.add_todo("  ")
 
@@ -97,3 +98,99 @@ async def test_what_the_inner_memory_offers_is_reached_through_it() -> None:
         memory.no_such_thing  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(MemoryUseError):
         create_memory("todo", inner=MessagesMemory(), max_messages=2)
+
+
+def over(name: str, **options) -> TodoMemory:
+    """A to-do list over a memory by name."""
+    if name == "layered":
+        options["long"] = "messages"
+    memory = create_memory("todo", inner=name, **options)
+    assert isinstance(memory, TodoMemory)
+    return memory
+
+
+INNER = ["messages", "windowed", "summary", "vector", "layered"]
+
+
+async def test_items_are_removed_and_numbers_are_not_given_twice() -> None:
+    memory = TodoMemory()
+    for text in ("one", "two"):
+        await memory.add_todo(text)
+    assert "two" not in await memory.get_tool("remove_todo").execute(number=2)  # type: ignore[union-attr]
+    await memory.add_todo("three")
+    assert [(todo.number, todo.text) for todo in await memory.todos()] == [(1, "one"), (3, "three")]
+    await memory.remove_todo(1)
+    assert await memory.remove_todo(3) == "The to-do list is empty."
+    assert await memory.context() == []
+
+
+@pytest.mark.parametrize("name", INNER)
+async def test_over_any_memory_it_lasts_and_is_exported(name, tmp_path) -> None:
+    async with SQLiteJournal(tmp_path / "journal.db") as journal:
+        memory = over(name, journal=journal)
+        await memory.set_goal("goal")
+        await memory.add_todo("one")
+        later, other = over(name, journal=journal), over(name)
+        assert await later.todos() == await memory.todos()
+        await other.load(await later.export())
+        assert await other.todos() == await memory.todos()
+        assert "1. [ ] one" in (await other.context())[-2].content
+
+
+@pytest.mark.parametrize("name", INNER)
+async def test_clearing_and_forgetting_reach_the_list(name, tmp_path) -> None:
+    async with SQLiteJournal(tmp_path / "journal.db") as journal:
+        memory = over(name, journal=journal)
+        await memory.add_todo("before")
+        await memory.update([Message.user("my card is 4111")])
+        await memory.add_todo("pay with 4111")
+        assert await memory.forget(text="4111") == 1
+        assert [todo.text for todo in await memory.todos()] == ["before"]
+        for session in await journal.sessions():
+            assert "4111" not in repr(await journal.read(session))
+        await memory.add_todo("SECRET")
+        assert await memory.forget(text="secret") == 0
+        assert await memory.forget(role="tool") == 0
+        assert [todo.text for todo in await memory.todos()] == ["before"]
+        await memory.clear()
+        assert await memory.todos() == []
+        assert await over(name, journal=journal).todos() == []
+
+
+@pytest.mark.parametrize("name", ["windowed", "layered", "summary", "vector"])
+async def test_it_counts_in_the_token_limit(name) -> None:
+    options: dict[str, object] = {"max_tokens": 400}
+    if name in ("windowed", "layered", "summary"):
+        options["max_messages"] = None
+    memory = over(name, **options)
+    inner = memory.inner
+    await memory.set_goal("goal")
+    await memory.update([Message.user("some words " * 5) for _ in range(40)])
+    for number in range(8):
+        await memory.add_todo(f"{number} " + "words " * 10)
+        shown = await memory.context()
+        if name == "layered":
+            held = {m.id for m in await inner.short.messages()}  # type: ignore[attr-defined]
+            shown = [m for m in shown if m.id in held or m.id == "todo-list"]
+        tokens = sum(message_tokens(m, count_tokens) for m in shown)
+        recalled = sum(message_tokens(m, count_tokens) for m in shown if m.metadata.get("recalled"))
+        assert tokens - recalled <= 400
+
+
+async def test_a_list_of_an_earlier_version_is_read() -> None:
+    memory = TodoMemory()
+    items = [{"number": 4, "text": "one", "done": True}]
+    await memory.keep("todo", items)  # type: ignore[arg-type]
+    assert [(t.number, t.done) for t in await memory.todos()] == [(4, True)]
+    await memory.add_todo("two")
+    assert [t.number for t in await memory.todos()] == [4, 5]
+    with pytest.raises(SnapshotError, match="to-do list"):
+        await memory.load({"version": 1, "views": {"todo": [{"text": 7}]}})
+
+
+async def test_over_a_memory_of_four_methods_the_list_is_the_wrapper_s() -> None:
+    memory = TodoMemory(FakeMemory())
+    await memory.add_todo("one")
+    other = TodoMemory(FakeMemory())
+    await other.load(await memory.export())
+    assert [todo.text for todo in await other.todos()] == ["one"]

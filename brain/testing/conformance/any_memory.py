@@ -9,7 +9,7 @@ import anyio
 
 from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.testing.conformance.check import expect, ids
+from agent_brain.testing.conformance.check import expect, ids, needs
 from agent_brain.tools.action import Action
 
 Make = Callable[..., Awaitable[Any]]
@@ -50,6 +50,7 @@ async def a_goal_may_be_a_message(make: Make) -> None:
     expect(await memory.goal(), [goal], "goal()")
 
 
+@needs(4)
 async def messages_keep_their_order(make: Make) -> None:
     memory = await make()
     await memory.set_goal("goal")
@@ -58,7 +59,9 @@ async def messages_keep_their_order(make: Make) -> None:
     await memory.update([first, second])
     await memory.update([third])
     expect(ids(await memory.dump()), ids([first, second, third]), "dump()")
-    expect(ids(await memory.context())[-3:], ids([first, second, third]), "the end of context()")
+    said = ids([first, second, third])
+    shown = [i for i in ids(await memory.context()) if i in said]
+    expect(shown, said[-len(shown) :], "the end of context(), as far as it is shown")
 
 
 async def an_empty_update_changes_nothing(make: Make) -> None:
@@ -67,6 +70,7 @@ async def an_empty_update_changes_nothing(make: Make) -> None:
     expect(await memory.dump(), [], "dump()")
 
 
+@needs(1)
 async def lists_that_are_returned_are_copies(make: Make) -> None:
     memory = await make()
     await memory.set_goal("goal")
@@ -84,6 +88,7 @@ async def a_list_that_was_given_is_not_kept(make: Make) -> None:
     expect(len(await memory.dump()), 1, "messages after the caller emptied what it gave")
 
 
+@needs(9)
 async def any_text_survives(make: Make) -> None:
     memory = await make()
     written = [Message.user(text) for text in [*TEXTS, "x" * 1_000_000]]
@@ -91,6 +96,7 @@ async def any_text_survives(make: Make) -> None:
     expect([m.content for m in await memory.dump()], [m.content for m in written], "dump()")
 
 
+@needs(3)
 async def calls_and_results_survive(make: Make) -> None:
     memory = await make()
     calls = [Action(name="f", args={"x": [1, {"y": None}]}), Action(name="g", args={})]
@@ -102,6 +108,7 @@ async def calls_and_results_survive(make: Make) -> None:
     expect(await memory.dump(), written, "dump()")
 
 
+@needs(2)
 async def a_turn_begins_with_its_goal(make: Make) -> None:
     memory = await make()
     await memory.set_goal("first")
@@ -112,6 +119,7 @@ async def a_turn_begins_with_its_goal(make: Make) -> None:
     expect(turn, ["second", "answer two"], "turn()")
 
 
+@needs(2)
 async def a_snapshot_is_json_and_restores(make: Make) -> None:
     memory, other = await make(), await make()
     await memory.set_goal("goal")
@@ -125,6 +133,37 @@ async def a_snapshot_is_json_and_restores(make: Make) -> None:
     expect(other.control, memory.control, "control after restore")
 
 
+async def results_are_shown_with_their_call(make: Make) -> None:
+    memory = await make()
+    await memory.set_goal("goal")
+    calls = [Action(name="f", args={}), Action(name="g", args={})]
+    asking = Message.assistant("", calls)
+    between = Message.user("by the way")
+    results = [Message.tool("done", call) for call in calls]
+    await memory.update([asking])
+    for update in ([results[1]], [between], [results[0]]):
+        await memory.update(update)
+    shown = ids(await memory.context())
+    at = shown.index(asking.id)
+    together = ids([asking, results[1], results[0]])
+    expect(shown[at : at + 3], together, "context() from a call on whose results came late")
+    if between.id in shown[:at]:
+        raise AssertionError("What arrived while a tool ran is shown before the call")
+
+
+async def the_whole_turn_is_told(make: Make) -> None:
+    memory = await make()
+    await memory.update([Message.user("before")])
+    goal = Message.user("goal")
+    await memory.begin(goal, "run", "START")
+    said = [Message.assistant(str(number)) for number in range(4)]
+    for message in said:
+        await memory.update([message])
+    expect(ids(await memory.turn()), ids([goal, *said]), "turn()")
+    await memory.begin(Message.user("next"), "run-2", "START")
+    expect([m.content for m in await memory.turn()], ["next"], "turn() of the next turn")
+
+
 async def a_snapshot_does_not_change_afterwards(make: Make) -> None:
     memory = await make()
     await memory.update([Message.user("one")])
@@ -135,6 +174,7 @@ async def a_snapshot_does_not_change_afterwards(make: Make) -> None:
     expect(snapshot.model_dump_json(), before, "the snapshot")
 
 
+@needs(2)
 async def a_fork_is_independent(make: Make) -> None:
     memory = await make()
     await memory.set_goal("goal")
@@ -149,6 +189,7 @@ async def a_fork_is_independent(make: Make) -> None:
     expect(memory.control.step, 0, "the original's control")
 
 
+@needs(40)
 async def updates_at_once_are_all_kept(make: Make) -> None:
     memory = await make()
     batches = [[Message.user(f"{i}.{j}") for j in range(2)] for i in range(20)]
@@ -162,6 +203,7 @@ async def updates_at_once_are_all_kept(make: Make) -> None:
         expect(kept[at : at + 2], ids(batch), "an update, in one piece")
 
 
+@needs(2)
 async def a_cancelled_update_is_whole_or_absent(make: Make) -> None:
     memory = await make()
     batch = [Message.user("one"), Message.user("two")]
@@ -194,6 +236,8 @@ ANY_MEMORY = [
     calls_and_results_survive,
     a_turn_begins_with_its_goal,
     a_snapshot_is_json_and_restores,
+    results_are_shown_with_their_call,
+    the_whole_turn_is_told,
     a_snapshot_does_not_change_afterwards,
     a_fork_is_independent,
     updates_at_once_are_all_kept,

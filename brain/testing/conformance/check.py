@@ -43,6 +43,16 @@ class Check:
         await self._behaviour(make)
 
 
+def needs(messages: int) -> Callable[[Behaviour], Behaviour]:
+    """Mark a behaviour that only a memory can show which holds so many messages at once."""
+
+    def mark(behaviour: Behaviour) -> Behaviour:
+        behaviour.needs = messages  # type: ignore[attr-defined]
+        return behaviour
+
+    return mark
+
+
 def expect(actual: object, wanted: object, what: str) -> None:
     """Raise unless both are equal.
 

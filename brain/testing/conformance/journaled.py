@@ -9,7 +9,7 @@ from agent_brain.memories.control import Asked
 from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.message import Message
 from agent_brain.memories.session import session_key
-from agent_brain.testing.conformance.check import expect, expect_end, expect_error, ids
+from agent_brain.testing.conformance.check import expect, expect_end, expect_error, ids, needs
 from agent_brain.tools.action import Action
 
 Make = Callable[..., Awaitable[Any]]
@@ -28,6 +28,7 @@ NAMES = [
 ]
 
 
+@needs(4)
 async def a_later_memory_of_the_session_is_the_same(make: Make) -> None:
     memory = await make("s", None)
     call = Action(name="f", args={"x": "汉字\x00"})
@@ -63,6 +64,7 @@ async def sessions_and_tenants_are_separate(make: Make) -> None:
     expect(await second.count(), 1, "count() of a session after another one was cleared")
 
 
+@needs(4)
 async def a_second_writer_is_told(make: Make) -> None:
     first, second = await make("s", None), await make("s", None)
     await first.update([Message.user("one")])
@@ -80,6 +82,7 @@ async def a_second_writer_is_told(make: Make) -> None:
     expect(said, [m.content for m in await second.messages()], "what the second memory has")
 
 
+@needs(2)
 async def an_interrupted_step_is_rolled_back(make: Make) -> None:
     memory = await make("s", None)
     await memory.set_goal("goal")
@@ -101,6 +104,7 @@ async def an_interrupted_step_is_rolled_back(make: Make) -> None:
     expect((await (await make("s", None)).messages())[-1].content, "again", "the step, taken again")
 
 
+@needs(3)
 async def what_is_forgotten_is_in_no_entry(make: Make) -> None:
     memory = await make("s", None)
     await memory.set_goal("SECRET goal")
@@ -116,6 +120,7 @@ async def what_is_forgotten_is_in_no_entry(make: Make) -> None:
     expect([m.content for m in await later.messages()], ["known"], "messages() of a later memory")
 
 
+@needs(2)
 async def a_fork_writes_nothing_into_the_session(make: Make) -> None:
     memory = await make("s", None)
     await memory.update([Message.user("one")])
@@ -127,6 +132,7 @@ async def a_fork_writes_nothing_into_the_session(make: Make) -> None:
     expect_end([m.content for m in await later.messages()], ["one", "two"], "messages()")
 
 
+@needs(3)
 async def deleting_and_clearing_last(make: Make) -> None:
     memory = await make("s", None)
     said = [Message.user(text) for text in "abc"]
@@ -144,6 +150,49 @@ async def deleting_and_clearing_last(make: Make) -> None:
     expect(later.control.step, 5, "control after clear()")
     await memory.update([Message.user("new")])
     expect(len(await (await make("s", None)).messages()), 1, "messages() after clear(), update()")
+
+
+async def what_was_deleted_stays_deleted(make: Make) -> None:
+    memory = await make("s", None)
+    said = [Message.user(str(number)) for number in range(6)]
+    for message in said:
+        await memory.update([message])
+    held = ids(await memory.messages())
+    await memory.delete(held[0])
+    for _ in range(2):
+        later = await make("s", None)
+        expect(ids(await later.messages()), held[1:], "messages() of a later memory")
+
+
+async def half_a_step_leaves_nothing_twice(make: Make) -> None:
+    memory = await make("s", None)
+    await memory.begin(Message.user("goal"), "run-1", "START")
+    await memory.update([Message.assistant("finished")])
+    memory.control.step = 1
+    await memory.checkpoint()
+    for number in range(5):
+        await memory.update([Message.assistant(f"half {number}")])
+    later = await make("s", None)
+    await later.open()
+    await later.rollback()
+    await later.update([Message.assistant("again")])
+    for which in (later, await make("s", None)):
+        said = [message.content for message in await which.turn()]
+        expect(said, ["goal", "finished", "again"], "turn() after rollback()")
+
+
+async def groups_are_in_order_after_reopening(make: Make) -> None:
+    memory = await make("s", None)
+    await memory.set_goal("goal")
+    call = Action(name="f", args={})
+    await memory.update([Message.assistant("asks", [call])])
+    await memory.update([Message.user("by the way")])
+    await memory.update([Message.tool("done", call)])
+    names = ("context", "messages", "dump")
+    before = {name: await getattr(memory, name)() for name in names}
+    later = await make("s", None)
+    for name in names:
+        expect(await getattr(later, name)(), before[name], f"{name}() after reopening")
 
 
 async def restoring_lasts(make: Make) -> None:
@@ -217,6 +266,9 @@ JOURNALED = [
     what_is_forgotten_is_in_no_entry,
     a_fork_writes_nothing_into_the_session,
     deleting_and_clearing_last,
+    what_was_deleted_stays_deleted,
+    half_a_step_leaves_nothing_twice,
+    groups_are_in_order_after_reopening,
     restoring_lasts,
     a_turn_begins_in_one_write,
     a_call_that_is_forgotten_is_in_no_entry,

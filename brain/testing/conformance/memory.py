@@ -9,7 +9,7 @@ from typing import Any
 from agent_brain.memories.base import Memory
 from agent_brain.memories.journal import Journal, RamJournal
 from agent_brain.testing.conformance.any_memory import ANY_MEMORY
-from agent_brain.testing.conformance.check import Check, MakeMemory
+from agent_brain.testing.conformance.check import Behaviour, Check, MakeMemory
 from agent_brain.testing.conformance.journaled import JOURNALED
 from agent_brain.testing.conformance.query_face import QUERY_FACE
 
@@ -22,6 +22,7 @@ def memory_conformance(
     query_face: bool = False,
     journaled: JournaledMemory | None = None,
     journal: Callable[[], Journal] = RamJournal,
+    holds: int | None = None,
 ) -> list[Check]:
     """The behaviours that a memory must have, as async checks.
 
@@ -38,15 +39,21 @@ def memory_conformance(
         journaled: Makes a memory on ``(journal, session, tenant)``; checks that it lasts. The
             session is opened by each memory that it makes.
         journal: Makes a new journal for each of those checks.
+        holds: How many messages the memory is sure to hold, if it lets older ones go, as a window
+            does; behaviours for which it takes more are left out. None: it holds all.
 
     Returns:
         One check a behaviour; each makes memories of its own.
     """
-    checks = [Check(behaviour, factory) for behaviour in ANY_MEMORY]
+
+    def shown(behaviours: list[Behaviour]) -> list[Behaviour]:
+        return [b for b in behaviours if holds is None or getattr(b, "needs", 1) <= holds]
+
+    checks = [Check(behaviour, factory) for behaviour in shown(ANY_MEMORY)]
     if query_face:
-        checks += [Check(behaviour, factory) for behaviour in QUERY_FACE]
+        checks += [Check(behaviour, factory) for behaviour in shown(QUERY_FACE)]
     if journaled is not None:
-        checks += [_JournaledCheck(behaviour, journaled, journal) for behaviour in JOURNALED]
+        checks += [_JournaledCheck(b, journaled, journal) for b in shown(JOURNALED)]
     return checks
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
-from agent_brain.testing.conformance.check import expect, expect_error, ids
+from agent_brain.testing.conformance.check import expect, expect_error, ids, needs
 from agent_brain.tools.action import Action
 
 Make = Callable[..., Awaitable[Any]]
@@ -17,13 +17,16 @@ Make = Callable[..., Awaitable[Any]]
 START = datetime(2024, 5, 1, tzinfo=UTC)
 
 
+@needs(3)
 async def earlier_goals_stay_where_they_were_asked(make: Make) -> None:
     memory = await make()
     await memory.set_goal("first question")
     await memory.update([Message.assistant("first answer")])
     await memory.set_goal("second question")
-    context = [message.content for message in await memory.context()]
-    expect(context, ["first question", "first answer", "second question"], "context()")
+    said = ["first question", "first answer", "second question"]
+    expect([message.content for message in await memory.messages()], said, "messages()")
+    shown = [m.content for m in await memory.context() if m.content in said]
+    expect(shown, said[-len(shown) :], "context(), as far as it is shown")
 
 
 async def a_known_id_changes_nothing(make: Make) -> None:
@@ -43,6 +46,7 @@ async def what_is_no_message_is_refused_whole(make: Make) -> None:
     expect(await memory.dump(), [], "dump() after updates that were refused")
 
 
+@needs(4)
 async def filters_come_before_the_limit(make: Make) -> None:
     memory = await make()
     said = [
@@ -81,6 +85,49 @@ async def filters_come_before_the_limit(make: Make) -> None:
         expect(ids(found), ids(wanted), f"messages({arguments}, {filters})")
 
 
+@needs(4)
+async def the_last_messages_are_whole_groups(make: Make) -> None:
+    memory = await make()
+    call = Action(name="f", args={})
+    group = [Message.assistant("", [call]), Message.tool("r", call)]
+    await memory.update([Message.user("before"), *group])
+    expect(ids(await memory.messages(1)), ids(group), "messages(1) where a result is the last")
+    await memory.update([Message.user("after")])
+    for last in (1, 2):
+        found = [message.content for message in await memory.messages(last)]
+        expect(found, ["after"], f"messages({last}) behind a call and its result")
+    for wrong in (1.5, True, "1", float("nan")):
+        await expect_error(memory.messages(wrong), MemoryUseError, f"messages({wrong!r})")
+
+
+async def messages_are_pinned_later(make: Make) -> None:
+    memory = await make()
+    message = Message.user("rules")
+    await memory.update([message])
+    expect(await memory.pin([message.id, "unknown"]), 1, "pin()")
+    for number in range(40):
+        await memory.update([Message.user(str(number))])
+    expect((await memory.get(message.id)).pinned, True, "pinned, after pin() and 40 messages")
+    if message.id not in ids(await memory.context()):
+        raise AssertionError("A message that was pinned is not in context()")
+    await memory.unpin(message.id)
+    expect((await memory.get(message.id)).pinned, False, "pinned, after unpin()")
+    await memory.clear(keep_pinned=True)
+    expect(await memory.count(), 0, "count() after clear(keep_pinned=True)")
+
+
+async def instructions_stay_in_view(make: Make) -> None:
+    memory = await make()
+    rules = Message.system("rules")
+    await memory.update([rules])
+    await memory.set_goal("goal")
+    for number in range(40):
+        await memory.update([Message.assistant(str(number))])
+    shown = [message.content for message in await memory.context()]
+    if "rules" not in shown[: shown.index("goal")]:
+        raise AssertionError(f"The system message is not ahead of the goal: {shown!r:.500}")
+
+
 async def filters_that_make_no_sense_are_refused(make: Make) -> None:
     memory = await make()
     naive = START.replace(tzinfo=None)
@@ -88,6 +135,7 @@ async def filters_that_make_no_sense_are_refused(make: Make) -> None:
         await expect_error(memory.messages(**wrong), MemoryUseError, f"messages({wrong})")
 
 
+@needs(3)
 async def messages_are_found_and_deleted_by_id(make: Make) -> None:
     memory = await make()
     said = [Message.user(text) for text in "abc"]
@@ -102,6 +150,7 @@ async def messages_are_found_and_deleted_by_id(make: Make) -> None:
     expect(ids(await memory.messages()), ids([*said[1:], said[0]]), "what was deleted came back")
 
 
+@needs(4)
 async def a_call_and_its_results_go_together(make: Make) -> None:
     for which in (0, 1, 2):
         memory = await make()
@@ -113,6 +162,7 @@ async def a_call_and_its_results_go_together(make: Make) -> None:
         expect(await memory.messages(), [after], "messages()")
 
 
+@needs(3)
 async def clearing_takes_everything(make: Make) -> None:
     memory = await make()
     pinned = Message.system("rules", pinned=True)
@@ -126,6 +176,7 @@ async def clearing_takes_everything(make: Make) -> None:
     expect(await memory.count(), 0, "count() after clear()")
 
 
+@needs(4)
 async def an_export_can_be_loaded(make: Make) -> None:
     memory, other = await make(), await make()
     await memory.set_goal("goal")
@@ -159,6 +210,7 @@ async def what_cannot_be_loaded_changes_nothing(make: Make) -> None:
     expect(await memory.messages(), before, "messages() after loads that failed")
 
 
+@needs(6)
 async def what_is_forgotten_is_nowhere(make: Make) -> None:
     memory = await make()
     await memory.set_goal("goal")
@@ -171,15 +223,16 @@ async def what_is_forgotten_is_nowhere(make: Make) -> None:
     await memory.update([Message.user("before"), *secret, Message.user("after")])
     expect(await memory.forget(text="secret-2"), 2, "forget(text=), partners included")
     expect(await memory.forget(tags="private"), 1, "forget(tags=)")
+    expect(len(await memory.messages()), 3, "what was not to be forgotten")
     for name in ("messages", "dump", "context", "turn", "snapshot", "export"):
         seen = repr(await getattr(memory, name)())
         if "SECRET" in seen:
             raise AssertionError(f"{name}() still tells what was forgotten: {seen:.500}")
     expect(await memory.forget("unknown"), 0, "forget() of an unknown id")
     await expect_error(memory.forget(), MemoryUseError, "forget() without saying what")
-    expect(len(await memory.messages()), 3, "what was not to be forgotten")
 
 
+@needs(2)
 async def old_messages_are_forgotten_by_age(make: Make) -> None:
     memory = await make()
     old = Message.user("old", created_at=START)
@@ -188,6 +241,7 @@ async def old_messages_are_forgotten_by_age(make: Make) -> None:
     expect([m.content for m in await memory.messages()], ["new"], "messages()")
 
 
+@needs(2)
 async def tags_are_added_and_taken(make: Make) -> None:
     memory = await make()
     said = [Message.user("a", tags={"x"}), Message.user("b")]
@@ -199,6 +253,7 @@ async def tags_are_added_and_taken(make: Make) -> None:
     expect(ids(await memory.messages()), ids(said), "the order")
 
 
+@needs(3)
 async def news_are_found_by_a_cursor(make: Make) -> None:
     memory = await make()
     expect(await memory.find_news(), ([], 0), "find_news() of an empty memory")
@@ -225,6 +280,9 @@ QUERY_FACE = [
     a_known_id_changes_nothing,
     what_is_no_message_is_refused_whole,
     filters_come_before_the_limit,
+    the_last_messages_are_whole_groups,
+    messages_are_pinned_later,
+    instructions_stay_in_view,
     filters_that_make_no_sense_are_refused,
     messages_are_found_and_deleted_by_id,
     a_call_and_its_results_go_together,

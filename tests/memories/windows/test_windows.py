@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
@@ -18,6 +19,7 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.groups import arranged
 from agent_brain.memories.tokens import message_tokens
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
@@ -51,7 +53,8 @@ def test_a_window_is_whole_and_within_its_limits(trace, limits) -> None:
             assert {m.id for m in await memory.messages()} | gone == {m.id for m in told}
             assert not any(m.pinned for m in evicted), "a pinned message left"
             if not limits[1]:
-                assert [m.content for m in shown] == [m.content for m in told if m.id in ids]
+                wanted = [m.content for m in arranged(told) if m.id in ids]
+                assert [m.content for m in shown] == wanted
 
         await play(memory, trace, check)
 
@@ -75,13 +78,24 @@ def test_a_window_is_the_same_when_it_is_opened_again(trace, limits) -> None:
         told = await play(memory, trace, nothing)
         assert await make().context() == await memory.context()
         assert await make().goal() == await memory.goal()
-        assert [m.id for m in await memory.history()] == [m.id for m in told]
+        assert [m.id for m in await memory.history()] == [m.id for m in arranged(told)]
 
     anyio.run(run)
 
 
 @few
 @given(TRACES, st.integers(1, 12), st.none() | st.integers(60, 3000), st.integers(0, 3))
+@example(
+    [
+        *[Step("user", "")] * 6,
+        Step("model", "", pinned=True, calls=1, abandoned=True),
+        Step("model", ""),
+        Step("user", ""),
+    ],
+    1,
+    None,
+    0,
+)
 def test_a_summary_leaves_whole_groups(trace, max_messages, max_tokens, failures) -> None:
     async def run() -> None:
         left = failures
@@ -290,4 +304,107 @@ async def test_a_call_that_nobody_answered_is_not_shown() -> None:
     await memory.update([Message.assistant("goes on")])
     assert [m.content for m in await memory.context()] == ["goes on"]
     await memory.update([Message.tool("late", call)])
-    assert [m.content for m in await memory.context()] == ["asks", "goes on", "late"]
+    assert [m.content for m in await memory.context()] == ["asks", "late", "goes on"]
+
+
+@pytest.mark.anyio
+async def test_system_messages_stay_within_half_of_the_limits() -> None:
+    memory = WindowedMemory(max_messages=8)
+    await memory.update([Message.system("rules"), Message.user("a")])
+    for number in range(20):
+        await memory.update([Message.system(f"day {number}"), Message.user(f"{number}")])
+    shown = [m.content for m in await memory.context()]
+    assert shown == ["rules", "16", "day 17", "17", "day 18", "18", "day 19", "19"]
+    small = WindowedMemory(max_messages=1)
+    await small.update([Message.system("rules")])
+    for number in range(5):
+        await small.update([Message.user(f"{number}")])
+    assert [m.content for m in await small.context()] == ["rules", "4"]
+
+
+@pytest.mark.anyio
+async def test_long_system_messages_stay_within_half_of_the_tokens() -> None:
+    memory = WindowedMemory(max_tokens=400)
+    for number in range(10):
+        await memory.update([Message.system(f"{number} " + "word " * 50), Message.user("hm")])
+    system = [m.content[0] for m in await memory.context() if m.role == "system"]
+    assert system[0] == "0"
+    assert system[-1] == "9"
+    assert len(system) < 10
+    assert sum(message_tokens(m, count_tokens) for m in await memory.context()) <= 400
+
+
+@pytest.mark.anyio
+async def test_a_message_is_pinned_and_unpinned_later() -> None:
+    journal = RamJournal()
+    journal.persistent = True  # type: ignore[misc]
+    memory = WindowedMemory(max_messages=2, journal=journal)
+    said = [Message.user(f"{n}") for n in range(8)]
+    await memory.update(said[:2])
+    assert await memory.pin(said[0].id) == 1
+    await memory.update(said[2:6])
+    assert [m.content for m in await memory.context()] == ["0", "5"]
+    memory = WindowedMemory(max_messages=2, journal=journal)
+    assert [m.content for m in await memory.context()] == ["0", "5"]
+    assert (await memory.get(said[0].id)).pinned  # type: ignore[union-attr]
+    assert await memory.unpin(said[0].id) == 1
+    await memory.update(said[6:])
+    assert [m.content for m in await memory.context()] == ["6", "7"]
+    assert await memory.pin(said[0].id) == 0, "it has left"
+
+
+@pytest.mark.anyio
+async def test_a_pinned_message_does_not_expire_and_an_unpinned_one_does() -> None:
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    memory = MessagesMemory(ttl=60, clock=lambda: now)
+    said = [Message.user(f"{n}", created_at=now) for n in range(3)]
+    await memory.update(said)
+    await memory.pin([said[0].id, said[1].id])
+    now += timedelta(seconds=60)
+    assert [m.content for m in await memory.messages()] == ["0", "1"]
+    await memory.unpin(said[0].id)
+    assert [m.content for m in await memory.messages()] == ["1"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("journal", [None, RamJournal])
+async def test_with_a_time_to_live_a_window_does_not_grow(journal) -> None:
+    def size(memory: WindowedMemory) -> int:
+        seen: set[int] = set()
+
+        def of(value: object) -> int:
+            if id(value) in seen:
+                return 0
+            seen.add(id(value))
+            inner = list(value) if isinstance(value, list | tuple | set | frozenset) else []
+            if isinstance(value, dict):
+                inner = [*value, *value.values()]
+            return 1 + sum(map(of, inner)) + of(getattr(value, "__dict__", None))
+
+        return of(vars(memory))
+
+    options = {"journal": journal()} if journal else {}
+    memory = WindowedMemory(max_messages=5, ttl=timedelta(days=30), **options)
+    await memory.set_goal("goal")
+    for _ in range(100):
+        await memory.update([Message.user("a")])
+    await memory.set_goal("goal")
+    before = size(memory)
+    for _ in range(500):
+        await memory.set_goal("goal")
+        await memory.update([Message.user("a")])
+    assert size(memory) < before + 2_000
+
+
+@pytest.mark.anyio
+async def test_what_left_during_the_turn_is_forgotten_too() -> None:
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    memory = WindowedMemory(max_messages=2, ttl=60, clock=lambda: now)
+    await memory.set_goal(Message.user("goal", created_at=now))
+    await memory.update([Message.user("SECRET", created_at=now + timedelta(seconds=9))])
+    await memory.update([Message.user(f"{n}", created_at=now) for n in range(3)])
+    assert [m.content for m in await memory.turn()] == ["goal", "SECRET", "0", "1", "2"]
+    assert await memory.forget(text="secret") == 1
+    assert [m.content for m in await memory.turn()] == ["goal", "0", "1", "2"]
+    now += timedelta(seconds=61)
+    assert [m.content for m in await memory.turn()] == ["goal"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from agent_brain.memories import Memory, Message, Role
-from agent_brain.memories.groups import group
+from agent_brain.memories.groups import arranged, group
 from agent_brain.memories.tokens import LEAST_TOKENS, message_tokens
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
@@ -77,7 +77,7 @@ async def play(memory: Memory, trace: list[Step], check) -> list[Message]:
 
 def check_whole(shown: list[Message], told: list[Message]) -> None:
     """No result without its call before it; no call without its results, but the last that waits."""
-    places = {message.id: place for place, message in enumerate(told)}
+    places = {message.id: place for place, message in enumerate(arranged(told))}
     order = [places[message.id] for message in shown]
     assert order == sorted(order), "not in the order in which it happened"
     groups = {members[0].id: members for members in group(told)}
@@ -114,10 +114,16 @@ def check_budget(
         for members in groups
     ):
         return  # results are on their way: nothing from the call on may leave
+    system = [m for m in shown if m.role is Role.SYSTEM and not m.pinned]
+    system_tokens = sum(message_tokens(message, count_tokens) for message in system)
+    few = max_messages is None or len(system) <= max_messages // 2
+    cheap = max_tokens is None or system_tokens <= max_tokens // 2
+    stays = {m.id for m in system} if len(system) <= 2 or (few and cheap) else set()
+    stays |= {m.id for m in goal}
     free = [
         members
         for members in groups
-        if not any(m.pinned for m in members) and members[0].id not in {m.id for m in goal}
+        if not any(m.pinned for m in members) and members[0].id not in stays
     ]
     assert len(free) <= 1, f"{len(shown)} messages, {tokens} tokens, and these could go: {free}"
     if dear:
