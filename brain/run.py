@@ -260,9 +260,7 @@ class Run(Generic[OutputT_co]):
         """Leave the memory in order, whatever happened; the error itself goes on."""
         memory = self._plan.memory
         if not self._began:  # the memory stays as it was: what waits for a person still waits
-            if reason is not StopReason.FAILED:
-                self._result = self._empty_result(reason)
-                self._report_result(self._result)
+            self._end_without_memory(reason)
             return
         if reason is StopReason.CANCELLED and (asked := memory.control.asked) is not None:
             if asked.approvals or asked.questions:  # left when it had nothing to do but wait
@@ -274,9 +272,14 @@ class Run(Generic[OutputT_co]):
                 await self._finish(reason)
             except Exception as trouble:
                 error.add_note(f"Besides, the memory could not be left in order: {trouble!r}")
-        if reason is StopReason.FAILED:
-            self._result = None
-            self._report_result(None)
+        if self._result is None or reason is StopReason.FAILED:
+            self._end_without_memory(reason)
+
+    def _end_without_memory(self, reason: StopReason) -> None:
+        """Set the result of a run that did not begin, or could not be recorded; none if it failed."""
+        failed = reason is StopReason.FAILED
+        self._result = None if failed else self._empty_result(reason)
+        self._report_result(self._result)
 
     async def _make_result(self, reason: StopReason) -> Result[OutputT_co]:
         control = self._plan.memory.control
@@ -296,9 +299,9 @@ class Run(Generic[OutputT_co]):
         )
 
     def _empty_result(self, reason: StopReason) -> Result:
-        """The result of a run that ended before it began."""
+        """A result that says nothing of the memory."""
         return Result(
-            answer="",
+            answer=self._machine.answer() if self._machine else "",
             output=None,
             stop_reason=reason,
             steps=0,
