@@ -133,10 +133,10 @@ class Response:
         Raises:
             LLMError: What the model raised.
         """
-        messages: Sequence[Message] | None = self.messages
+        messages: Sequence[Message] = self.messages
         shown, aside = self.words != "hidden", self.words == "aside"
         pace = None if shown else Pace()
-        while messages is not None:
+        while True:
             yield ResponseStarted(self.id, self.llm.model)
             try:
                 stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
@@ -156,9 +156,10 @@ class Response:
             except Exception as error:
                 if not self._reported:
                     yield self._report(_failed(self._usage, error))
-                messages = self._shorter(messages, error)
-                if messages is None:
+                shorter = self._shorter(messages, error)
+                if shorter is None:
                     raise
+                messages = shorter
                 self._begin()
 
     def _shorter(self, messages: Sequence[Message], error: Exception) -> list[Message] | None:

@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from agent_brain.tools.builtin.numbers import Value
 
@@ -196,6 +196,6 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Value], int]] = {
     "sqrt": (_root, 1),
     "cbrt": (_cube_root, 1),
     "factorial": (_factorial, 1),
-    "abs": (abs, 1),
+    "abs": (cast("Callable[..., Value]", abs), 1),
     "round": (_round, 2),
 }
