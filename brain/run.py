@@ -276,7 +276,7 @@ class Run(Generic[OutputT_co]):
             self._end_without_memory(reason)
 
     def _end_without_memory(self, reason: StopReason) -> None:
-        """Set the result of a run that did not begin, or could not be recorded; none if it failed."""
+        """Set the result of a run that could not begin, or not be recorded; none if it failed."""
         failed = reason is StopReason.FAILED
         self._result = None if failed else self._empty_result(reason)
         self._report_result(self._result)
