@@ -48,6 +48,7 @@ _CLAUSES = {
 
 WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person; the run is not over
 SPENDING = (StopReason.MAX_TOKENS, StopReason.MAX_COST)
+CUT_SHORT = (StopReason.CANCELLED, StopReason.FAILED, StopReason.TIMEOUT)  # at any moment
 OWN = (StopReason.DONE, StopReason.STUCK)  # ends of one net, whatever the run around it does
 
 

@@ -52,6 +52,7 @@ class Machine:
     Attributes:
         at: The step it is in.
         finish_reason: Why the model response that gave the answer ended, if one did.
+        over: The net has come to its end.
         reason: Why it stopped, once it has.
     """
 
@@ -77,6 +78,7 @@ class Machine:
         "_waits",
         "at",
         "finish_reason",
+        "over",
         "reason",
     )
 
@@ -113,6 +115,7 @@ class Machine:
         self._cut: StopReason | None = None  # the limit that stopped a branch of this step
         self.at = NOWHERE
         self.finish_reason: str | None = None
+        self.over = memory.control.done and not path  # killed between its last step and its end
         self.reason: StopReason | None = None
 
     def answer(self) -> str:
@@ -122,8 +125,7 @@ class Machine:
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
         """Every event, until the net or a limit says that it is enough."""
         memory = self._memory
-        over = memory.control.done and not self._path  # killed between its last step and its end
-        node: Node | None = None if over else self._current()
+        node: Node | None = None if self.over else self._current()
         while node is not None:
             calls = len(memory.control.next_actions)
             if self.reason is None and (reason := self._budget.reached(calls)):
@@ -325,6 +327,7 @@ class Machine:
     def _advance(self, state: str | None) -> None:
         """Write down where the machine stands now: ``state`` comes next, or nothing."""
         main, own = self._budget.control, self._memory.control
+        self.over = state is None
         if not self._path:
             own.advance(state)
             return

@@ -12,7 +12,7 @@ import anyio
 from agent_brain.budget import Budget
 from agent_brain.decisions import Decisions
 from agent_brain.errors import BrainUseError, ResumeError
-from agent_brain.limits import WAITING, Limits, StopReason
+from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
 from agent_brain.machine import CLEANUP_SECONDS, Machine, close_open_calls, no_state, open_results
 from agent_brain.memories.base import Memory
 from agent_brain.memories.claim import Claim
@@ -229,7 +229,7 @@ class Run(Generic[OutputT_co]):
         before = control.model_copy(deep=True)
         self._decisions.write(control)
         self.run_id = control.run_id
-        if control.done and control.status != "running":
+        if control.done and control.status != "running" and control.stop_reason not in CUT_SHORT:
             return True
         control.status = "running"
         control.stop_reason = None
@@ -242,6 +242,8 @@ class Run(Generic[OutputT_co]):
 
     async def _finish(self, reason: StopReason) -> None:
         control = self._plan.memory.control
+        if self._machine is not None and not self._machine.over:
+            control.done = False  # a step that was cut off may have set it, and is taken again
         control.status = "waiting" if reason in WAITING else "ended"
         control.stop_reason = reason.value
         control.spent.seconds = self._budget.seconds()

@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, State, StopReason, react
+from agent_brain import (
+    AnswerState,
+    Brain,
+    Limits,
+    Memory,
+    Message,
+    MessagesMemory,
+    Net,
+    State,
+    StopReason,
+    react,
+)
 from agent_brain.errors import LLMServerError, ResumeError, TransitionError
 from agent_brain.memories import Snapshot
 from agent_brain.nets import create_net
-from agent_brain.states import Plan, RunStarted
+from agent_brain.states import GuardedState, Plan, RunStarted
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Say, Steps, add, single
@@ -179,3 +190,72 @@ class Unhashable(Say):
 async def test_a_proposal_that_is_no_state_at_all_is_refused() -> None:
     with pytest.raises(TransitionError, match="proposed"):
         await Brain(single(Unhashable("x"))).run("go")
+
+
+class DoneEarly(State):
+    """Marks the goal as reached before its step is over, and fails in the first one."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        taken = memory.control.session["taken"] = memory.control.session.get("taken", 0) + 1
+        memory.done = True
+        yield "half "
+        if taken <= self.failures:
+            raise RuntimeError("boom")
+        yield "whole"
+        await memory.update([Message.assistant("half whole")])
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+async def test_a_step_that_failed_after_the_goal_was_reached_is_taken_again() -> None:
+    brain = Brain(single(DoneEarly(failures=1)))
+    with pytest.raises(RuntimeError, match="boom"):
+        await brain.run("go")
+    result = await brain.resume()
+    assert (result.answer, result.stop_reason) == ("half whole", StopReason.DONE)
+    assert brain.memory.control.session["taken"] == 2
+
+
+async def test_a_step_that_was_left_after_the_goal_was_reached_is_taken_again() -> None:
+    brain = Brain(single(DoneEarly()))
+    async with brain.stream("go") as run:
+        async for event in run:
+            if event.kind == "text_delta":
+                break
+    assert run.result.stop_reason is StopReason.CANCELLED
+    result = await brain.resume()
+    assert (result.answer, result.stop_reason) == ("half whole", StopReason.DONE)
+
+
+async def test_a_hook_that_failed_after_the_answer_is_called_again() -> None:
+    called: list[Memory] = []
+
+    async def after(memory: Memory) -> None:
+        called.append(memory)
+        if len(called) == 1:
+            raise RuntimeError("boom")
+
+    answer = AnswerState(ScriptedLLM(["first", "second"]), ask=True)
+    brain = Brain(single(GuardedState(answer, after=after)))
+    with pytest.raises(RuntimeError, match="boom"):
+        await brain.run("go")
+    result = await brain.resume()
+    assert (result.answer, result.stop_reason) == ("second", StopReason.DONE)
+    assert len(called) == 2
+
+
+async def test_a_run_that_was_left_after_its_last_step_ends_without_another() -> None:
+    llm = ScriptedLLM(["ok"])
+    brain = Brain(react(llm))
+    async with brain.stream("go") as run:
+        async for event in run:
+            if event.kind == "state_exited" and event.next is None:
+                break
+    result = await brain.resume()
+    assert (result.answer, result.stop_reason) == ("ok", StopReason.DONE)
+    assert (result.steps, len(llm.calls)) == (2, 1)
+    assert await brain.resume() == result  # it had ended
