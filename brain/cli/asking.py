@@ -50,6 +50,8 @@ def resume(given: GivenDecisions, options: AgentOptions, output: OutputOptions) 
     """
     if options.folder is None:
         raise UserError("--folder is missing: where is the conversation kept?")
+    if not options.folder.is_dir():
+        raise UserError(f"--folder {str(options.folder)!r}: there is no such folder")
     with Turns(build(options), options.servers) as turns:
         memory = turns.memory()
         decisions = given.read(memory).arguments() if given else {}
