@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ class Media:
         name: A file name, if it has one.
 
     Raises:
-        ValueError: It has no type, or no bytes.
+        ValueError: It has no type, or no bytes, or they are not in base64.
     """
 
     media_type: str
@@ -29,6 +30,10 @@ class Media:
     def __post_init__(self) -> None:
         if not _MEDIA_TYPE.fullmatch(self.media_type) or not self.data:
             raise ValueError("media need a type such as 'image/png', and their bytes in base64")
+        try:
+            b64decode("".join(self.data.split()), validate=True)
+        except ValueError as error:
+            raise ValueError(f"the bytes of media must be in base64: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import typing
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError
 
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolDefinitionError
@@ -143,6 +145,14 @@ class _QuietSchema(GenerateJsonSchema):
     """Leaves a default that JSON cannot express out of the schema without a warning."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+    def encode_default(self, dft: Any) -> Any:
+        default = super().encode_default(dft)
+        try:
+            json.dumps(default, allow_nan=False)
+        except ValueError as error:  # NaN and infinity, which JSON does not have
+            raise PydanticSerializationError(str(error)) from error
+        return default
 
 
 def plain_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +27,12 @@ DEMO_NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """What the user typed, still unchecked."""
+    """What the user typed, still unchecked; None for what was not given."""
 
     model: str | None = None
     net: str = "react"
     file: str | None = None
-    memory: str = "messages"
+    memory: str | None = None
     folder: Path | None = None
     session: str | None = None
     tools: tuple[str, ...] = ()
@@ -40,6 +40,11 @@ class AgentOptions:
     max_steps: int | None = None
     timeout: float | None = None
     max_cost: float | None = None
+
+    @property
+    def memory_name(self) -> str:
+        """The memory, where no file says which."""
+        return "messages" if self.memory is None else self.memory
 
     def memory_options(self) -> dict[str, Any]:
         """Where the memory is kept, if anywhere.
@@ -51,13 +56,17 @@ class AgentOptions:
             if self.session is not None:
                 raise UserError("--session names a conversation in a folder: give --folder too")
             return {}
+        session = self.session or "default"
+        try:
+            session.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"--session {session!r} is not text in UTF-8") from None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             why = machine_refused(error) or str(error)
             raise UserError(f"--folder {str(self.folder)!r} cannot be used: {why}") from error
-        session = self.session or "default"
-        if self.memory.casefold() == "vector":
+        if self.memory_name.casefold() == "vector":
             return {"path": self.folder, "session": session}
         return {"journal": self.folder / "memory.db", "session": session}
 
@@ -66,7 +75,7 @@ class AgentOptions:
         single = {
             "--model": self.model,
             "--net": self.net if self.net != "react" else None,
-            "--memory": self.memory if self.memory != "messages" else None,
+            "--memory": self.memory if self.memory_name != "messages" else None,
             "--folder": None if self.folder is None else str(self.folder),
             "--session": self.session,
         }
@@ -74,14 +83,14 @@ class AgentOptions:
         found = [word for name, value in single.items() if value for word in (name, value)]
         return found + [w for name, values in several.items() for v in values for w in (name, v)]
 
-    def limits(self) -> Limits:
-        """The limits given, over the usual ones."""
+    def limits(self, usual: Mapping[str, Any] | None = None) -> Limits:
+        """The limits given, over the usual ones or others."""
         given = {
             "max_steps": self.max_steps,
             "timeout": self.timeout,
             "max_cost": self.max_cost,
         }
-        return Limits(**{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+        return Limits(**{**(usual or {}), **{k: v for k, v in given.items() if v is not None}})
 
 
 def build(options: AgentOptions) -> Brain:
@@ -122,17 +131,26 @@ def _chosen_model(options: AgentOptions) -> str:
 
 def _make(options: AgentOptions, model: str, tools: list[BaseTool], limits: Limits) -> Brain:
     if options.file is not None:
-        from agent_brain.brainfile import brain_from_file
-
-        return brain_from_file(options.file, tools, llm=model)
+        return _from_file(options.file, options, model, tools)
     kept: dict[str, Any] = {"memory_options": options.memory_options()}
     if options.net.casefold() in net_names():
-        return Brain(options.net, options.memory, tools, llm=model, limits=limits, **kept)
+        return Brain(options.net, options.memory_name, tools, llm=model, limits=limits, **kept)
     from agent_brain.cli.netlike import load_net
 
     llm = resolve_llm(model)
     net = load_net(options.net, llm)
-    return Brain(net, options.memory, tools, limits=limits, **kept)
+    return Brain(net, options.memory_name, tools, limits=limits, **kept)
+
+
+def _from_file(file: str, options: AgentOptions, model: str, tools: list[BaseTool]) -> Brain:
+    """The agent that the file describes, with what was typed in place of what the file says."""
+    from agent_brain.brainfile import brain_from_file, read_spec
+
+    spec = read_spec(file)
+    typed: dict[str, Any] = {"limits": options.limits(spec.limits.model_dump())}
+    if options.memory not in (None, spec.memory):  # the file's options are those of its own memory
+        typed |= {"memory": options.memory, "memory_options": {}}
+    return brain_from_file(file, tools, llm=model, **typed)
 
 
 @contextmanager

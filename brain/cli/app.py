@@ -29,7 +29,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
     if wanted:
         from importlib.metadata import version
 
-        print(f"agent-brain {version('agent-brain')}")
+        typer.echo(f"agent-brain {version('agent-brain')}")
         raise typer.Exit
 
 

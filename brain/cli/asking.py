@@ -10,7 +10,7 @@ from agent_brain.cli.deciding import GivenDecisions, Read, ask_person, how_to_an
 from agent_brain.cli.exits import ExitCode, UserError
 from agent_brain.cli.outcomes import conclude
 from agent_brain.cli.printers import OutputOptions, Printer
-from agent_brain.cli.prompting import ask_person as read_key
+from agent_brain.cli.prompting import read_keyboard
 from agent_brain.cli.turns import Turns
 from agent_brain.result import Result
 
@@ -50,11 +50,13 @@ def resume(given: GivenDecisions, options: AgentOptions, output: OutputOptions) 
     """
     if options.folder is None:
         raise UserError("--folder is missing: where is the conversation kept?")
+    if not options.folder.is_dir():
+        raise UserError(f"--folder {str(options.folder)!r}: there is no such folder")
     with Turns(build(options), options.servers) as turns:
         memory = turns.memory()
         decisions = given.read(memory).arguments() if given else {}
         if not given and sys.stdin.isatty():
-            asked = ask_person(memory, read_key)
+            asked = ask_person(memory, read_keyboard)
             decisions = {} if asked is None else asked.arguments()
         result = turns.resume(_printer(output), **decisions)
         result = _with_person(turns, result, output)
@@ -74,7 +76,7 @@ def settle(turns: Turns, result: Result, printer: Callable[[], Printer], read: R
 def _with_person(turns: Turns, result: Result, output: OutputOptions) -> Result:
     if not sys.stdin.isatty():
         return result
-    return settle(turns, result, lambda: _printer(output), read_key)
+    return settle(turns, result, lambda: _printer(output), read_keyboard)
 
 
 def _printer(output: OutputOptions) -> Printer:

@@ -131,7 +131,8 @@ def _arguments(text: str, action: Action, memory: Memory) -> dict[str, Any]:
 class GivenDecisions:
     """What the user typed as options: ``ID``, ``ID=WHY``, ``ID=JSON``, ``ID=TEXT``, or ``all``.
 
-    The id may be left out where only one call or question waits.
+    The id may be left out where only one call or question waits, except from ``--approve``: there
+    nothing would be left to say which call is meant.
     """
 
     approve: Sequence[str] = ()
@@ -154,7 +155,7 @@ class GivenDecisions:
         calls = {action.id: action for action in waiting.calls}
         decisions = Decisions()
         for given in self.approve:
-            decisions.approve += list(calls) if given == EVERY else [_named(given, calls)[0]]
+            decisions.approve += list(calls) if given == EVERY else [_waits(given, calls)]
         for given in self.deny:
             name, why = _named(given, calls) if given != EVERY else ("", "")
             decisions.deny |= {name: why} if name else dict.fromkeys(calls, "")
@@ -170,12 +171,17 @@ class GivenDecisions:
 def _named(given: str, waiting: Any) -> tuple[str, str]:
     """The id and the text of ``ID=TEXT``, of ``ID``, or of a text for the only one that waits."""
     name, _, text = given.partition("=")
-    if name in waiting:
-        return name, text
-    if len(waiting) == 1:
+    if name not in waiting and len(waiting) == 1:
         return next(iter(waiting)), given
+    return _waits(name, waiting, given), text
+
+
+def _waits(name: str, waiting: Any, given: str | None = None) -> str:
+    """``name``, if it is the id of something that waits."""
+    if name in waiting:
+        return name
     known = ", ".join(map(repr, waiting)) or "none"
-    raise UserError(f"{given!r} names nothing that waits. Waiting: {known}")
+    raise UserError(f"{given or name!r} names nothing that waits. Waiting: {known}")
 
 
 def how_to_answer(memory: Memory, options: AgentOptions) -> str:

@@ -40,7 +40,7 @@ def mcp(
         ),
     ] = None,
     model: options.Model = None,
-    memory: options.MemoryName = "messages",
+    memory: options.MemoryNameOrFile = None,
     tool: options.Tools = None,
     servers: options.Servers = None,
     max_steps: options.MaxSteps = None,

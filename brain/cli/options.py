@@ -14,6 +14,12 @@ def _above_zero(value: float | None) -> float | None:
     return value
 
 
+def _folder(text: str) -> Path:
+    if not text.strip():  # an unset variable of a shell, say; Path would make it this folder
+        raise typer.BadParameter("the name is empty; this folder is '.'")
+    return Path(text)
+
+
 Model = Annotated[
     str | None,
     typer.Option(
@@ -34,13 +40,11 @@ NetName = Annotated[
         help="How it thinks: see agent-brain nets.",
     ),
 ]
-MemoryName = Annotated[
-    str,
-    typer.Option(
-        "--memory",
-        metavar="NAME",
-        help="How it remembers: messages, windowed, vector, summary, layered, todo.",
-    ),
+_MEMORY_HELP = "How it remembers: messages, windowed, vector, summary, layered, todo."
+MemoryName = Annotated[str, typer.Option("--memory", metavar="NAME", help=_MEMORY_HELP)]
+MemoryNameOrFile = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="NAME", help=_MEMORY_HELP, show_default="messages"),
 ]
 Folder = Annotated[
     Path | None,
@@ -48,7 +52,7 @@ Folder = Annotated[
         "--folder",
         metavar="DIR",
         help="Keep the memory in this folder, and go on with what is there.",
-        file_okay=False,
+        parser=_folder,
         show_default=False,
     ),
 ]

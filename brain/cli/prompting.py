@@ -15,20 +15,32 @@ def read_line(prompt: str = "") -> str | None:
 
 
 def ask_person(prompt: str = PROMPT) -> str | None:
+    """The next line from the keyboard, as :func:`read_keyboard` reads it, for a chat.
+
+    Ctrl-C gives up the line, not the chat.
+    """
+    while True:
+        try:
+            return read_keyboard(prompt)
+        except KeyboardInterrupt:
+            print("\n(/exit or Ctrl-D leaves)", file=sys.stderr)
+
+
+def read_keyboard(prompt: str) -> str | None:
     """The next line from the keyboard, with line editing where Python has it; None for Ctrl-D.
 
-    Ctrl-C gives up the line, not the chat. The prompt never goes into a redirected stdout.
+    The prompt never goes into a redirected stdout.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
     """
     with suppress(ImportError):  # there is none on Windows
         importlib.import_module("readline")
-    while True:
-        try:
-            if sys.stdout.isatty():
-                return input(prompt)
-            print(prompt, end="", file=sys.stderr, flush=True)
-            return read_line()
-        except KeyboardInterrupt:
-            print("\n(/exit or Ctrl-D leaves)", file=sys.stderr)
-        except EOFError:
-            print(file=sys.stderr)
-            return None
+    try:
+        if sys.stdout.isatty():
+            return input(prompt)
+        print(prompt, end="", file=sys.stderr, flush=True)
+        return read_line()
+    except EOFError:
+        print(file=sys.stderr)
+        return None

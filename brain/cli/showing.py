@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from agent_brain.cli.exits import ExitCode
+from agent_brain.cli.exits import ExitCode, UserError
 from agent_brain.cli.outcomes import conclude
 from agent_brain.cli.printers import LivePrinter
 from agent_brain.cli.screen import Screen
@@ -28,7 +28,13 @@ NEXT = """\
 
 
 def demo(questions: Sequence[str]) -> ExitCode:
-    """Show an agent at work on the questions, as turns of one session."""
+    """Show an agent at work on the questions, as turns of one session.
+
+    Raises:
+        UserError: A question is empty.
+    """
+    if not all(question.strip() for question in questions):
+        raise UserError('The question is empty. Try: agent-brain demo "What is 17 times 23?"')
     screen = Screen(sys.stdout)
     code = ExitCode.ANSWERED
     with Turns(Brain("react", tools=demo_tools(), llm=DemoLLM())) as turns:

@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field
 from agent_brain.errors import BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.errors import ToolArgumentsError
 from agent_brain.tools.text import shorten, to_compact_json
 
 ARGUMENTS = 1000  # tokens of a call's arguments that a person is shown
@@ -51,11 +53,13 @@ class Waiting:
         call: The call that waits for approval; None if a question waits.
         key: The id of the call, or of the question.
         prompt: The question.
+        tool: What the call calls, if it is known.
     """
 
     call: Action | None
     key: str
     prompt: str = ""
+    tool: BaseTool | None = None
 
     @property
     def form(self) -> type[Approval] | type[Reply]:
@@ -106,7 +110,8 @@ def waiting_in(memory: Memory) -> Waiting | None:
         return None
     calls = {action.id: action for action in control.next_actions}
     for key in asked.approvals:
-        return Waiting(calls.get(key) or Action(name="a tool", id=key), key)
+        call = calls.get(key) or Action(name="a tool", id=key)
+        return Waiting(call, key, tool=memory.get_tool(call.name))
     for key, prompt in asked.questions.items():
         return Waiting(None, key, prompt)
     return None
@@ -121,4 +126,11 @@ def _arguments(text: str, waiting: Waiting) -> dict[str, Any]:
             f"{waiting.question} {waiting.how}"
         ) from None
     assert isinstance(args, dict)
+    try:
+        if waiting.tool is not None:
+            waiting.tool.validate(args)
+    except ToolArgumentsError as error:
+        raise BrainUseError(
+            f"{error}, so the agent still waits. {waiting.question} {waiting.how}"
+        ) from None
     return args

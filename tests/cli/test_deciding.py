@@ -190,10 +190,24 @@ def test_decisions_that_do_not_fit_change_nothing(script, tools, tmp_path, optio
     assert invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "all").stdout == "Done.\n"
 
 
+@pytest.mark.parametrize("name", ["call_7", "call_1=yes", "", "ALL"])
+def test_approving_another_call_does_not_run_the_only_one_that_waits(script, tools, tmp_path, name):
+    model = script([[pay(500)], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"))
+    invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
+    wrong = invoke("resume", *SCRIPTED, *tools, *kept, "--approve", name)
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert f"{name!r} names nothing that waits. Waiting: 'call_1'" in wrong.stderr
+    assert len(model.calls) == 1
+    assert invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "call_1").stdout == "Done.\n"
+
+
 def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
     script(["Hello."])
     kept = ("--folder", str(tmp_path / "kept"))
-    assert invoke("resume", *SCRIPTED, *kept).exit_code == 2
+    missing = invoke("resume", *SCRIPTED, *kept)
+    assert (missing.exit_code, "there is no such folder" in missing.stderr) == (2, True)
+    assert not (tmp_path / "kept").exists()
     assert invoke("ask", *SCRIPTED, *kept, "hi").stdout == "Hello.\n"
     result = invoke("resume", *SCRIPTED, *kept, "--approve", "all")
     assert (result.exit_code, "waits for nobody" in result.stderr) == (2, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,31 @@ def test_an_unusable_folder(folder, why, memory, tmp_path, monkeypatch):
     assert NOT_FORESEEN not in result.stderr
 
 
+@pytest.mark.parametrize("command", ["ask", "chat", "resume"])
+@pytest.mark.parametrize("empty", ["", " "])
+def test_a_folder_without_a_name_is_not_this_folder(command, empty, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["hi"] if command == "ask" else []
+    result = invoke(command, "--folder", empty, *words)
+    assert (result.exit_code, "the name is empty" in result.stderr) == (2, True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("memory", ["messages", "vector"])
+def test_a_session_that_is_not_text(memory, tmp_path):
+    kept = ("--folder", str(tmp_path / "kept"), "--memory", memory)
+    result = invoke("ask", "-m", "demo", *kept, "--session", "a\udcffb", "hi")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "is not text in UTF-8" in result.stderr
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_demo_of_an_empty_question():
+    result = invoke("demo", " ")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "The question is empty" in result.stderr
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_under_the_answer():
     with Path("/dev/full").open("w") as full:
@@ -60,6 +86,41 @@ def test_a_full_disk_under_the_answer():
     assert "Error: the disk is full: make room" in err
     assert NOT_FORESEEN not in err
     assert "Exception ignored" not in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["ask", "--help"]])
+def test_a_full_disk_under_the_help(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("Error: the disk is full: make room")
+    assert "Traceback" not in done.stderr.decode()
+
+
+@pytest.mark.parametrize("closed", [[0], [1], [2], [0, 1, 2]])
+@pytest.mark.parametrize("command", ["ask", "chat"])
+def test_a_stream_that_is_closed_is_an_empty_one(command, closed):
+    arguments = ["ask", "what is 2 + 2?"] if command == "ask" else ["chat"]
+    script = f"import os, sys; [os.close(n) for n in {closed}]; os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *COMMAND, *arguments, "--model", "demo"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environment(),
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, NOT_FORESEEN in done.stderr.decode()) == (0, False)
+    answered = command == "ask" and 1 not in closed
+    assert ("2 + 2 = 4" in done.stdout.decode()) == answered
 
 
 def test_a_port_that_is_taken(script):

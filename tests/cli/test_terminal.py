@@ -67,6 +67,33 @@ def test_exit_leaves_the_chat():
         assert terminal.finish() == 0
 
 
+PAYS = '''
+from agent_brain import tool
+
+
+@tool(requires_approval=True)
+def pay(amount: int) -> str:
+    """Pay somebody."""
+    return f"paid {amount}"
+'''
+
+
+def test_ctrl_c_leaves_a_question_about_a_call_and_the_run_goes_on_waiting(tmp_path):
+    (tmp_path / "pays.py").write_text(PAYS)
+    kept = ("--model", "demo", "--tool", f"{tmp_path / 'pays.py'}:pay", "--folder", str(tmp_path))
+    for command in (["ask", *kept, "call pay amount=3"], ["resume", *kept]):
+        with Terminal(*command) as terminal:
+            terminal.expect("later> ")
+            terminal.type("\x03")
+            terminal.expect("Cancelled")
+            assert terminal.finish() == 130
+    with Terminal("resume", *kept) as terminal:
+        terminal.expect("later> ")
+        terminal.type("yes\n")
+        terminal.expect("paid 3")
+        assert terminal.finish() == 0
+
+
 SLOW = '''
 
 from agent_brain import State

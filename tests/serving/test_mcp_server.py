@@ -219,6 +219,18 @@ async def test_the_command_serves_over_stdio(mode):
     assert first.structured_content["conversation"] == second.structured_content["conversation"]
 
 
+async def test_what_is_typed_wins_over_the_file(tmp_path):
+    net = tmp_path / "net.toml"
+    net.write_text('net = "react"\nmodel = "demo"\n[limits]\nmax_steps = 50\n')
+    server = StdioServerParameters(
+        command=sys.executable, args=[*COMMAND, str(net), "--max-steps", "1"]
+    )
+    async with Client(server) as client:
+        result = await client.call_tool("ask", {"question": QUESTION})
+
+    assert result.structured_content["stop_reason"] == "max_steps"
+
+
 @contextmanager
 def serving(*arguments: str) -> Iterator[str]:
     """Where a program serves over HTTP, as it says on stderr."""

@@ -99,7 +99,15 @@ async def test_words_decide_about_a_call(words, paid, said):
 
 
 @pytest.mark.parametrize(
-    "words", ["yes, but only three", "What is it for?", "edit {amount: 3}", "edit", "nothing"]
+    "words",
+    [
+        "yes, but only three",
+        "What is it for?",
+        "edit {amount: 3}",
+        'edit {"amount": "x"}',
+        "edit",
+        "nothing",
+    ],
 )
 async def test_words_that_decide_nothing_leave_the_run_waiting(words):
     shop = Shop(pays(5), last_result)
@@ -190,6 +198,7 @@ async def test_a_client_with_forms_is_asked_in_forms(mode):
         ("cancel", "approval", []),
         ({"decision": "maybe"}, "approval", []),
         ({"decision": "edit", "arguments": "three"}, "approval", []),
+        ({"decision": "edit", "arguments": '{"sum": 3}'}, "approval", []),
     ],
 )
 async def test_a_form_that_is_not_filled_in(mode, reply, reason, paid):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -84,6 +85,15 @@ def test_a_default_that_json_cannot_express_is_left_out_of_the_schema():
     def f(a: Any = missing) -> None: ...
 
     assert properties(f) == {"a": {}}
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_default_that_is_no_number_of_json_is_left_out_of_the_schema(number):
+    def f(a: float = number, b: Point | list[float] = [1.0, number]) -> None: ...  # noqa: B006
+
+    assert json.dumps(as_tool(f).input_schema, allow_nan=False)
+    assert "required" not in as_tool(f).input_schema
+    assert properties(f)["a"] == {"type": "number"}
 
 
 GOOGLE = """Do it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate
@@ -35,9 +36,15 @@ async def convert_units(value: float, from_unit: str, to_unit: str) -> float:
     """
     try:
         result = convert(_exact(value), find_unit(from_unit), find_unit(to_unit))
-        return float(format_number(result, digits=10))
+        return _finite(float(format_number(result, digits=10)))
     except (UnitError, OverflowError) as error:
         raise ToolError(f"Cannot convert this: {error}") from None
+
+
+def _finite(value: float) -> float:
+    if math.isinf(value):
+        raise UnitError("the result is too large")
+    return value
 
 
 def _exact(value: float) -> Fraction:

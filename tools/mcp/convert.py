@@ -52,5 +52,8 @@ def _read(part: Any) -> tuple[str, Media | None]:
 def _read_data(data: str, media_type: str, name: str | None) -> tuple[str, Media | None]:
     label = f"{name} ({media_type or 'unknown type'})" if name else media_type or "unknown data"
     if data and _PICTURE.fullmatch(media_type):
-        return f"[attached: {label}]", Media(media_type, data, name)
+        try:
+            return f"[attached: {label}]", Media(media_type, data, name)
+        except ValueError:
+            return f"[{label}, which cannot be read: it is not in base64]", None
     return f"[{label}, about {len(data) * 3 // 4} bytes, which cannot be shown]", None

@@ -7,6 +7,7 @@ tools of a server, and an answer that cannot be read is dropped, so that its cal
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -29,6 +30,10 @@ from agent_brain.tools.text import clean_json, shorten
 LIST = "tools/list"
 BROKEN = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 SAMPLE = 40  # tokens of something unexpected that are repeated
+
+# Both are linear in the text: a string that does not end is one token up to the end.
+_TOKENS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_MEMBER = re.compile(r'"(?P<name>id|method)"\s*:\s*(?P<value>[0-9]{1,18}\b|"[^"\\]*")?')
 
 Report = Callable[[str, str], None]
 
@@ -193,8 +198,22 @@ def _whole_message(error: ValidationError) -> Any:
             try:  # Python's reader takes broken surrogates, which pydantic's does not
                 return json.loads(found)
             except (ValueError, RecursionError):
-                return None
+                return _envelope(found)
     return None
+
+
+def _envelope(text: str) -> dict[str, Any] | None:
+    """The id of a message that is not JSON, or nested too deeply; and its method, if it has one."""
+    found: dict[str, Any] = {}
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        if token[0] in ("{", "["):
+            depth += 1
+        elif token[0] in ("}", "]"):
+            depth -= 1
+        elif depth == 1 and (member := _MEMBER.match(text, token.start())):
+            found[member["name"]] = json.loads(member["value"] or "null", strict=False)
+    return {**found, "text": text} if found else None
 
 
 def _first_problem(error: ValidationError) -> str:

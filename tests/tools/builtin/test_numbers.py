@@ -179,6 +179,7 @@ async def test_units(value, source, target, result):
         (1, "mille", "km", "Did you mean 'mile'"),
         (float("nan"), "m", "km", "not a number"),
         (float("inf"), "m", "km", "not a number"),
+        (1e308, "km", "mm", "too large"),
     ],
 )
 async def test_what_cannot_be_converted(value, source, target, why):

@@ -76,7 +76,7 @@ async def test_half_a_surrogate_pair_costs_only_itself():
     assert outcome.content == "half \N{REPLACEMENT CHARACTER} a smiley"
 
 
-@pytest.mark.parametrize("tool", ["no_object", "no_version"])
+@pytest.mark.parametrize("tool", ["no_object", "no_version", "not_json", "cut_off", "too_deep"])
 async def test_an_answer_that_cannot_be_read_ends_its_call(tool):
     async with await McpTools.open([hostile(timeout=None)]) as mcp:
         with anyio.fail_after(20):

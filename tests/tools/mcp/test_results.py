@@ -18,6 +18,7 @@ PIXEL = "iVBORw0KGgo="
 ANSWERS = {
     "text": "one\n\ntwo",
     "image": "Look:\n\n[attached: image/png]",
+    "torn": "[image/png, which cannot be read: it is not in base64]",
     "audio": "[audio/wav, about 3 bytes, which cannot be shown]",
     "resources": "[resource note://1]\na note\n\n[attached: pic://1 (image/gif)]\n\n"
     "[zip://1 (unknown type), about 3 bytes, which cannot be shown]\n\n"
@@ -59,6 +60,7 @@ async def test_an_answer_against_its_own_schema_is_a_failure(shared):
 
 @pytest.mark.anyio
 async def test_pictures_come_apart_from_the_text(shared):
+    assert (await call(shared, "torn")).media == ()
     assert (await call(shared, "image")).media == (Media("image/png", PIXEL),)
     assert (await call(shared, "resources")).media == (Media("image/gif", PIXEL, "pic://1"),)
 
@@ -94,6 +96,12 @@ async def test_a_local_tool_may_return_pictures_too():
 def test_media_without_a_type_or_bytes_are_refused(wrong):
     with pytest.raises(ValueError, match="media need a type"):
         Media(*wrong)
+
+
+@pytest.mark.parametrize("wrong", ["!!!", "iVBORw0KGg", "é"])
+def test_media_that_are_not_base64_are_refused(wrong):
+    with pytest.raises(ValueError, match="must be in base64"):
+        Media("image/png", wrong)
 
 
 @pytest.mark.anyio

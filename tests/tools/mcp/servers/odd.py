@@ -131,6 +131,11 @@ RAW = {
     "enormous": lambda i: raw(i, b"long words " * 400_000),
     "no_object": lambda i: b'{"jsonrpc":"2.0","id":%d,"result":[1,2]}' % i,
     "no_version": lambda i: b'{"jsonrpc":"1.0","id":%d,"result":{}}' % i,
+    "not_json": lambda i: b'{"jsonrpc":"2.0","id":%d,"result":{"id":0,"content":[,]}}' % i,
+    "cut_off": lambda i: b'{"id":%d,"jsonrpc":"2.0","result":{"content":[{"text":"\\"' % i,
+    "too_deep": lambda i: (
+        b'{"jsonrpc":"2.0","result":{"id":{},"a":%b},"id":%d}' % (b"[" * 3000 + b"]" * 3000, i)
+    ),
     "own_error": lambda i: error(i, -32000, "the database is locked"),
     "closed_error": lambda i: error(i, -32000, "Connection closed"),
     "sse_error": lambda i: error(i, -32000, "SSE stream ended without a response"),

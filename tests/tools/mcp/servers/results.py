@@ -27,6 +27,7 @@ ANSWERS: dict[str, CallToolResult] = {
     "image": CallToolResult(
         content=[TextContent(text="Look:"), ImageContent(data=PIXEL, mime_type="image/png")]
     ),
+    "torn": CallToolResult(content=[ImageContent(data="!not base64!", mime_type="image/png")]),
     "audio": CallToolResult(content=[AudioContent(data="AAAA", mime_type="audio/wav")]),
     "resources": CallToolResult(
         content=[
