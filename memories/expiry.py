@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from numbers import Real
 
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
@@ -25,6 +26,8 @@ def as_duration(what: str, value: timedelta | float | None) -> timedelta | None:
     """
     if value is None:
         return None
+    if not isinstance(value, timedelta | Real):
+        raise MemoryDefinitionError(f"{what}= must be a timedelta or seconds, not {value!r}")
     duration = value if isinstance(value, timedelta) else timedelta(seconds=value)
     if duration <= timedelta(0):
         raise MemoryDefinitionError(f"{what}= must be more than no time, not {value!r}")

@@ -53,10 +53,12 @@ class MessageQueue:
             priority: The lower the number, the sooner it is popped.
 
         Raises:
-            MemoryUseError: It is no message.
+            MemoryUseError: It is no message, or its priority is not a number.
         """
         if not isinstance(message, Message):
             raise MemoryUseError(f"push() takes a Message, not {message!r:.100}")
+        if isinstance(priority, bool) or not isinstance(priority, int):
+            raise MemoryUseError(f"priority= is a whole number, not {priority!r}")
         if message.id in self._ids:
             return False
         number = self._last = next(self._count)

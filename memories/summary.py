@@ -22,6 +22,7 @@ from agent_brain.memories.window import Window
 from agent_brain.tools.secrets import get_logger
 from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
+from agent_brain.tools.values import is_count
 
 Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str]]
 
@@ -82,10 +83,15 @@ class SummaryMemory(RecordMemory):
             raise MemoryDefinitionError(
                 "Nothing is summarised without max_messages= or max_tokens="
             )
-        if keep is not None and (keep < 1 or keep > (max_messages or keep)):
-            raise MemoryDefinitionError(f"keep= must be from 1 to max_messages, not {keep}")
-        if max_summary_tokens < 1:
+        if keep is not None and (not is_count(keep) or keep > (max_messages or keep)):
+            raise MemoryDefinitionError(f"keep= must be from 1 to max_messages, not {keep!r}")
+        if not is_count(max_summary_tokens):
             raise MemoryDefinitionError("max_summary_tokens= must be at least 1")
+        if summarize is not None and not callable(summarize):
+            raise MemoryDefinitionError(
+                f"summarize={summarize!r} is not a function: wrap a model in model_summarizer(…) "
+                "(from agent_brain.states.summarizing), or leave it out for an outline"
+            )
         self._summarize = summarize or outline
         self._max_messages = max_messages
         self._max_tokens = max_tokens

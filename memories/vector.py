@@ -24,6 +24,7 @@ from agent_brain.memories.tokens import Counter
 from agent_brain.memories.vector_index import VectorIndex
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens, shorten
+from agent_brain.tools.values import is_count
 
 if TYPE_CHECKING:
     from agent_brain.memories.chroma import ChromaVectors
@@ -90,8 +91,10 @@ class VectorMemory(RecordMemory):
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
-        if k < 0 or recalled_tokens < 0:
-            raise MemoryDefinitionError("k= and recalled_tokens= must not be below 0")
+        if not (is_count(k, least=0) and is_count(recalled_tokens, least=0)):
+            raise MemoryDefinitionError(
+                "k= and recalled_tokens= must be whole numbers, not below 0"
+            )
         self._k = k
         self._recalled_tokens = recalled_tokens
         self._min_score = _checked_score(min_score)

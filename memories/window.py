@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.tokens import Counter, fit_group, message_tokens
+from agent_brain.tools.values import is_count
 
 TOOL, ASSISTANT = Role.TOOL, Role.ASSISTANT  # looking up a member of an enum takes a while
 
@@ -38,13 +39,15 @@ class Window:
         counter: Counts the tokens of a text.
 
     Raises:
-        MemoryDefinitionError: A limit below 1.
+        MemoryDefinitionError: A limit that is not a whole number of at least 1, or no counter.
     """
 
     def __init__(self, max_messages: int | None, max_tokens: int | None, counter: Counter) -> None:
         for name, limit in (("max_messages", max_messages), ("max_tokens", max_tokens)):
-            if limit is not None and (isinstance(limit, bool) or limit < 1):
+            if limit is not None and not is_count(limit):
                 raise MemoryDefinitionError(f"{name}= must be at least 1, or None: not {limit!r}")
+        if not callable(counter):
+            raise MemoryDefinitionError(f"counter= must be a function of a text: not {counter!r}")
         self.max_messages = max_messages
         self.max_tokens = max_tokens
         self.counter = counter

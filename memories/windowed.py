@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from agent_brain.memories.changes import live, told
+from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.expiry import utc_now
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
@@ -63,6 +64,8 @@ class WindowedMemory(RecordMemory):
         readonly: bool = False,
     ) -> None:
         self._window = Window(max_messages, max_tokens, counter)
+        if on_evict is not None and not callable(on_evict):
+            raise MemoryDefinitionError(f"on_evict= must be a function, not {on_evict!r}")
         self.on_evict = on_evict
         super().__init__(
             tools,
