@@ -51,8 +51,6 @@ class Brain(Generic[OutputT_co]):
         net: The net that it drives.
         memory: The memory that it drives it over.
         limits: The limits of each run.
-        last_result: The result of its last run, however that was started; None before the first,
-            while one is under way, and after one that failed.
 
     Args:
         net: The name of a registered net, a net, or a dict of states by the members of an Enum.
@@ -114,11 +112,13 @@ class Brain(Generic[OutputT_co]):
     ) -> None:
         self._owned: list[LLM | Memory] = []
         self._sources: tuple[ToolSource, ...] = ()
-        self.last_result: Result | None = None
+        self._last_result: Result[OutputT_co] | None = None
         self.memory = self._find_memory(memory, tools, memory_options)
         self.net = self._find_net(net, llm, output_type, net_options)
         self.limits = _checked("limits", limits, Limits)
         self.stuck = None if stuck is None else _checked("stuck", stuck, StuckPolicy)
+        if not isinstance(dry_run, bool):
+            raise BrainDefinitionError(f"dry_run={dry_run!r}: True or False")
         self.dry_run = dry_run
 
     @overload
@@ -186,6 +186,14 @@ class Brain(Generic[OutputT_co]):
                 await brain.aclose()
             raise
         return brain
+
+    @property
+    def last_result(self) -> Result[OutputT_co] | None:
+        """The result of the last run, however it was started.
+
+        None before the first run, while a run goes on, and after one that failed or was left early.
+        """
+        return self._last_result
 
     async def connect(self, *servers: McpSource | ToolSource) -> None:
         """Let the agent use the tools of MCP servers, too, until the brain is closed.
@@ -346,8 +354,11 @@ class Brain(Generic[OutputT_co]):
 
     def over(self, memory: Memory) -> Self:
         """The same net, limits and rules over another memory; nothing is closed with the copy."""
+        if not isinstance(memory, Memory):
+            raise BrainDefinitionError(f"memory={memory!r} is not a Memory")
         other = copy.copy(self)
         other.memory = memory
+        other._last_result = None
         other._owned = []
         other._sources = ()
         return other
@@ -363,8 +374,8 @@ class Brain(Generic[OutputT_co]):
             self._set_last_result,
         )
 
-    def _set_last_result(self, result: Result | None) -> None:
-        self.last_result = result
+    def _set_last_result(self, result: Result[Any] | None) -> None:
+        self._last_result = result
 
     async def _run_and_release(self, task: str | Message) -> Result[OutputT_co]:
         try:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
 from agent_brain.states.usage import Usage
+from agent_brain.tools.values import is_amount
 
 
 class StopReason(StrEnum):
@@ -71,7 +72,7 @@ class Limits:
             reported. By default this is logged as a warning, once in a run.
 
     Raises:
-        BrainDefinitionError: A limit that is not above zero.
+        BrainDefinitionError: A limit that is not a number above zero.
     """
 
     max_steps: int | None = 100
@@ -84,9 +85,13 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name != "strict" and value is not None and not value > 0:
+            if field.name == "strict":
+                if not isinstance(value, bool):
+                    raise BrainDefinitionError(f"Limits(strict={value!r}): True or False")
+            elif value is not None and not is_amount(value):
                 raise BrainDefinitionError(
-                    f"Limits({field.name}={value!r}): a limit is above 0, or None for no limit"
+                    f"Limits({field.name}={value!r}): a limit is a number above 0, or None for no "
+                    "limit"
                 )
 
     def not_counted(self, usage: Usage) -> dict[str, str]:

@@ -19,6 +19,7 @@ from agent_brain.memories.control import Control
 from agent_brain.states.events import ActionFinished
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.values import is_count
 
 HINT = (
     "You are going in circles: {reason}. Doing it again will not change anything. Try something "
@@ -61,15 +62,19 @@ class StuckPolicy:
     _needed: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.threshold < 2:
+        if not is_count(self.threshold, least=2):
             raise BrainDefinitionError(
                 f"StuckPolicy(threshold={self.threshold!r}): a repetition needs at least 2; pass "
                 "stuck=None to notice none"
             )
-        if self.hints < 0:
-            raise BrainDefinitionError(f"StuckPolicy(hints={self.hints!r}): at least 0")
-        if self.max_cycle < 1:
-            raise BrainDefinitionError(f"StuckPolicy(max_cycle={self.max_cycle!r}): at least 1")
+        if not is_count(self.hints, least=0):
+            raise BrainDefinitionError(f"StuckPolicy(hints={self.hints!r}): a number of at least 0")
+        if not is_count(self.max_cycle):
+            raise BrainDefinitionError(
+                f"StuckPolicy(max_cycle={self.max_cycle!r}): a number of at least 1"
+            )
+        if not isinstance(self.prompt, str):
+            raise BrainDefinitionError(f"StuckPolicy(prompt={self.prompt!r}): a text")
         lengths = range(1, self.max_cycle + 1)
         object.__setattr__(self, "_needed", tuple(n * self._times(n) for n in lengths))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.tools.values import is_count
 
 
 def whole_number(name: str, value: int | None, *, least: int = 1, optional: bool = False) -> None:
@@ -21,7 +22,7 @@ def whole_number(name: str, value: int | None, *, least: int = 1, optional: bool
     """
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not is_count(value, least=least):
         none = ", or None" if optional else ""
         raise MemoryDefinitionError(
             f"{name}= must be a whole number, at least {least}{none}: not {value!r}"

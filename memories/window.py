@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from agent_brain.memories.checks import whole_number
+from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.tokens import Counter, fit_group, message_tokens
 
@@ -40,12 +41,14 @@ class Window:
         counter: Counts the tokens of a text.
 
     Raises:
-        MemoryDefinitionError: A limit that is not a whole number from 1.
+        MemoryDefinitionError: A limit that is not a whole number from 1, or no counter.
     """
 
     def __init__(self, max_messages: int | None, max_tokens: int | None, counter: Counter) -> None:
         whole_number("max_messages", max_messages, optional=True)
         whole_number("max_tokens", max_tokens, optional=True)
+        if not callable(counter):
+            raise MemoryDefinitionError(f"counter= must be a function of a text: not {counter!r}")
         self.max_messages = max_messages
         self.max_tokens = max_tokens
         self.counter = counter

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from agent_brain.memories.changes import live, told
+from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.expiry import utc_now
 from agent_brain.memories.groups import arranged
 from agent_brain.memories.journal.entry import Entry
@@ -69,6 +70,8 @@ class WindowedMemory(TrimmingMemory):
         readonly: bool = False,
     ) -> None:
         self._window = Window(max_messages, max_tokens, counter)
+        if on_evict is not None and not callable(on_evict):
+            raise MemoryDefinitionError(f"on_evict= must be a function, not {on_evict!r}")
         self.on_evict = on_evict
         self._handing = Turns()
         self._under_way: list[tuple[int, Message]] = []

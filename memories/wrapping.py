@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
-from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.query import Filters, Names, Where, Which
 from agent_brain.memories.snapshot import Snapshot
@@ -37,6 +37,10 @@ class WrappingMemory(Memory):
     """
 
     def __init__(self, inner: Memory) -> None:
+        if not isinstance(inner, Memory):
+            raise MemoryDefinitionError(
+                f"{type(self).__name__} takes a memory, such as MessagesMemory(), not {inner!r}"
+            )
         self.inner = inner
         self.available_tools = inner.available_tools
 

@@ -114,10 +114,19 @@ class ParallelState(State):
     ) -> None:
         if until not in ("all", "first"):
             raise StateDefinitionError(f"until={until!r}: use 'all' or 'first'")
+        if on_error not in ("cancel", "report"):
+            raise StateDefinitionError(f"on_error={on_error!r}: use 'cancel' or 'report'")
+        if join is not None and not callable(join):
+            raise StateDefinitionError(
+                f"join={join!r}: give a function of the memory and the branches"
+            )
         if not isinstance(branches, Mapping):
             branches = {str(index): net for index, net in enumerate(branches)}
         if not branches:
             raise StateDefinitionError("ParallelState needs at least one branch")
+        for name in branches:
+            if not isinstance(name, str):
+                raise StateDefinitionError(f"The name of a branch is a text, not {name!r}")
         self.branches = {name: as_net(net) for name, net in branches.items()}
         self.join = join or (list_answers if until == "all" else first_answer)
         self.until: Literal["all", "first"] = until

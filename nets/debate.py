@@ -115,6 +115,10 @@ def debate(
         return react(llm, prompt=told)
 
     who = PERSONAS if personas is None else personas
+    if not isinstance(who, Mapping):
+        raise StateDefinitionError(
+            f"personas={who!r}: give a dict, such as {{'Sceptic': 'You doubt what others say.'}}"
+        )
     return Net(
         {
             Debate.ROUND: RoundState(

@@ -294,9 +294,19 @@ def as_net(net: Net | Mapping[Any, State]) -> Net:
     """``net`` itself, or a net of a plain dict, whose first state is the initial one.
 
     Raises:
-        NetDefinitionError: The dict is no sound net.
+        NetDefinitionError: The dict is no sound net, or this is neither a net nor a dict.
     """
-    return net if isinstance(net, Net) else Net(net)
+    if isinstance(net, Net):
+        return net
+    given: Any = net
+    if not isinstance(given, Mapping):
+        problem = Problem(
+            "not_a_net",
+            f"{given!r} is neither a Net nor a dict of states",
+            "Give a net such as react(llm); create_net('react', llm) makes one by its name",
+        )
+        raise NetDefinitionError([problem])
+    return Net(given)
 
 
 def _check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from agent_brain.nets.composition import NetLike, SubnetState
 from agent_brain.nets.net import Net
 from agent_brain.nets.react import react
 from agent_brain.states.answering import AnswerState
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.evaluation import Evaluate, EvaluationState, Trials
 from agent_brain.states.events import Event
 from agent_brain.states.llm import LLM
@@ -19,6 +20,7 @@ from agent_brain.states.planning import PLANNING, Planned, PlanningState
 from agent_brain.states.prompts import ANSWER, Prompt
 from agent_brain.states.shapes import OutputType
 from agent_brain.states.streams import closing
+from agent_brain.tools.values import is_count
 
 EVALUATION = (
     "You watch over the carrying out of a plan. Judge the last step only: it passes if it was done "
@@ -81,6 +83,8 @@ def plan_execute(
         StateDefinitionError: ``max_steps`` or ``max_plans`` below 1.
     """
     llm = as_llm(llm)
+    if not is_count(max_plans):
+        raise StateDefinitionError(f"max_plans must be at least 1, not {max_plans!r}")
     return Net(
         {
             PlanExecute.PLANNING: PlanningState(

@@ -16,6 +16,7 @@ from agent_brain.states.llm import LLM
 from agent_brain.states.models import as_llm
 from agent_brain.states.prompts import REASONING, Prompt
 from agent_brain.states.shapes import OutputType
+from agent_brain.tools.values import is_count
 
 PATH = f"{REASONING} Think step by step, and close with one line: The answer is …"
 
@@ -62,8 +63,8 @@ def self_consistency(
         StateDefinitionError: ``paths`` below 1, or a vote that is none.
     """
     llm = as_llm(llm)
-    if paths < 1:
-        raise StateDefinitionError(f"paths must be at least 1, not {paths}")
+    if not is_count(paths):
+        raise StateDefinitionError(f"paths must be at least 1, not {paths!r}")
     if path is None:
         first = prompt if prompt is not None else None if output_type is not None else PATH
         path = react(llm, output_type=output_type, prompt=first)

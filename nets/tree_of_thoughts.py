@@ -23,6 +23,7 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.llm import LLM
 from agent_brain.states.models import as_llm, choice_or_llm
 from agent_brain.states.shapes import OutputType
+from agent_brain.tools.values import is_count
 
 ANSWER = (
     "Answer the user's goal now, directly and completely, by these thoughts. Where they do not "
@@ -102,7 +103,7 @@ def tree_of_thoughts(
         raise StateDefinitionError(f"strategy={strategy!r}: use 'bfs' or 'dfs'")
     if strategy == "dfs" and evaluate == "vote":
         raise StateDefinitionError("A depth-first search needs values: votes compare a whole level")
-    if min(thoughts, breadth, depth, max_calls) < 1:
+    if not all(map(is_count, (thoughts, breadth, depth, max_calls))):
         raise StateDefinitionError("thoughts, breadth, depth and max_calls must be at least 1")
     bounds = Bounds(breadth=breadth, depth=depth, threshold=threshold, max_calls=max_calls)
 

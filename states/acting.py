@@ -16,6 +16,7 @@ from agent_brain.states.calls import Calls, is_progress
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import ApprovalRequested, Event, InputRequested
 from agent_brain.states.streams import closing
+from agent_brain.tools.values import is_count
 
 CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to record what had finished
 
@@ -43,8 +44,10 @@ class ActionState(State):
     """
 
     def __init__(self, on_done: Enum, *, max_concurrency: int | None = None) -> None:
-        if max_concurrency is not None and max_concurrency < 1:
-            raise StateDefinitionError(f"max_concurrency must be at least 1, not {max_concurrency}")
+        if max_concurrency is not None and not is_count(max_concurrency):
+            raise StateDefinitionError(
+                f"max_concurrency must be at least 1, not {max_concurrency!r}"
+            )
         self.on_done = on_done
         self.max_concurrency = max_concurrency
 

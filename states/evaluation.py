@@ -20,6 +20,7 @@ from agent_brain.states.models import llm_or
 from agent_brain.states.notes import Notes
 from agent_brain.states.streams import closing
 from agent_brain.states.together import settle
+from agent_brain.tools.values import is_count
 
 
 class Evaluation(BaseModel, frozen=True):
@@ -98,8 +99,8 @@ class EvaluationState(State):
         prompt: prompts.Prompt = EVALUATION,
         request: str = REQUEST,
     ) -> None:
-        if attempts is not None and attempts < 1:
-            raise StateDefinitionError(f"attempts must be at least 1, not {attempts}")
+        if attempts is not None and not is_count(attempts):
+            raise StateDefinitionError(f"attempts must be at least 1, not {attempts!r}")
         self.evaluate: LLM | Evaluate = llm_or(evaluate)
         self.on_pass = on_pass
         self.on_fail = on_fail

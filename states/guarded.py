@@ -21,6 +21,7 @@ from agent_brain.states.errors import (
 from agent_brain.states.events import Event, ResponseStarted, UsageReported
 from agent_brain.states.streams import closing
 from agent_brain.tools.errors import InputNeeded
+from agent_brain.tools.values import is_amount, is_count
 
 Hook: TypeAlias = Callable[[Memory], Awaitable[None] | None]
 RetryOn: TypeAlias = (
@@ -81,10 +82,12 @@ class GuardedState(State):
         retry_on: RetryOn | None = None,
         backoff: float = 0.5,
     ) -> None:
-        if timeout is not None and timeout <= 0:
+        if not isinstance(wrapped, State):
+            raise StateDefinitionError(f"GuardedState takes a state, not {wrapped!r}")
+        if timeout is not None and not is_amount(timeout):
             raise StateDefinitionError(f"timeout={timeout!r}: above 0 seconds, or None")
-        if retries < 0 or backoff < 0:
-            raise StateDefinitionError("retries= and backoff= must not be below 0")
+        if not is_count(retries, least=0) or not is_amount(backoff, zero=True):
+            raise StateDefinitionError("retries= and backoff= must be numbers that are not below 0")
         if retry_on is not None and not (_are_errors(retry_on) or _is_function(retry_on)):
             raise StateDefinitionError(
                 f"retry_on={retry_on!r}: give a class of errors, a tuple of them, or a function of "

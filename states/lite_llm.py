@@ -35,6 +35,7 @@ from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.secrets import model_secrets, register_secrets
+from agent_brain.tools.values import is_amount, is_count
 
 _TRANSIENT = (LLMRateLimitError, LLMTimeoutError, LLMConnectionError, LLMServerError)
 _CACHE_POINTS = ({"location": "message", "role": "system"}, {"location": "message", "index": -1})
@@ -146,17 +147,22 @@ class LiteLLM(LLM):
         found = []
         if not isinstance(self.model, str) or not self.model.strip():
             found.append("the model must have a name")
-        if not self.timeout > 0:
+        if not is_amount(self.timeout):
             found.append(f"timeout must be above 0 seconds, not {self.timeout!r}")
-        if self.retry.retries < 0:
+        if not is_count(self.retry.retries, least=0):
             found.append(f"retries must not be below 0, as {self.retry.retries!r} is")
-        if self.max_images is not None and self.max_images < 0:
+        if self.max_images is not None and not is_count(self.max_images, least=0):
             found.append(f"max_images must not be below 0, as {self.max_images!r} is")
-        if not (self.retry.backoff >= 0 and self.retry.max_wait >= 0):
+        if not (
+            is_amount(self.retry.backoff, zero=True) and is_amount(self.retry.max_wait, zero=True)
+        ):
             found.append("backoff and max_retry_wait must not be below 0 seconds")
         if isinstance(self.fallbacks, str):
             found.append(f"fallbacks must be a list, such as [{self.fallbacks!r}]")
-        elif not all(isinstance(item, LLM) or (item and item.strip()) for item in self.fallbacks):
+        elif not all(
+            isinstance(item, LLM) or (isinstance(item, str) and item.strip())
+            for item in self.fallbacks
+        ):
             found.append("each of the fallbacks must be a model or have a name")
         return found
 

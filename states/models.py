@@ -45,17 +45,24 @@ def as_llm(llm: LLM | str) -> LLM:
 
 
 def llm_or(value: T | str) -> T | LLM:
-    """The model that ``value`` names, if it is a text; else ``value`` itself."""
-    return as_llm(value) if isinstance(value, str) else value
+    """The model that ``value`` names, if it is a text; else ``value``, a model or a function.
+
+    Raises:
+        StateDefinitionError: It is neither.
+    """
+    return as_llm(value) if isinstance(value, str) else _usable(value)
 
 
 def choice_or_llm(option: str, value: T | str, choices: Collection[str]) -> T | LLM | str:
     """For an option that takes one of ``choices``, a function or a model, which may be a name.
 
     Raises:
-        StateDefinitionError: A text that is neither a choice nor names a model with its provider.
+        StateDefinitionError: A text that is neither a choice nor names a model with its provider,
+            or something else that is neither a model nor a function.
     """
-    if not isinstance(value, str) or value in choices:
+    if not isinstance(value, str):
+        return _usable(value)
+    if value in choices:
         return value
     if "/" in value or value in _BUILT_IN:
         return as_llm(value)
@@ -63,3 +70,9 @@ def choice_or_llm(option: str, value: T | str, choices: Collection[str]) -> T | 
         f"{option}={value!r}: use {' or '.join(map(repr, choices))}, a function, or a model such "
         f"as 'openai/gpt-4.1'.{did_you_mean(value, choices)}"
     )
+
+
+def _usable(value: T) -> T:
+    if isinstance(value, LLM) or (callable(value) and not isinstance(value, type)):
+        return value
+    raise StateDefinitionError(f"{value!r} is neither a model nor a function")

@@ -18,6 +18,7 @@ from agent_brain.states.llm import LLM, Thought
 from agent_brain.states.models import as_llm
 from agent_brain.states.notes import Notes
 from agent_brain.states.streams import closing
+from agent_brain.tools.values import is_count
 
 PLANNING = (
     "You plan how to reach the user's goal with these tools, and do not carry it out: {tools}\n"
@@ -88,8 +89,8 @@ class PlanningState(State):
         max_steps: int = 10,
         prompt: prompts.Prompt = PLANNING,
     ) -> None:
-        if max_steps < 1:
-            raise StateDefinitionError(f"max_steps must be at least 1, not {max_steps}")
+        if not is_count(max_steps):
+            raise StateDefinitionError(f"max_steps must be at least 1, not {max_steps!r}")
         self.llm = as_llm(llm)
         self.on_plan = on_plan
         self.on_nothing = on_nothing

@@ -14,6 +14,7 @@ from agent_brain.tools.limiter import Limiter, read_rate
 from agent_brain.tools.schemas import Schema, read_schema
 from agent_brain.tools.secrets import get_logger
 from agent_brain.tools.text import shorten
+from agent_brain.tools.values import is_amount, is_count
 
 logger = get_logger(__name__)
 
@@ -77,7 +78,7 @@ class BaseTool(ABC):
         self.limiter: Limiter | None = None
         problems = self._problems()
         try:
-            if max_concurrency is not None and max_concurrency < 1:
+            if max_concurrency is not None and not is_count(max_concurrency):
                 raise ValueError(f"max_concurrency must be at least 1, not {max_concurrency!r}")
             if max_concurrency is not None or rate is not None:
                 self.limiter = Limiter(max_concurrency, None if rate is None else read_rate(rate))
@@ -97,11 +98,17 @@ class BaseTool(ABC):
             found += self._schema_problems()
         elif schema.get("type") != "object":
             found.append('its input_schema must have "type": "object"')
-        if self.timeout is not None and not self.timeout > 0:
+        if self.timeout is not None and not is_amount(self.timeout):
             found.append(f"its timeout must be above 0 seconds, not {self.timeout!r}")
-        if self.max_result_tokens is not None and self.max_result_tokens < 1:
+        if self.max_result_tokens is not None and not is_count(self.max_result_tokens):
             found.append(f"max_result_tokens must be at least 1, not {self.max_result_tokens!r}")
-        if inspect.iscoroutinefunction(self.requires_approval):
+        for name in ("idempotent", "repeatable"):
+            if not isinstance(getattr(self, name), bool):
+                found.append(f"{name} must be True or False, not {getattr(self, name)!r}")
+        approval: Any = self.requires_approval
+        if inspect.iscoroutinefunction(approval) or not (
+            isinstance(approval, bool) or callable(approval)
+        ):
             found.append("requires_approval must be True, False or a function that is not async")
         return found
 

@@ -147,8 +147,10 @@ def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], obj
         return lambda tool: default
     if callable(choice):
         return choice
-    patterns = [choice] if isinstance(choice, str) else list(choice)
-    if not all(isinstance(pattern, str) for pattern in patterns):
+    patterns = [choice] if isinstance(choice, str) else choice
+    if isinstance(patterns, Iterable):
+        patterns = list(patterns)
+    if not (isinstance(patterns, list) and all(isinstance(pattern, str) for pattern in patterns)):
         raise ToolDefinitionError(
             f"{choice!r} chooses no tools: give names, patterns such as 'fs_*', or a function"
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.groups import arranged
 from agent_brain.memories.message import Message, as_message
 from agent_brain.testing.differences import explain_actions, explain_messages
@@ -39,6 +40,11 @@ class FakeMemory(Memory):
         super().__init__(tools)
         self._goal = None if goal is None else as_message(goal)
         self._messages = [messages] if isinstance(messages, Message) else list(messages)
+        for message in self._messages:
+            if not isinstance(message, Message):
+                raise MemoryUseError(
+                    f"FakeMemory takes messages, such as Message.user('Hello'), not {message!r}"
+                )
         self._turn_start = 0  # the messages it is made with belong to the current turn
         if isinstance(next_actions, Action):
             next_actions = [next_actions]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from pydantic import BaseModel
+from typing_extensions import TypeIs
 
 from agent_brain.memories.message import Message
 from agent_brain.states.llm import LLM, Finish, Piece
@@ -55,6 +56,9 @@ class ScriptedLLM(LLM):
             tools would write.
         model: What it is called.
 
+    Raises:
+        ScriptError: Something that is not a turn.
+
     Attributes:
         calls: Every call so far, with what it saw.
     """
@@ -63,7 +67,12 @@ class ScriptedLLM(LLM):
         self, turns: Iterable[Turn] | Turn = (), *, native: bool = True, model: str = "scripted"
     ) -> None:
         alone = isinstance(turns, _PIECES) or callable(turns)
+        if not alone and (isinstance(turns, Mapping) or not isinstance(turns, Iterable)):
+            raise ScriptError(f"A script is a list of turns, or one turn: not {turns!r}")
         self.turns: list[Turn] = [cast("Turn", turns)] if alone else list(cast("list[Turn]", turns))
+        for turn in self.turns:
+            if not _is_function(turn):
+                _pieces(turn)
         self.supports_tools = native
         self.model = model
         self.calls: list[ModelCall] = []
@@ -89,7 +98,7 @@ class ScriptedLLM(LLM):
                 f"{len(self.turns)} turns. The last message it was sent: {last}"
             )
         turn = self.turns[index]
-        if callable(turn) and not isinstance(turn, BaseException | type):
+        if _is_function(turn):
             turn = turn(list(messages))
         for piece in _pieces(turn):
             if isinstance(piece, BaseException):
@@ -112,6 +121,10 @@ class ScriptedLLM(LLM):
                 f"{len(self.calls)} times; the next turn would have been "
                 f"{self.turns[len(self.calls)]!r}"
             )
+
+
+def _is_function(turn: Turn) -> TypeIs[Callable[[list[Message]], PlainTurn]]:
+    return callable(turn) and not isinstance(turn, BaseException | type)
 
 
 def _pieces(turn: object) -> Sequence[Piece | BaseException]:

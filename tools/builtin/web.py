@@ -55,7 +55,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         for pattern in (*self.allow, *self.private):
-            if not _PATTERN.fullmatch(pattern):
+            if not isinstance(pattern, str) or not _PATTERN.fullmatch(pattern):
                 raise ToolDefinitionError(
                     f"{pattern!r} names no host: write 'example.com', '*.example.com', "
                     "'example.com:8080' or '*'"
@@ -90,6 +90,11 @@ class Target:
     def url(self) -> str:
         """The URL, put together again."""
         return f"{self.scheme}://{self.host}:{self.port}{self.path}"
+
+
+def _patterns(hosts: str | Iterable[str]) -> tuple[str, ...]:
+    """One host, or several; the letters of a text are not hosts."""
+    return (hosts,) if isinstance(hosts, str) else tuple(hosts)
 
 
 def _listed(target: Target, patterns: Iterable[str]) -> bool:
@@ -128,9 +133,9 @@ def read_url(url: str) -> Target:
 
 
 def http_get_tool(
-    allow: Iterable[str],
+    allow: str | Iterable[str],
     *,
-    private: Iterable[str] = (),
+    private: str | Iterable[str] = (),
     max_bytes: int = 1_000_000,
     timeout: float = 20.0,
     max_result_tokens: int | None = 4_000,
@@ -157,7 +162,7 @@ def http_get_tool(
     Raises:
         ToolDefinitionError: A host that is none.
     """
-    policy = Policy(tuple(allow), tuple(private), max_bytes)
+    policy = Policy(_patterns(allow), _patterns(private), max_bytes)
     clients = _Clients(transport)
 
     @tool(timeout=timeout, idempotent=True, max_result_tokens=max_result_tokens)

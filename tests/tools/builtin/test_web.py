@@ -392,6 +392,15 @@ def test_a_url_is_put_together_as_it_was_read():
     assert read_url("HTTPS://Bücher.Example/a?b").url == "https://xn--bcher-kva.example:443/a?b"
 
 
+async def test_one_host_needs_no_list_and_its_letters_are_not_hosts():
+    async def nowhere(host: str, port: int) -> list[str]:
+        raise AssertionError(f"{host} was looked up")
+
+    fetch = http_get_tool("*.example.com", resolver=nowhere)
+    with pytest.raises(ToolError, match=r"Allowed hosts: \*\.example\.com$"):
+        await fetch.invoke({"url": "http://other.test/"})
+
+
 @pytest.mark.parametrize("host", ["", "http://example.com", "exa mple.com", "*example.com", "a/b"])
 def test_hosts_to_allow_must_be_hosts(host):
     with pytest.raises(ToolDefinitionError, match="names no host"):
