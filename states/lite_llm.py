@@ -89,7 +89,7 @@ class LiteLLM(LLM):
 
     A provider that does not report its usage gets an estimate. The cost is None where no price is
     known; prices of your own go into ``params`` as ``input_cost_per_token`` and
-    ``output_cost_per_token``.
+    ``output_cost_per_token``, both: where one is missing, litellm's table is asked for it.
 
     Args:
         model: The name, with the provider in front unless litellm knows it without.
@@ -146,17 +146,25 @@ class LiteLLM(LLM):
         found = []
         if not isinstance(self.model, str) or not self.model.strip():
             found.append("the model must have a name")
-        if not self.timeout > 0:
+        if not (_is_number(self.timeout) and self.timeout > 0):
             found.append(f"timeout must be above 0 seconds, not {self.timeout!r}")
-        if self.retry.retries < 0:
-            found.append(f"retries must not be below 0, as {self.retry.retries!r} is")
-        if self.max_images is not None and self.max_images < 0:
-            found.append(f"max_images must not be below 0, as {self.max_images!r} is")
-        if not (self.retry.backoff >= 0 and self.retry.max_wait >= 0):
-            found.append("backoff and max_retry_wait must not be below 0 seconds")
+        for name, count in {
+            "retries": self.retry.retries,
+            "max_images": self.max_images or 0,
+        }.items():
+            if not isinstance(count, int) or count < 0:
+                found.append(f"{name} must be a whole number from 0, not {count!r}")
+        amounts = {"backoff": self.retry.backoff, "max_retry_wait": self.retry.max_wait}
+        amounts |= {name: self.params[name] for name in PRICES if name in self.params}
+        for name, amount in amounts.items():
+            if not (_is_number(amount) and amount >= 0):
+                found.append(f"{name} must be a number from 0, not {amount!r}")
         if isinstance(self.fallbacks, str):
             found.append(f"fallbacks must be a list, such as [{self.fallbacks!r}]")
-        elif not all(isinstance(item, LLM) or (item and item.strip()) for item in self.fallbacks):
+        elif not all(
+            isinstance(item, LLM) or (isinstance(item, str) and item.strip())
+            for item in self.fallbacks
+        ):
             found.append("each of the fallbacks must be a model or have a name")
         return found
 
@@ -349,6 +357,10 @@ class LiteLLM(LLM):
 
     def __repr__(self) -> str:
         return f"LiteLLM({self.model!r})"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
 
 
 def _wire_tool(tool: BaseTool) -> dict[str, Any]:
