@@ -47,6 +47,8 @@ class Budget:
             spent.unpriced += usage.requests
         else:
             spent.cost += usage.cost
+        if usage.estimated:
+            spent.estimated += usage.requests
         spent.requests += usage.requests
         spent.cached_tokens += usage.cached_tokens
         spent.reasoning_tokens += usage.reasoning_tokens
@@ -67,6 +69,7 @@ class Budget:
             spent.requests,
             cached_tokens=spent.cached_tokens,
             reasoning_tokens=spent.reasoning_tokens,
+            estimated=spent.estimated > 0,
         )
 
     def seconds(self) -> float:

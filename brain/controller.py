@@ -378,12 +378,12 @@ class Brain(Generic[OutputT_co]):
         self._last_result = result
 
     async def _run_and_release(self, task: str | Message) -> Result[OutputT_co]:
+        from agent_brain.memories.litellm_connections import connections
+
         try:
             return await self.run(task)
         finally:
-            for owned in self._owned:
-                if isinstance(owned, LLM):
-                    await owned.aclose()
+            await connections.close()  # nobody else can, once the event loop has ended
 
     def _find_memory(
         self,

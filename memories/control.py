@@ -21,6 +21,7 @@ class Spent(BaseModel):
         output_tokens: Tokens written by models.
         cost: US dollars, for the calls whose price is known.
         unpriced: Model calls whose price is unknown.
+        estimated: Model calls whose tokens are an estimate.
         cached_tokens: Those of the input tokens that were read from a provider's cache.
         reasoning_tokens: Those of the output tokens that were spent on reasoning.
         requests: Model calls.
@@ -32,6 +33,7 @@ class Spent(BaseModel):
     output_tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    estimated: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     requests: int = 0

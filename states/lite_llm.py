@@ -90,7 +90,7 @@ class LiteLLM(LLM):
 
     A provider that does not report its usage gets an estimate. The cost is None where no price is
     known; prices of your own go into ``params`` as ``input_cost_per_token`` and
-    ``output_cost_per_token``.
+    ``output_cost_per_token``, both: where one is missing, litellm's table is asked for it.
 
     Args:
         model: The name, with the provider in front unless litellm knows it without.
@@ -149,14 +149,17 @@ class LiteLLM(LLM):
             found.append("the model must have a name")
         if not is_amount(self.timeout):
             found.append(f"timeout must be above 0 seconds, not {self.timeout!r}")
-        if not is_count(self.retry.retries, least=0):
-            found.append(f"retries must not be below 0, as {self.retry.retries!r} is")
-        if self.max_images is not None and not is_count(self.max_images, least=0):
-            found.append(f"max_images must not be below 0, as {self.max_images!r} is")
-        if not (
-            is_amount(self.retry.backoff, zero=True) and is_amount(self.retry.max_wait, zero=True)
-        ):
-            found.append("backoff and max_retry_wait must not be below 0 seconds")
+        for name, count in {
+            "retries": self.retry.retries,
+            "max_images": self.max_images or 0,
+        }.items():
+            if not is_count(count, least=0):
+                found.append(f"{name} must be a whole number from 0, not {count!r}")
+        amounts = {"backoff": self.retry.backoff, "max_retry_wait": self.retry.max_wait}
+        amounts |= {name: self.params[name] for name in PRICES if name in self.params}
+        for name, amount in amounts.items():
+            if not is_amount(amount, zero=True):
+                found.append(f"{name} must be a number from 0, not {amount!r}")
         if isinstance(self.fallbacks, str):
             found.append(f"fallbacks must be a list, such as [{self.fallbacks!r}]")
         elif not all(

@@ -119,7 +119,7 @@ class Call:
         chunks = getattr(stream, "chunks", None)
         reported = chunks is None or any(getattr(chunk, "usage", None) for chunk in chunks)
         usage = self._reader.usage if reported else None
-        if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
+        if usage is None or not self._meter.is_plausible(usage):
             return self._meter.estimated(*self._sent, self._reader.written)
         return self._meter.reported(usage)
 

@@ -32,8 +32,9 @@ _TOO_LONG = re.compile(
     | inputs`?\ tokens\ \+ | inputs`?\ must\ have\ less\ than
     """
 )
-_TOO_LARGE = re.compile(r"(?i)request (body )?too large for|tokens must be reduced")
-"""A request that is larger than all tokens of a minute: it has status 429 and never passes."""
+_TOO_LARGE = re.compile(r"(?i)request (body |entity )?too large|tokens must be reduced")
+"""A request that never passes: larger than all tokens of a minute, with status 429, or than any
+request may be, with status 413, which litellm makes 429."""
 
 _QUOTA = re.compile(
     r"""(?ix)

@@ -29,6 +29,12 @@ class Meter:
     model: str
     params: Mapping[str, Any] = field(default_factory=dict)
 
+    @staticmethod
+    def is_plausible(usage: Any) -> bool:
+        """Whether what the provider reported can be counted: something, and nothing below zero."""
+        counts = (usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        return any(counts) and min(counts) >= 0
+
     def reported(self, usage: Any) -> Usage:
         """What the provider reported, as litellm gives it."""
         return Usage(
@@ -63,15 +69,14 @@ class Meter:
         return Usage(cost=0.0, model=self.model)
 
     def _cost(self, usage: Any) -> float | None:
-        """US dollars: as the provider says, by the prices given, or by litellm's table."""
-        stated = getattr(usage, "cost", None)
-        if isinstance(stated, int | float):
-            return float(stated)
-        if _IN in self.params or _OUT in self.params:
-            read, wrote = usage.prompt_tokens or 0, usage.completion_tokens or 0
-            return float(read * self.params.get(_IN, 0) + wrote * self.params.get(_OUT, 0))
+        """US dollars: by the prices given, as the provider says, or by litellm's table."""
         model = self.params.get("base_model") or self.model
         entry = model_entry(model)
+        if _IN in self.params or _OUT in self.params:
+            return _priced(usage, {**(entry or {}), **self.params})
+        stated = getattr(usage, "cost", None)  # litellm states one of its own, by its table
+        if isinstance(stated, int | float):
+            return float(stated)
         if entry is None:
             return None
         try:
@@ -79,6 +84,13 @@ class Meter:
         except Exception:  # a model without prices: litellm raises what it likes
             return None
         return cost if cost or _IN in entry else None  # 0 for lack of a price is no price
+
+
+def _priced(usage: Any, prices: Mapping[str, Any]) -> float | None:
+    read, wrote = prices.get(_IN), prices.get(_OUT)
+    if read is None or wrote is None:
+        return None  # half a price is no price
+    return float((usage.prompt_tokens or 0) * read + (usage.completion_tokens or 0) * wrote)
 
 
 def _detail(usage: Any, group: str, name: str) -> int:

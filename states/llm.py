@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, JsonValue
 
@@ -42,6 +42,15 @@ class Finish:
 
     reason: FinishReason = "stop"
     provider_data: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.reason not in get_args(FinishReason):
+            given: object = self.reason
+            known = ", ".join(map(repr, get_args(FinishReason)))
+            raise ValueError(
+                f"Finish({given!r}): reason is one of {known}; a reason of the provider's own must "
+                "be translated"
+            )
 
 
 Piece: TypeAlias = str | Action | Usage | Finish

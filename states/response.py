@@ -7,7 +7,15 @@ call is reported once; and a request that is too long is trimmed and sent once m
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -139,8 +147,7 @@ class Response:
         while True:
             yield ResponseStarted(self.id, self.llm.model)
             try:
-                stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
-                async with closing(stream) as pieces:
+                async with closing(self._call(messages)) as pieces:
                     async for piece in pieces:
                         if shown and type(piece) is str and self._is_plain(piece):
                             self._parts.append(piece)  # the way of nearly all pieces
@@ -161,6 +168,18 @@ class Response:
                     raise
                 messages = shorter
                 self._begin()
+
+    def _call(self, messages: Sequence[Message]) -> AsyncIterator[Piece]:
+        stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
+        given: object = stream
+        if isinstance(given, AsyncIterable):
+            return stream
+        if isinstance(given, Coroutine):
+            given.close()  # or Python warns that it was never awaited
+        raise TypeError(
+            f"{type(self.llm).__name__}.stream() returned an object of type "
+            f"{type(given).__name__}: write it as an async generator, 'async def' with 'yield'"
+        )
 
     def _shorter(self, messages: Sequence[Message], error: Exception) -> list[Message] | None:
         """What to send instead, once, if the request was too long and nothing was said yet."""
@@ -184,8 +203,16 @@ class Response:
             elif isinstance(piece, Thought):
                 yield from self._part(piece)
             else:
+                self._check_text(piece)
                 for part in self._split(piece):
                     yield from self._part(part)
+
+    def _check_text(self, piece: object) -> None:
+        if not isinstance(piece, str):
+            raise TypeError(
+                f"{type(self.llm).__name__}.stream() yielded an object of type "
+                f"{type(piece).__name__}: yield str, Thought, Action, Finish or Usage"
+            )
 
     def _split(self, piece: str) -> Iterable[str]:
         """The words and thoughts in a piece of text."""

@@ -49,6 +49,14 @@ async def test_tokens_that_cannot_be_watched_are_logged_once(
     assert warning.startswith("Limits(max_tokens=100) cannot be watched: 'my/model' does not")
 
 
+async def test_a_result_says_that_some_of_its_usage_is_an_estimate() -> None:
+    exact = brain(Limits(), Usage(5, 5, 0.1), Usage(5, 5, 0.1))
+    partly = brain(Limits(), Usage(5, 5, 0.1), Usage(5, 5, 0.1, estimated=True))
+    assert not (await exact.run("1 + 1?")).usage.estimated
+    assert (await partly.run("1 + 1?")).usage.estimated
+    assert partly.memory.control.spent.estimated == 1
+
+
 @pytest.mark.parametrize(
     ("limits", "usage", "words"),
     [

@@ -136,6 +136,14 @@ def test_run_sync_leaves_no_connection_of_a_model_by_name_open(
         assert [key for key in clients if re.search(r"-\d+$", key)] == []  # of an event loop
 
 
+def test_run_sync_leaves_no_connection_of_a_given_model_open() -> None:
+    with OpenAIServer([Reply("Hello.")]) as server:
+        llm = LiteLLM("openai/x", api_base=server.url, api_key="none")
+        assert Brain(react(llm)).run_sync("Hi").answer == "Hello."
+        clients = load_litellm().in_memory_llm_clients_cache.cache_dict
+        assert [key for key in clients if re.search(r"-\d+$", key)] == []  # of an event loop
+
+
 def test_a_state_takes_a_model_by_its_name() -> None:
     state = ReasoningState("openai/gpt-4.1", on_action=S.A, on_answer=S.B)
     assert isinstance(state.llm, LiteLLM)

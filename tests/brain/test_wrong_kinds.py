@@ -94,7 +94,7 @@ WRONG: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     (WindowedMemory, (), {"on_evict": 3}, "on_evict"),
     (SummaryMemory, (), {"keep": "2"}, "keep"),
     (SummaryMemory, (), {"summarize": LLM}, "model_summarizer"),
-    (VectorMemory, (), {"recent": "3"}, "max_messages"),
+    (VectorMemory, (), {"recent": "3"}, "recent="),
     (VectorMemory, (), {"k": "3"}, "k="),
     (MessagesMemory, (), {"ttl": "3 days"}, "ttl"),
     (TodoMemory, ("messages",), {}, "TodoMemory takes a memory"),

@@ -6,8 +6,8 @@ from enum import Enum
 from typing import Any
 
 from agent_brain.memories import Control
-from agent_brain.states import ActionState, ReasoningState
-from agent_brain.testing import FakeMemory, ScriptedLLM
+from agent_brain.states import LLM, ActionState, ReasoningState
+from agent_brain.testing import FakeMemory
 from agent_brain.tools import tool
 
 
@@ -23,7 +23,7 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def reasoning(llm: ScriptedLLM, **options: Any) -> ReasoningState:
+def reasoning(llm: LLM, **options: Any) -> ReasoningState:
     return ReasoningState(llm, on_action=N.ACT, on_answer=N.ANSWER, **options)
 
 

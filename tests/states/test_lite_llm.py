@@ -199,6 +199,38 @@ async def test_prices_can_be_given_for_a_model_of_your_own() -> None:
     assert usage.cost == pytest.approx(2.0)
 
 
+async def test_prices_of_your_own_go_before_those_of_the_table() -> None:
+    prices: dict[str, Any] = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.01}
+    with OpenAIServer([Reply("Hi", usage=(1000, 100))]) as server:
+        usage = (await answer(model_of(server, "openai/gpt-4o-mini", **prices)))[-1]
+    assert isinstance(usage, Usage)
+    assert usage.cost == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("given", ["input_cost_per_token", "output_cost_per_token"])
+async def test_the_cost_is_unknown_where_one_of_the_prices_is(given: str) -> None:
+    price: dict[str, Any] = {given: 0.001}
+    with OpenAIServer([Reply("Hi", usage=(1000, 100))]) as server:
+        pieces = await answer(model_of(server, **price))
+    assert pieces[-1] == Usage(1000, 100, None, model="openai/scripted")
+
+
+async def test_a_price_of_your_own_replaces_one_of_the_table() -> None:
+    with OpenAIServer([Reply("Hi", usage=(1000, 100))]) as server:
+        usage = (await answer(model_of(server, "openai/gpt-4o-mini", input_cost_per_token=1)))[-1]
+    assert isinstance(usage, Usage)
+    assert usage.cost == pytest.approx(1000 + 100 * 0.6e-6)
+
+
+async def test_a_usage_below_zero_is_no_usage() -> None:
+    usage = {"prompt_tokens": -3, "completion_tokens": -4, "total_tokens": -7}
+    with OpenAIServer([Reply("Hi", raw_chunk(choices=[], usage=usage), usage=None)]) as server:
+        reported = (await answer(model_of(server)))[-1]
+    assert isinstance(reported, Usage)
+    assert reported.estimated
+    assert reported.input_tokens > 0
+
+
 async def test_cached_and_reasoning_tokens_are_in_the_usage() -> None:
     usage = {
         "prompt_tokens": 100,
@@ -925,6 +957,15 @@ async def run_python(*args: str, **environment: str | None) -> subprocess.Comple
         ("openai/x", {"max_images": -1}, "max_images"),
         ("openai/x", {"fallbacks": "openai/y"}, "list"),
         ("openai/x", {"fallbacks": [""]}, "fallbacks"),
+        ("openai/x", {"fallbacks": [5]}, "fallbacks"),
+        ("openai/x", {"timeout": None}, "timeout must be above 0 seconds, not None"),
+        ("openai/x", {"timeout": "5"}, "timeout"),
+        ("openai/x", {"retries": 1.5}, "retries"),
+        ("openai/x", {"max_images": "1"}, "max_images"),
+        ("openai/x", {"backoff": "1"}, "backoff"),
+        ("openai/x", {"input_cost_per_token": "0.1"}, "input_cost_per_token"),
+        ("openai/x", {"output_cost_per_token": -0.1}, "output_cost_per_token"),
+        ("openai/x", {"output_cost_per_token": float("nan")}, "output_cost_per_token"),
     ],
 )
 async def test_a_wrong_definition_is_refused(

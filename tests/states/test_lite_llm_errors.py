@@ -81,6 +81,20 @@ async def test_a_conversation_that_is_too_long_is_known_by_its_code() -> None:
     assert type(error) is ContextWindowError
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page('{"error": {"message": "Request too large"}}', "application/json", 413),
+        Page("<html><title>413 Request Entity Too Large</title></html>", status=413),
+    ],
+    ids=["words", "page"],
+)
+async def test_a_request_that_a_gateway_finds_too_large_is_too_long(page: Page) -> None:
+    error, asked = await failure_of(page, retries=1)
+    assert type(error) is ContextWindowError
+    assert asked == 1
+
+
 @pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro"])
 async def test_a_conversation_that_is_too_long_is_known_in_other_protocols(model: str) -> None:
     words = "prompt is too long: 202095 tokens > 200000 maximum"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agent_brain import Brain, StopReason, react
+from agent_brain import LLM, Brain, StopReason, react
 from agent_brain.errors import LLMRefusalError
 from agent_brain.memories import Message, Role
 from agent_brain.states import (
@@ -340,3 +340,64 @@ async def test_the_goal_stays_when_a_state_asks_for_something():
 async def test_summaries_are_words_without_thoughts():
     llm = ScriptedLLM([["<think>Hm.</think>", "All is well."]])
     assert await model_summarizer(llm)("", [Message.user("hi")]) == "All is well."
+
+
+# -- models of a user's own ------------------------------------------------------------------------
+
+
+class Odd(LLM):
+    def __init__(self, *pieces: Any) -> None:
+        self.pieces = pieces
+
+    async def stream(self, messages, *, tools=(), output_type=None):
+        for piece in self.pieces:
+            yield piece
+
+
+class Whole(Odd):
+    async def stream(self, messages, *, tools=(), output_type=None):  # type: ignore[override]
+        return list(self.pieces)
+
+
+class Plain(Odd):
+    def stream(self, messages, *, tools=(), output_type=None):
+        yield from self.pieces
+
+
+class Pieces(Odd):
+    def stream(self, messages, *, tools=(), output_type=None):
+        return self
+
+    async def __aiter__(self):
+        for piece in self.pieces:
+            yield piece
+
+
+@pytest.mark.parametrize("before", [[], ["Yes "]], ids=["first", "later"])
+@pytest.mark.parametrize("piece", [None, b"no", 5, {"content": "no"}], ids=repr)
+async def test_what_is_not_a_piece_is_refused(piece, before):
+    with pytest.raises(
+        TypeError, match=rf"^Odd\.stream\(\) yielded .* {type(piece).__name__}: yield"
+    ):
+        await run_state(reasoning(Odd(*before, piece)), FakeMemory("What?"))
+
+
+@pytest.mark.parametrize(
+    ("model", "given"), [(Whole, "coroutine"), (Plain, "generator")], ids=["whole", "plain"]
+)
+async def test_a_stream_that_is_no_async_generator_is_refused(model, given):
+    with pytest.raises(
+        TypeError, match=rf"{model.__name__}\.stream\(\) returned .* {given}: write"
+    ):
+        await run_state(reasoning(model("Yes.")), FakeMemory("What?"))
+
+
+async def test_a_stream_may_be_any_async_iterable():
+    done = await run_state(reasoning(Pieces("Yes", ".")), FakeMemory("What?"))
+    assert done.text == "Yes."
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", None])
+def test_a_reason_of_the_providers_own_is_refused(reason):
+    with pytest.raises(ValueError, match="reason is one of 'stop', 'tool_calls', 'length'"):
+        Finish(reason)
