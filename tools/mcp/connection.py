@@ -129,7 +129,7 @@ class Connection:
         try:
             result = await client.call_tool(tool, args, progress_callback=on_progress)
         except Exception as error:
-            raise self._failure(f"did not run {tool!r}", error, over) from error
+            raise self._failure(f"did not complete {tool!r}", error, over) from error
         finally:
             if self._words is not None:
                 self._words.trim()

@@ -80,8 +80,8 @@ class McpTool(BaseTool):
             what = "; ".join(problems).replace("arguments: ", "", 1)
             raise McpServerError(
                 self.server,
-                f"MCP server {self.server!r} did not run {self.remote_name!r}: its answer does not "
-                f"fit the tool's own output schema: {shorten(what, 200)}",
+                f"MCP server {self.server!r} did not complete {self.remote_name!r}: its answer "
+                f"does not fit the tool's own output schema: {shorten(what, 200)}",
             )
 
     @cached_property

@@ -49,7 +49,8 @@ async def test_the_code_of_a_closed_connection_is_an_answer_if_the_server_gives_
 
     assert outcome.is_error
     assert (
-        outcome.content == f"MCP server 's' did not run {tool!r}: answered with an error: {words}"
+        outcome.content
+        == f"MCP server 's' did not complete {tool!r}: answered with an error: {words}"
     )
     assert before == after
 

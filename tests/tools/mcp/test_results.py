@@ -55,7 +55,7 @@ async def test_an_answer_against_its_own_schema_is_a_failure(shared):
     outcome = await call(shared, "wrong")
 
     assert outcome.is_error
-    assert outcome.content.startswith("MCP server 'results' did not run 'wrong': ")
+    assert outcome.content.startswith("MCP server 'results' did not complete 'wrong': ")
 
 
 @pytest.mark.anyio
