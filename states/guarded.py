@@ -81,9 +81,9 @@ class GuardedState(State):
         retry_on: RetryOn | None = None,
         backoff: float = 0.5,
     ) -> None:
-        if timeout is not None and timeout <= 0:
+        if timeout is not None and not timeout > 0:
             raise StateDefinitionError(f"timeout={timeout!r}: above 0 seconds, or None")
-        if retries < 0 or backoff < 0:
+        if retries < 0 or not backoff >= 0:
             raise StateDefinitionError("retries= and backoff= must not be below 0")
         if retry_on is not None and not (_are_errors(retry_on) or _is_function(retry_on)):
             raise StateDefinitionError(
