@@ -290,6 +290,17 @@ def test_what_is_no_error_cannot_be_retried_on(retry_on: Any) -> None:
         GuardedState(Say("x"), retry_on=retry_on)
 
 
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_a_guard_without_time_is_refused(timeout: float) -> None:
+    with pytest.raises(StateDefinitionError, match="above 0 seconds"):
+        GuardedState(Say("x"), timeout=timeout)
+
+
+def test_a_backoff_that_is_no_number_is_refused() -> None:
+    with pytest.raises(StateDefinitionError, match="backoff="):
+        GuardedState(Say("x"), retries=1, backoff=float("nan"))
+
+
 async def test_the_usage_of_a_failed_call_does_not_forbid_a_retry() -> None:
     llm = ScriptedLLM([LLMRateLimitError("slow down"), "Yes."])
     state = GuardedState(AnswerState(llm, ask=True), retries=1, backoff=0)
