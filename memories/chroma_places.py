@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack, suppress
+import sqlite3
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +12,17 @@ from urllib.parse import urlsplit
 from agent_brain.memories.chroma import ChromaVectors, Kept, is_panic
 from agent_brain.memories.errors import EmbedderMismatchError, MemoryDefinitionError
 
-PASSING = ("locked", "busy", "full", "permission", "too many open files")  # nothing is broken
+PASSING = (  # nothing is broken
+    "is locked",
+    "busy",
+    "disk is full",
+    "no space left",
+    "permission denied",
+    "readonly database",
+    "read-only file system",
+    "too many open files",
+    "unable to open",
+)
 
 
 class ChromaFolder(ChromaVectors):
@@ -42,6 +53,7 @@ class ChromaFolder(ChromaVectors):
         import chromadb
 
         self._path.mkdir(parents=True, exist_ok=True)
+        _check(self._path / "chroma.sqlite3")
         try:
             return chromadb.PersistentClient(str(self._path), _settings())
         except BaseException:
@@ -155,6 +167,15 @@ def _settings() -> Any:
     from chromadb.config import Settings
 
     return Settings(anonymized_telemetry=False)
+
+
+def _check(file: Path) -> None:
+    """Raise for a damaged file, which Chroma's core may end the whole process over."""
+    if file.exists():
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True)) as db:
+            (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
 
 
 def _is_passing(error: BaseException) -> bool:

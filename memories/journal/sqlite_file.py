@@ -186,5 +186,7 @@ def explain(path: str, error: Exception) -> JournalError:
     if isinstance(error, json.JSONDecodeError):
         return JournalError(f"The journal {path!r} has an entry that is not JSON ({said})")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the high bits have the particulars
+    if isinstance(error, UnicodeDecodeError) or said.startswith("Could not decode to UTF-8"):
+        code, said = sqlite3.SQLITE_CORRUPT, "a text in it is not UTF-8"  # without quoting it
     meaning = _MEANINGS.get(code, "cannot be used ({said})")
     return JournalError(f"The journal {path!r} {meaning.format(said=said)}")

@@ -330,6 +330,17 @@ async def test_an_error_of_the_disk_is_no_damage(tmp_path) -> None:
     assert said == "['kept', 'goes on']"
 
 
+async def test_a_text_that_is_not_utf8_is_damage_and_is_not_quoted(tmp_path) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path) as journal:
+        await journal.append("s", [Entry("k", "my secret")])
+    path.write_bytes(path.read_bytes().replace(b"my secret", b"my secr\xfft"))
+    async with SQLiteJournal(path) as journal:
+        with pytest.raises(JournalError, match=r"journal\.db.*damaged.*backup") as caught:
+            await journal.read("s")
+        assert "my secr" not in str(caught.value)
+
+
 async def test_a_file_that_may_not_be_written_is_named(tmp_path) -> None:
     path = tmp_path / "journal.db"
     async with SQLiteJournal(path) as journal:

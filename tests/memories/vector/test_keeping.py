@@ -225,7 +225,9 @@ async def test_nothing_of_a_forgotten_message_is_in_the_folder(
         assert await memory.count() == saved + 2
 
 
-@pytest.mark.parametrize("damage", ["deleted", "truncated", "overwritten", "emptied"])
+@pytest.mark.parametrize(
+    "damage", ["deleted", "truncated", "overwritten", "emptied", "misspelt", "not utf-8"]
+)
 @pytest.mark.parametrize("count", [5, 1_010])
 @one_loop
 async def test_a_broken_folder_is_rebuilt_from_the_record(
@@ -242,6 +244,11 @@ async def test_a_broken_folder_is_rebuilt_from_the_record(
             file.write_bytes(b"")
         elif damage == "truncated":
             file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        elif damage == "misspelt":
+            table = b"CREATE TABLE 'embedding_fulltext_search_content'"
+            file.write_bytes(file.read_bytes().replace(table, table.replace(b"TABLE", b"TABLX")))
+        elif damage == "not utf-8":
+            file.write_bytes(file.read_bytes().replace(b"CREATE TABLE", b"CREATE TABL\xff"))
         else:
             file.write_bytes(b"\x07" * file.stat().st_size)
     later = WordsEmbedder()
