@@ -172,7 +172,8 @@ class Memory(ABC):
         """
         if before:
             await self.update([*before])
-        by_default = type(self).turn is Memory.turn
+        kind = type(self)
+        by_default = kind.turn is Memory.turn or kind.context is Memory.context
         earlier = [*await self.goal(), *await self.dump()] if by_default else []
         await self.set_goal(goal)
         self._turn_began = goal.id, frozenset(message.id for message in earlier)
@@ -192,11 +193,14 @@ class Memory(ABC):
         """A copy of all that the memory still holds, oldest first, without the current goal."""
 
     async def context(self) -> list[Message]:
-        """What a model should see now; default: the goal, and the rest in order.
+        """What a model should see now; default: earlier turns, the goal, what this turn produced.
 
-        The default puts each result right behind its call, before what arrived in between.
+        The default puts each result right behind its call, before what arrived in between. It
+        tells earlier turns from this one as :meth:`turn` does.
         """
-        return arranged(await self.goal() + await self.dump())
+        goal = await self.goal()
+        earlier, later = self._split_at(goal, await self.dump())
+        return arranged(earlier + goal + later)
 
     async def turn(self) -> list[Message]:
         """The current goal and what was recorded since, as far as the memory still holds it.
@@ -205,13 +209,21 @@ class Memory(ABC):
         or in another process, it goes by the time.
         """
         goal = await self.goal()
+        return arranged(goal + self._split_at(goal, await self.dump())[1])
+
+    def _split_at(
+        self, goal: Sequence[Message], messages: Sequence[Message]
+    ) -> tuple[list[Message], list[Message]]:
+        """``messages`` from before the turn of ``goal``, and those of the turn."""
         if not goal:
-            return arranged(await self.dump())
-        started, before = self._turn_began
-        if started == goal[-1].id:
-            return arranged(goal + [m for m in await self.dump() if m.id not in before])
-        since = goal[-1].created_at
-        return arranged(goal + [m for m in await self.dump() if m.created_at >= since])
+            return [], list(messages)
+        began, before = self._turn_began
+        if began == goal[-1].id:
+            earlier = [m for m in messages if m.id in before]
+        else:
+            earlier = [m for m in messages if m.created_at < goal[-1].created_at]
+        early = {m.id for m in earlier}
+        return earlier, [m for m in messages if m.id not in early]
 
     async def open(self) -> None:
         """Get ready: called by the Brain before a run, and again does nothing. Default: nothing."""

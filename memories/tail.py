@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agent_brain.memories.groups import arranged
+from agent_brain.memories.groups import arranged, with_partners
 from agent_brain.memories.message import Message
 from agent_brain.memories.record import Record
 from agent_brain.memories.tokens import Counter
@@ -71,6 +71,17 @@ class Tail:
         for message_id in gone:
             self._shown.pop(message_id, None)
         self.rebuild(record)
+
+    def pins_changed(self, record: Record) -> None:
+        """Show what is pinned in ``record``, with its group, also if it had left the end."""
+        older = [message for message in map(record.get, self.older) if message is not None]
+        back = with_partners([message.id for message in older if message.pinned], older)
+        for message_id in back:
+            del self.older[message_id]
+        if back:
+            self._shown = dict.fromkeys(sorted([*self._shown, *back], key=record.place))
+        self.rebuild(record)
+        self._let_go()
 
     def rebuild(self, record: Record) -> None:
         """Look at the shown messages of ``record`` again: some have gone, or were pinned."""

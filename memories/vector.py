@@ -140,7 +140,8 @@ class VectorMemory(RecordMemory):
         self._forget_answers()
 
     def _pins_changed(self) -> None:
-        self._tail.rebuild(self._record)
+        self._tail.pins_changed(self._record)
+        self._forget_answers()
 
     def _kept_changed(self, name: str) -> None:
         self._tail.reserve(kept_tokens(self._kept, self._counter))

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agent_brain import Brain, StopReason
-from agent_brain.memories import Role, create_memory, memory_names
+from agent_brain.demo import demo_tools
+from agent_brain.memories import Memory, Message, Role, TodoMemory, create_memory, memory_names
 from agent_brain.nets import create_net, net_names
 from agent_brain.nets.operating import OneThought, Rating
 from agent_brain.nets.router import RouteName
@@ -63,3 +64,51 @@ async def test_it_runs_two_turns(net_name: str, memory_name: str, native: bool) 
 def test_a_hyphen_is_an_underscore(net_name: str) -> None:
     llm = FunctionLLM(clever)
     assert create_net(net_name.replace("_", "-").upper(), llm).name == net_name
+
+
+class FourMethods(Memory):
+    """The least that a memory of one's own has to have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current: Message | None = None
+        self.kept: list[Message] = []
+
+    async def set_goal(self, goal: str | Message) -> None:
+        self.current = goal if isinstance(goal, Message) else Message.user(goal)
+        self.kept.append(self.current)
+
+    async def update(self, messages: list[Message]) -> None:
+        self.kept += messages
+
+    async def goal(self) -> list[Message]:
+        return [] if self.current is None else [self.current]
+
+    async def dump(self) -> list[Message]:
+        return [message for message in self.kept if message is not self.current]
+
+
+@pytest.mark.parametrize("wrap", [False, True], ids=["alone", "wrapped"])
+@pytest.mark.parametrize("net_name", net_names())
+async def test_over_a_memory_of_four_methods_each_turn_answers_its_own_question(
+    net_name: str, wrap: bool
+) -> None:
+    memory = TodoMemory(FourMethods()) if wrap else FourMethods()
+    brain = Brain(net_name, memory, tools=demo_tools())
+    for question, found in (("What is 17 times 23?", "= 391."), ("What is 3 plus 4?", "= 7.")):
+        result = await brain.run(question)
+        assert result.answer.endswith(found)
+        assert result.messages[0].content == question
+
+
+async def test_a_memory_of_four_methods_shows_a_restored_conversation_in_order() -> None:
+    memory = FourMethods()
+    await memory.set_goal("first")
+    await memory.update([Message.assistant("one")])
+    await memory.set_goal("second")
+    await memory.update([Message.assistant("two")])
+    later = FourMethods()
+    await later.restore(await memory.snapshot())
+    for shown in (memory, later):
+        assert [m.content for m in await shown.context()] == ["first", "one", "second", "two"]
+        assert [m.content for m in await shown.turn()] == ["second", "two"]

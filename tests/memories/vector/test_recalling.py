@@ -14,6 +14,7 @@ from agent_brain.memories import (
     MemoryDefinitionError,
     MemoryUseError,
     Message,
+    RamJournal,
     Role,
     VectorMemory,
     WindowedMemory,
@@ -344,3 +345,24 @@ async def test_what_is_dropped_while_a_thread_indexes_it_is_not_found(monkeypatc
     assert [hit.id for hit in feed.index.search("truck", 1)] == [again.id]
     assert indexed.count("a truck") == 1
     assert "kitten 3" not in indexed
+
+
+async def test_what_is_pinned_after_it_left_the_recent_end_is_shown_again() -> None:
+    journal = RamJournal()
+    memory = VectorMemory(recent=2, journal=journal)
+    call = Action(name="look", args={}, id="call_1")
+    asked, found = Message.assistant("", [call]), Message.tool("found", call)
+    await memory.update([asked, found, *(Message.user(str(n)) for n in range(4))])
+    await memory.set_goal("goal")
+    assert [m.content for m in await memory.context()][-2:] == ["3", "goal"]
+
+    await memory.pin(asked.id)
+
+    later = VectorMemory(recent=2, journal=journal)
+    for shown in (memory, await memory.fork(), later):
+        held = [m.content for m in await shown.context() if await shown.get(m.id)]
+        assert held == ["", "found", "goal"]
+    await memory.unpin(asked.id)
+    await memory.update([Message.user("next")])
+    held = [m.content for m in await memory.context() if await memory.get(m.id)]
+    assert held == ["goal", "next"]
