@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from pydantic import ValidationError
 
 from agent_brain.errors import ResumeError
 from agent_brain.memories.control import Asked, Control, Decision
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.errors import ToolArgumentsError
 
 Approve: TypeAlias = Literal[True] | str | Iterable[str]
 Deny: TypeAlias = Mapping[str, str] | str | Iterable[str]
@@ -24,8 +27,12 @@ class Decisions:
     edit: Mapping[str, Mapping[str, Any]] | None = None
     input: str | Mapping[str, str] | None = None
 
-    def write(self, control: Control) -> None:
+    def write(self, control: Control, tools: Mapping[str, BaseTool] = MappingProxyType({})) -> None:
         """Write them into ``control``, all or none.
+
+        Args:
+            control: Where the run stands.
+            tools: The tools by name, to check edited arguments with.
 
         Raises:
             ResumeError: They do not fit what the run waits for, or there are none although it
@@ -39,7 +46,7 @@ class Decisions:
             return
         if not given:
             raise ResumeError(f"The run waits for a person: {waits_for(control)}")
-        decisions = self._decisions(asked, control)
+        decisions = self._decisions(asked, control, tools)
         answers = self._answers(asked, control)
         asked.decisions.update(decisions)
         asked.approvals = [i for i in asked.approvals if i not in decisions]
@@ -47,7 +54,9 @@ class Decisions:
         for question in answers:
             del asked.questions[question]
 
-    def _decisions(self, asked: Asked, control: Control) -> dict[str, Decision]:
+    def _decisions(
+        self, asked: Asked, control: Control, tools: Mapping[str, BaseTool]
+    ) -> dict[str, Decision]:
         found: dict[str, Decision] = {}
 
         def decide(call_id: str, decision: Decision) -> None:
@@ -65,6 +74,7 @@ class Decisions:
                     f"edit= has no arguments for {call_id!r} that JSON can carry: {error}"
                 ) from error
             decide(call_id, edited)
+            _check_arguments(call_id, edited.args or {}, control, tools)
         for call_id, reason in _reasons(self.deny).items():
             decide(call_id, Decision(approved=False, reason=reason))
         if self.approve is True:
@@ -90,6 +100,17 @@ class Decisions:
             if not isinstance(text, str):
                 raise ResumeError(f"The answer to {question!r} is no text: {text!r}")
         return answers
+
+
+def _check_arguments(
+    call_id: str, args: Mapping[str, Any], control: Control, tools: Mapping[str, BaseTool]
+) -> None:
+    name = next((action.name for action in control.next_actions if action.id == call_id), "")
+    if (tool := tools.get(name)) is not None:
+        try:
+            tool.validate(dict(args))
+        except ToolArgumentsError as error:
+            raise ResumeError(f"edit= for {call_id!r}: {error}") from error
 
 
 def waits_for(control: Control) -> str:

@@ -16,11 +16,11 @@ from agent_brain.errors import LLMError, ResumeError, ScratchError, StateCancell
 from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Asked
-from agent_brain.memories.message import Message, Role
 from agent_brain.nets.checks import name_of
 from agent_brain.nets.delegate import Branch, Delegate
 from agent_brain.nets.errors import TransitionError
 from agent_brain.nets.net import Net, Node
+from agent_brain.open_calls import close_open_calls
 from agent_brain.states.answering import best_words
 from agent_brain.states.events import (
     NOWHERE,
@@ -40,6 +40,7 @@ from agent_brain.states.events import (
 from agent_brain.states.llm import Thought
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import resumed, within_time
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.calling import is_being_cancelled
 
@@ -65,6 +66,7 @@ class Machine:
         "_cut",
         "_delegated",
         "_durable",
+        "_failed",
         "_finished",
         "_key",
         "_memory",
@@ -108,6 +110,7 @@ class Machine:
         self._finished: list[ActionFinished] = []
         self._asked = False
         self._delegated: Counter[str] = Counter()  # branches of this step, by name
+        self._failed: Exception | None = None  # in the work that the state waits for
         self._called: set[str | None] = set()  # model responses that have not ended
         self._answered_by: str | None = None  # the model response that the last text is from
         self._verdict: Verdict | None = None  # on the step just left
@@ -127,8 +130,7 @@ class Machine:
         memory = self._memory
         node: Node | None = None if self.over else self._current()
         while node is not None:
-            calls = len(memory.control.next_actions)
-            if self.reason is None and (reason := self._budget.reached(calls)):
+            if self.reason is None and (reason := self._limit_reached()):
                 # An answer that is there already is passed on: the call that gave it may have been
                 # the one that reached the limit.
                 if reason not in SPENDING or not await node.state.costs_nothing(memory):
@@ -137,29 +139,31 @@ class Machine:
             at = self._enter(node)
             yield StateEntered(at=at)
             stream: AsyncIterator[str | Event] | None = None
+            items: AsyncIterator[str | Event] | None
             try:
                 if node.on_enter:
                     await node.state.on_enter(memory)
-                stream = node.state.run(memory)
-                async for item in stream:
-                    if isinstance(item, str):
-                        yield self._note_text(item, at)
-                    elif type(item) is Delegate:
-                        async with closing(self._delegate(item)) as events:
-                            async for event in events:
-                                yield event
-                        if self._waits is not None:  # inside of it: it is gone on with there
-                            await _close(stream)
-                            break
-                    else:
-                        yield self._note(item, at)
+                items = stream = node.state.run(memory)
+                while items is not None:
+                    current, items = items, None
+                    async for item in current:
+                        if isinstance(item, str):
+                            yield self._note_text(item, at)
+                        elif type(item) is not Delegate:
+                            yield self._note(item, at)
+                        else:
+                            async with closing(self._delegate(item)) as events:
+                                async for event in events:
+                                    yield event
+                            if self._waits is not None:  # the run continues inside the subnet
+                                await _close(stream)
+                                break
+                            if self._failed is not None:
+                                items = resumed(stream, self._failed)
+                                break
             except BaseException as error:
-                failure = _failure(error, node)
-                self._count_cut_calls()
-                await _leave_hurt(node, memory, stream, failure)
-                if failure is error:
-                    raise
-                raise failure from error
+                await self._leave_hurt(node, stream, error)
+                raise
             if node.on_exit:
                 await node.state.on_exit(memory)
             if self._waits is not None:
@@ -177,6 +181,9 @@ class Machine:
                     if node is None and not self.answer():
                         yield self._note_text(await best_words(memory), at)
         self.reason = self.reason or StopReason.DONE
+
+    def _limit_reached(self) -> StopReason | None:
+        return self._budget.reached(len(self._memory.control.next_actions))
 
     def _enter(self, node: Node) -> Position:
         if self._said:
@@ -238,6 +245,25 @@ class Machine:
         self._say(event.text, event.response_id)
         return dataclasses.replace(event, thought=True) if self._aside else event
 
+    async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
+        """Leave a state that did not come to its end; note in ``error`` which state it was.
+
+        Raises:
+            StateCancelledError: ``error`` is a cancellation that is not meant for the run.
+        """
+        failure = _failure(error, node)
+        self._count_cut_calls()
+        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            await _close(stream)
+            if node.on_exit:
+                await node.state.on_exit(self._memory)
+        if isinstance(failure, LLMError | ScratchError):
+            failure.state = failure.state or node.name
+        elif isinstance(failure, Exception):
+            failure.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")
+        if failure is not error:
+            raise failure from error
+
     def _count_cut_calls(self) -> None:
         """Count the model calls that are closed or cancelled before they could report their use."""
         for _ in self._called:
@@ -263,9 +289,14 @@ class Machine:
             seen=self._delegated,
             aside=self._aside or order.aside or len(order.branches) > 1,
         )
-        async with closing(run) as events:
-            async for event in events:
-                yield event if event.at is not NOWHERE else self._note(event, self.at)
+        self._failed = None
+        try:
+            async with closing(run) as events:
+                async for event in events:
+                    yield event if event.at is not NOWHERE else self._note(event, self.at)
+        except Exception as error:  # raised where the state waits
+            self._failed = error
+            return
         for branch in order.branches:
             reason = branch.stop_reason
             if branch.memory is self._memory and reason in WAITING:
@@ -427,7 +458,8 @@ async def run_branches(
         if len(streams) == 1
         else run_at_once(streams, on_error=order.on_error, until=order.until)
     )
-    async with closing(merged) as events:
+    timed = merged if order.clock is None else within_time(merged, order.clock)
+    async with closing(timed) as events:
         async for event in events:
             yield event
     if beside.error is not None:
@@ -446,31 +478,6 @@ def _is_edge(target: object, node: Node) -> bool:
         return target in node.targets
     except TypeError:  # not even hashable
         return False
-
-
-async def open_results(memory: Memory, why: str) -> list[Message]:
-    """Return a result for each call of the last assistant message that has none yet.
-
-    Args:
-        memory: The memory of the run.
-        why: What keeps the calls from running, as a clause: "the run was cancelled".
-    """
-    answered: set[str | None] = set()
-    for message in reversed(await memory.dump()):
-        if message.role is Role.TOOL:
-            answered.add(message.tool_call_id)
-        elif message.role is Role.ASSISTANT:
-            open_calls = [call for call in message.tool_calls if call.id not in answered]
-            return [memory.control.result_of(call, why) for call in open_calls]
-    return []
-
-
-async def close_open_calls(memory: Memory, why: str) -> None:
-    """Record a result for each open call; see :func:`open_results`."""
-    results = await open_results(memory, why)
-    if results:
-        await memory.update(results)
-    memory.control.close_calls()
 
 
 def no_state(net: Net, name: str) -> str:
@@ -492,15 +499,3 @@ async def _close(stream: object) -> None:
     aclose = getattr(stream, "aclose", None)
     if aclose is not None:
         await aclose()
-
-
-async def _leave_hurt(node: Node, memory: Memory, stream: object, error: BaseException) -> None:
-    """Leave a state that did not come to its end, and say in which state the error happened."""
-    with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-        await _close(stream)
-        if node.on_exit:
-            await node.state.on_exit(memory)
-    if isinstance(error, LLMError | ScratchError):
-        error.state = error.state or node.name
-    elif isinstance(error, Exception):
-        error.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")

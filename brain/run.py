@@ -13,11 +13,12 @@ from agent_brain.budget import Budget
 from agent_brain.decisions import Decisions
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
-from agent_brain.machine import CLEANUP_SECONDS, Machine, close_open_calls, no_state, open_results
+from agent_brain.machine import CLEANUP_SECONDS, Machine, no_state
 from agent_brain.memories.base import Memory
 from agent_brain.memories.claim import Claim
 from agent_brain.memories.message import Message
 from agent_brain.nets.net import Net
+from agent_brain.open_calls import close_open_calls, open_results
 from agent_brain.result import OutputT_co, Result
 from agent_brain.sources import refresh
 from agent_brain.states.answering import last_answer
@@ -227,7 +228,7 @@ class Run(Generic[OutputT_co]):
         if self._plan.net.find(control.state) is None:
             raise ResumeError(no_state(self._plan.net, control.state))
         before = control.model_copy(deep=True)
-        self._decisions.write(control)
+        self._decisions.write(control, memory.available_tools)
         self.run_id = control.run_id
         if control.done and control.status != "running" and control.stop_reason not in CUT_SHORT:
             return True

@@ -15,6 +15,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import Event
+from agent_brain.states.work import Work
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +50,7 @@ OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Delegate(Event):
+class Delegate(Work):
     """Yield it from ``State.run`` to have nets run here and now.
 
     One branch is run as part of the state: what it says is what the state says, unless it is run

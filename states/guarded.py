@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
 from enum import Enum
 from typing import TypeAlias
 
@@ -20,6 +21,7 @@ from agent_brain.states.errors import (
 )
 from agent_brain.states.events import Event, ResponseStarted, UsageReported
 from agent_brain.states.streams import closing
+from agent_brain.states.work import Clock, OutOfTimeError, Work, next_item
 from agent_brain.tools.errors import InputNeeded
 from agent_brain.tools.values import is_amount, is_count
 
@@ -129,10 +131,19 @@ class GuardedState(State):
         for attempt in range(self.retries + 1):
             streamed = False
             try:
-                async with closing(self._timed(memory)) as items:
-                    async for item in items:
+                async with closing(self._guarded(memory)) as items:
+                    failed: Exception | None = None
+                    while True:
+                        try:
+                            item = await next_item(items, failed)
+                        except StopAsyncIteration:
+                            break
+                        failed = None
                         streamed = streamed or not isinstance(item, ResponseStarted | UsageReported)
-                        yield item
+                        try:
+                            yield item
+                        except Exception as error:  # of the work that the state waits for
+                            failed = error
                 break
             except Exception as error:
                 left = attempt < self.retries and not streamed
@@ -153,24 +164,30 @@ class GuardedState(State):
             return isinstance(error, retry_on)
         return bool(await _call(retry_on(error)))
 
-    async def _timed(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def _guarded(self, memory: Memory) -> AsyncGenerator[str | Event, None]:
+        """Yield what the wrapped state yields, within the limit of time."""
+        clock = None if self.timeout is None else Clock(self.timeout)
+        failed: Exception | None = None
         async with closing(self.wrapped.run(memory)) as items:
-            if self.timeout is None:
-                async for item in items:
-                    yield item
-                return
-            left = self.timeout
-            while True:
-                part: str | Event | None = None
-                start = anyio.current_time()
-                with anyio.move_on_after(left) as scope:
-                    part = await anext(items, None)
-                if scope.cancelled_caught:
-                    raise StateTimeoutError(type(self.wrapped).__name__, self.timeout)
-                if part is None:
-                    return
-                left -= anyio.current_time() - start
-                yield part
+            try:
+                while True:
+                    following = next_item(items, failed)
+                    try:
+                        item = await (following if clock is None else clock.wait(following))
+                    except StopAsyncIteration:
+                        return
+                    failed = None
+                    if clock is not None and isinstance(item, Work):
+                        inner = () if item.clock is None else (item.clock,)
+                        item = dataclasses.replace(item, clock=Clock(clock.left, clock, *inner))
+                    try:
+                        yield item
+                    except Exception as error:  # of the work that the state waits for
+                        if isinstance(error, OutOfTimeError) and clock and clock.left <= 0:
+                            raise
+                        failed = error
+            except OutOfTimeError as error:
+                raise StateTimeoutError(type(self.wrapped).__name__, self.timeout or 0) from error
 
     async def costs_nothing(self, memory: Memory) -> bool:
         """As the wrapped state."""

@@ -25,6 +25,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.llm import Thought
 from agent_brain.states.streams import closing
+from agent_brain.states.work import next_item
 from agent_brain.stuck import StuckPolicy
 from agent_brain.testing.person import Approval, person
 from agent_brain.tools.ids import new_id
@@ -121,11 +122,20 @@ async def _run_once(state: State, done: StateRun[M]) -> None:
         try:
             await state.on_enter(memory)
             async with closing(state.run(memory)) as stream:
-                async for item in stream:
+                failed: Exception | None = None
+                while True:
+                    try:
+                        item = await next_item(stream, failed)
+                    except StopAsyncIteration:
+                        break
+                    failed = None
                     if isinstance(item, Delegate):
-                        async with closing(_delegated(item, state, memory)) as events:
-                            async for event in events:
-                                _keep(done, event)
+                        try:
+                            async with closing(_delegated(item, state, memory)) as events:
+                                async for event in events:
+                                    _keep(done, event)
+                        except Exception as error:
+                            failed = error
                     else:
                         _keep(done, item)
         finally:

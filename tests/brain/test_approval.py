@@ -439,3 +439,14 @@ async def test_keys_in_a_branch_differ_from_step_to_step():
     net = single(SubnetState(react(ScriptedLLM([asks, asks, "done"])), fork=True))
     await Brain(net, tools=[note]).run("go")
     assert len(set(keys)) == 2
+
+
+async def test_edited_arguments_that_do_not_fit_are_refused_and_the_call_waits() -> None:
+    shop = Shop()
+    brain, _ = brain_for(shop, [pay(5, "a")], ["done"])
+    await brain.run("go")
+    with pytest.raises(ResumeError, match="edit= for 'a'"):
+        await brain.resume(edit={"a": {"amount": "a lot"}})
+    assert shop.paid == []
+    assert (await brain.resume(edit={"a": {"amount": 7}})).answer == "done"
+    assert shop.paid == [7]

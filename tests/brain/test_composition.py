@@ -31,7 +31,7 @@ from agent_brain.states import (
     StateTimeoutError,
     TextDelta,
 )
-from agent_brain.testing import ScriptedLLM
+from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action
 from tests.brain.nets import Endless, Fail, Hang, Say, Steps, add, single
 
@@ -382,3 +382,50 @@ async def test_a_net_is_varied_without_writing_it_anew() -> None:
     assert (await Brain(net).run("go")).answer == "two"
     memory = MessagesMemory()
     assert (await Brain(net.replace(initial=Steps.ONE, name="other"), memory).run("go")).steps == 2
+
+
+class SleepsForever(Say):
+    async def run(self, memory: Any) -> AsyncIterator[str]:
+        yield "begun "
+        await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        lambda: SubnetState(single(SleepsForever())),
+        lambda: ParallelState([single(SleepsForever()), single(SleepsForever())]),
+        lambda: SubnetState(single(SubnetState(single(SleepsForever())))),
+        lambda: GuardedState(SubnetState(single(SleepsForever())), timeout=30),
+    ],
+)
+async def test_the_time_of_a_guard_holds_in_delegated_nets(inside: Any) -> None:
+    brain = Brain(single(GuardedState(inside(), timeout=0.05)))
+    with anyio.fail_after(10), pytest.raises(StateTimeoutError):
+        await brain.run("go")
+
+
+async def test_an_inner_guard_is_the_one_that_runs_out() -> None:
+    inner = GuardedState(SubnetState(single(SleepsForever())), timeout=0.05)
+    brain = Brain(single(GuardedState(inner, timeout=30, on_error=lambda memory, error: True)))
+    with anyio.fail_after(10):
+        assert (await brain.run("go")).stop_reason == "done"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [lambda: SubnetState(single(Fail())), lambda: ParallelState([single(Fail()), single(Fail())])],
+)
+async def test_an_error_of_a_delegated_net_reaches_the_guard_of_the_state(inside: Any) -> None:
+    seen: list[Exception] = []
+
+    def swallow(memory: Any, error: Exception) -> bool:
+        seen.append(error)
+        return True
+
+    guarded = GuardedState(inside(), on_error=swallow)
+    result = await Brain(single(guarded)).run("go")
+    assert (result.stop_reason, [type(error) for error in seen]) == ("done", [KeyError])
+    seen.clear()
+    await run_state(guarded, FakeMemory("go"))
+    assert [type(error) for error in seen] == [KeyError]

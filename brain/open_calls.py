@@ -1,0 +1,31 @@
+"""Results for the calls that a run leaves open."""
+
+from __future__ import annotations
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, Role
+
+
+async def open_results(memory: Memory, why: str) -> list[Message]:
+    """Return a result for each call of the last assistant message that has none yet.
+
+    Args:
+        memory: The memory of the run.
+        why: What keeps the calls from running, as a clause: "the run was cancelled".
+    """
+    answered: set[str | None] = set()
+    for message in reversed(await memory.dump()):
+        if message.role is Role.TOOL:
+            answered.add(message.tool_call_id)
+        elif message.role is Role.ASSISTANT:
+            open_calls = [call for call in message.tool_calls if call.id not in answered]
+            return [memory.control.result_of(call, why) for call in open_calls]
+    return []
+
+
+async def close_open_calls(memory: Memory, why: str) -> None:
+    """Record a result for each open call; see :func:`open_results`."""
+    results = await open_results(memory, why)
+    if results:
+        await memory.update(results)
+    memory.control.close_calls()
