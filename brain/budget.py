@@ -40,18 +40,24 @@ class Budget:
         Raises:
             BrainUseError: A strict limit cannot count the call.
         """
-        spent = self.control.spent
-        spent.input_tokens += usage.input_tokens
-        spent.output_tokens += usage.output_tokens
+        spent = vars(self.control.spent)  # unvalidated: the hot path
+        spent["requests"] += usage.requests
+        spent["input_tokens"] += usage.input_tokens
+        spent["output_tokens"] += usage.output_tokens
         if usage.cost is None:
-            spent.unpriced += usage.requests
+            spent["unpriced"] += usage.requests
         else:
-            spent.cost += usage.cost
+            spent["cost"] += usage.cost
         if usage.estimated:
-            spent.estimated += usage.requests
-        spent.requests += usage.requests
-        spent.cached_tokens += usage.cached_tokens
-        spent.reasoning_tokens += usage.reasoning_tokens
+            spent["estimated"] += usage.requests
+        if usage.cached_tokens:
+            spent["cached_tokens"] += usage.cached_tokens
+        if usage.reasoning_tokens:
+            spent["reasoning_tokens"] += usage.reasoning_tokens
+        if usage.cost is None and self.limits.watches_use:
+            self._check_counted(usage)
+
+    def _check_counted(self, usage: Usage) -> None:
         for limit, problem in self.limits.not_counted(usage).items():
             if self.limits.strict:
                 raise BrainUseError(problem)

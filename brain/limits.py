@@ -94,6 +94,11 @@ class Limits:
                     "limit"
                 )
 
+    @property
+    def watches_use(self) -> bool:
+        """Whether a limit goes by what models report."""
+        return self.max_cost is not None or self.max_tokens is not None
+
     def not_counted(self, usage: Usage) -> dict[str, str]:
         """The limits that cannot count a call which used ``usage``, each with what to do."""
         model = repr(usage.model) if usage.model else "the model"

@@ -121,6 +121,8 @@ def _has_system(memory: Memory, context: list[Message]) -> bool:
     A context mostly is that of the step before and some messages more, and comparing two lists of
     the same objects costs next to nothing.
     """
+    if type(memory).__hash__ is None:  # a memory of a user's own, such as a dataclass
+        return any(message.role is Role.SYSTEM for message in context)
     known = _without_system.get(memory, [])
     new = context[len(known) :] if context[: len(known)] == known else context
     if any(message.role is Role.SYSTEM for message in new):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -149,3 +150,15 @@ async def test_states_without_tools_hear_of_results_only_if_they_see_some() -> N
     await Brain(net, tools=[add]).run("2 + 2?")
     told = [UNTRUSTED in call.messages[0].content for call in llm.calls]
     assert told == [False, True, True, True]  # the planner sees none; the others may or do
+
+
+async def test_a_memory_that_cannot_be_hashed_serves_as_well() -> None:
+    @dataclass
+    class Own(FakeMemory):
+        """Compares by its fields, so it has no hash."""
+
+        def __post_init__(self) -> None:
+            super().__init__()
+
+    result = await Brain(react(ScriptedLLM(["yes"])), Own()).run("go")
+    assert result.answer == "yes"
