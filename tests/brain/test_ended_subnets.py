@@ -131,7 +131,7 @@ async def story(
     """Run, die at each of ``kills`` (appends since the last death), resume; what was recorded."""
     first = True
     for appends in [*kills, None]:
-        brain = Brain(net, make(MortalJournal(journal, appends)))
+        brain = Brain(net, make(MortalJournal(journal, appends, after=True)))
         try:
             if first and await journal.last(await _key(journal)) == 0:
                 result = await brain.run("go")
@@ -158,9 +158,9 @@ async def test_a_kill_after_each_write_leaves_the_same_messages_and_the_same_ans
     wanted, result = await story(NETS[name](), make, RamJournal(), [])
     counting = MortalJournal(RamJournal())
     await Brain(NETS[name](), make(counting)).run("go")
-    for appends in range(1, counting.written + 1):
+    for appends in range(1, counting.writes + 1):
         told, after = await story(NETS[name](), make, RamJournal(), [appends])
         assert told == wanted, f"after {appends} appends"
         assert (after.answer, after.stop_reason) == (result.answer, "done"), appends
-    told, after = await story(NETS[name](), make, RamJournal(), [1] * counting.written)
+    told, after = await story(NETS[name](), make, RamJournal(), [1] * counting.writes)
     assert (after.answer, after.stop_reason) == (result.answer, "done")

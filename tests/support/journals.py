@@ -1,45 +1,74 @@
-"""Journals that end as a killed process does."""
+"""A journal that dies at one of its writes, over a store that outlives it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TypeVar
 
-from agent_brain.memories import Journal
-from agent_brain.memories.journal import Entry
+from agent_brain.memories import Entry, Journal
+
+T = TypeVar("T")
 
 
 class Killed(BaseException):
-    """The process is gone: nothing that it would do now reaches the journal."""
+    """The process is dead; nobody catches that."""
 
 
 class MortalJournal(Journal):
-    """Passes everything on to ``store`` until it dies; a process that is killed writes no more.
+    """Passes everything on to ``store`` until it dies; then nothing works any more.
 
     Args:
-        store: The journal that stays behind.
-        appends: How many appends succeed; the last of them is written, and kills. None: die() does.
+        store: What is on the disk.
+        dies_at: The number of the write (an append or a deletion) that it dies at, from 1; None:
+            only :meth:`die` ends it.
+        after: It dies when that write is done, otherwise before it has begun.
+        error: What is raised. One that is no kill is raised once, and the journal lives on.
     """
 
-    def __init__(self, store: Journal, appends: int | None = None) -> None:
+    def __init__(
+        self,
+        store: Journal,
+        dies_at: int | None = None,
+        *,
+        after: bool = False,
+        error: type[BaseException] = Killed,
+    ) -> None:
         self.store = store
-        self.appends = appends
-        self.written = 0
+        self.dies_at = dies_at
+        self.after = after
+        self.error = error
+        self.writes = 0
+        self.appends = 0
         self.dead = False
 
     def die(self) -> None:
         """Write nothing from now on."""
         self.dead = True
 
+    def _die(self) -> None:
+        self.dead = self.error is Killed
+        raise self.error("killed")
+
+    def _check(self) -> None:
+        if self.dead:
+            raise Killed("dead")
+
+    async def _write(self, work: Callable[[], Awaitable[T]]) -> T:
+        self._check()
+        self.writes += 1
+        due = self.writes == self.dies_at
+        if due and not self.after:
+            self._die()
+        done = await work()
+        if due:
+            self._die()
+        return done
+
     async def append(
         self, session: str, entries: Sequence[Entry], *, expect: int | None = None
     ) -> int:
-        self._check()
-        last = await self.store.append(session, entries, expect=expect)
-        self.written += 1
-        if self.written == self.appends:
-            self.dead = True
-            raise Killed
-        return last
+        self.appends += bool(entries)
+        return await self._write(lambda: self.store.append(session, entries, expect=expect))
 
     async def read(self, session: str, after: int = 0) -> list[Entry]:
         self._check()
@@ -56,9 +85,4 @@ class MortalJournal(Journal):
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
-        self._check()
-        return await self.store.delete(session, seqs, scrub=scrub)
-
-    def _check(self) -> None:
-        if self.dead:
-            raise Killed
+        return await self._write(lambda: self.store.delete(session, seqs, scrub=scrub))

@@ -27,7 +27,7 @@ from agent_brain.memories import (
 )
 from agent_brain.memories.control import Asked
 from agent_brain.tools import Action
-from tests.memories.durable.mortal import Killed, MortalJournal
+from tests.support.journals import Killed, MortalJournal
 
 pytestmark = pytest.mark.anyio
 

@@ -1,4 +1,4 @@
-"""Every net over every journaled memory, killed after each append: it goes on as if it were not."""
+"""Every net over every journaled memory, killed after each write: it continues as if it were not."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ class Life:
         self.net, self.memory, self.folder = net, memory, folder
         self.store = RamJournal()
         self.effects = Effects()
-        self.appends = 0
+        self.writes = 0
         self.result: Any = None
 
-    async def live(self, appends: int | None = None) -> bool:
+    async def live(self, writes: int | None = None) -> bool:
         """Begin or resume; True if the run came to its end, False if it was killed before."""
-        journal = MortalJournal(self.store, appends)
+        journal = MortalJournal(self.store, writes, after=True)
         llm = FunctionLLM(clever)
         try:
             async with make(self.memory, journal, self.folder) as memory:
@@ -108,7 +108,7 @@ class Life:
         except Killed:
             return False
         finally:
-            self.appends += journal.written
+            self.writes += journal.writes
         return True
 
     async def told(self) -> list[tuple[str, str]]:
@@ -140,25 +140,23 @@ BRANCHING = {"self_consistency", "debate", "tree_of_thoughts", "graph_of_thought
 
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("net", net_names())
-async def test_a_kill_after_each_append_changes_nothing(
+async def test_a_kill_after_each_write_changes_nothing(
     net: str, memory: str, tmp_path: Path
 ) -> None:
     whole = Life(net, memory, tmp_path / "whole")
     assert await whole.live()
     wanted = await whole.told()
-    for appends in range(1, whole.appends + 1):
-        life = Life(net, memory, tmp_path / str(appends))
-        ended = await life.live(appends)
+    for write in range(1, whole.writes + 1):
+        life = Life(net, memory, tmp_path / str(write))
+        ended = await life.live(write)
         if not ended:
-            assert await life.live(), appends
+            assert await life.live(), write
         await life.check_against(whole, wanted)
 
 
 @pytest.mark.parametrize("memory", ["messages", "layered"])
 @pytest.mark.parametrize("net", net_names())
-async def test_kills_at_random_appends_change_nothing(
-    net: str, memory: str, tmp_path: Path
-) -> None:
+async def test_kills_at_random_writes_change_nothing(net: str, memory: str, tmp_path: Path) -> None:
     whole = Life(net, memory, tmp_path / "whole")
     assert await whole.live()
     wanted = await whole.told()
@@ -166,5 +164,5 @@ async def test_kills_at_random_appends_change_nothing(
     for number in range(5):
         life = Life(net, memory, tmp_path / str(number))
         while not await life.live(rng.randrange(2, 8)):
-            assert life.appends < 1000, "it does not get on"
+            assert life.writes < 1000, "it does not get on"
         await life.check_against(whole, wanted)
