@@ -40,7 +40,7 @@ from agent_brain.states.events import (
 from agent_brain.states.llm import Thought
 from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import resumed, within_time
+from agent_brain.states.work import Resumed, within_time
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.calling import is_being_cancelled
 
@@ -159,7 +159,7 @@ class Machine:
                                 await _close(stream)
                                 break
                             if self._failed is not None:
-                                items = resumed(stream, self._failed)
+                                items = Resumed(stream, self._failed)
                                 break
             except BaseException as error:
                 await self._leave_hurt(node, stream, error)
@@ -171,7 +171,7 @@ class Machine:
                 return
             if self._cut is None:
                 node = await self._move(node)
-            else:  # the run stays in this state: it is gone on with inside of it
+            else:  # the run stays in this state, and continues inside the subnet
                 node = await self._best_effort(self._cut)
             yield StateExited(node.name if node else None, at=at)
             if node is not None and (verdict := self._verdict) is not None:

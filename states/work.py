@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, Self, TypeVar
 
 import anyio
 
@@ -89,14 +89,26 @@ async def next_item(stream: AsyncIterator[T], failed: Exception | None) -> T:
     return item
 
 
-async def resumed(stream: AsyncIterator[T], failed: Exception) -> AsyncGenerator[T, None]:
-    """Yield what a state yields after ``failed`` was raised where it waits."""
-    try:
-        yield await next_item(stream, failed)
-    except StopAsyncIteration:
-        return
-    async for item in stream:
-        yield item
+class Resumed(Generic[T]):
+    """What a state yields after an error was raised where it waits.
+
+    Args:
+        stream: What its ``run`` returned.
+        failed: The error.
+    """
+
+    __slots__ = ("_failed", "_stream")
+
+    def __init__(self, stream: AsyncIterator[T], failed: Exception) -> None:
+        self._stream = stream
+        self._failed: Exception | None = failed
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        failed, self._failed = self._failed, None
+        return await next_item(self._stream, failed)
 
 
 async def within_time(stream: AsyncIterator[T], clock: Clock) -> AsyncGenerator[T, None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -16,10 +16,11 @@ from agent_brain import (
     Message,
     MessagesMemory,
     Net,
+    State,
     StopReason,
     react,
 )
-from agent_brain.nets import ParallelState, SubnetState
+from agent_brain.nets import Branch, Delegate, ParallelState, SubnetState
 from agent_brain.states import (
     AnswerState,
     FunctionState,
@@ -429,3 +430,39 @@ async def test_an_error_of_a_delegated_net_reaches_the_guard_of_the_state(inside
     seen.clear()
     await run_state(guarded, FakeMemory("go"))
     assert [type(error) for error in seen] == [KeyError]
+
+
+class Copes(State):
+    """Says what became of the net that it delegates to, and goes on talking."""
+
+    def __init__(self) -> None:
+        self.net = single(Fail())
+
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        try:
+            yield Delegate([Branch("inner", self.net, memory)])
+        except KeyError as error:
+            yield f"failed: {error} "
+        yield "and "
+        yield "on"
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+async def test_a_state_catches_the_error_of_a_net_it_delegates_to() -> None:
+    result = await Brain(single(Copes())).run("go")
+    assert (result.stop_reason, result.answer) == ("done", "failed: 'a bug' and on")
+    done = await run_state(Copes(), FakeMemory("go"))
+    assert done.text.endswith("failed: 'a bug' and on")
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+async def test_and_can_be_left_afterwards(pieces: int) -> None:
+    brain = Brain(single(Copes()))
+    async with brain.stream("go") as run:
+        async for event in run:
+            pieces -= isinstance(event, TextDelta)
+            if pieces < 0:
+                break
+    assert not brain.memory.busy
