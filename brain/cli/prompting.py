@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import signal
+import socket
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 PROMPT = "\nyou> "
 
@@ -38,9 +42,43 @@ def read_keyboard(prompt: str) -> str | None:
         importlib.import_module("readline")
     try:
         if sys.stdout.isatty():
-            return input(prompt)
+            with _interruptible():
+                return input(prompt)
         print(prompt, end="", file=sys.stderr, flush=True)
         return read_line()
     except EOFError:
         print(file=sys.stderr)
         return None
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Have Ctrl-C end the wait for a key, whenever it comes.
+
+    ``input`` looks for signals and then waits in C: one that comes in between would be noticed at
+    the next key. A thread interrupts the wait, with a signal that readline handles, until then.
+    """
+    main = threading.main_thread()
+    if sys.platform == "win32" or threading.current_thread() is not main:
+        yield
+        return
+    inner, outer = socket.socketpair()
+    outer.setblocking(False)
+    seen = threading.Event()
+
+    def interrupt() -> None:
+        if inner.recv(1):  # nothing: the line is there
+            while not seen.wait(0.05):
+                signal.pthread_kill(main.ident or 0, signal.SIGWINCH)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    before = signal.set_wakeup_fd(outer.fileno(), warn_on_full_buffer=False)
+    thread.start()
+    try:
+        yield
+    finally:
+        seen.set()
+        signal.set_wakeup_fd(before)
+        outer.close()
+        thread.join()
+        inner.close()
