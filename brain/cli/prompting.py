@@ -63,7 +63,7 @@ def _interruptible() -> Iterator[None]:
         yield
         return
     inner, outer = socket.socketpair()
-    outer.setblocking(False)
+    outer.settimeout(0)
     seen = threading.Event()
 
     def interrupt() -> None:
