@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, GetJsonSchemaHandler, RootModel, TypeAdapter, ValidationError
 from pydantic import create_model as create_pydantic_model
-from pydantic_core import CoreSchema, to_json
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, to_json
 
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.parsing import json_values
@@ -101,7 +101,7 @@ class Shape(Generic[T]):
                 wrong = wrong or error
         if wrong is None and self._wrapped and text.strip():  # a bare word for an enum, a date
             try:
-                return cast(T, self._adapter.validate_python(text.strip()))
+                return self._finite(self._adapter.validate_python(text.strip()), text)
             except ValidationError:
                 pass
         raise wrong or first
@@ -135,6 +135,20 @@ class Shape(Generic[T]):
             return False
 
     def _from_json(self, text: str) -> T:
+        return self._finite(self._validated(text), text)
+
+    def _finite(self, value: T, text: str) -> T:
+        """``value``, unless it holds a number that JSON does not: NaN or an infinity."""
+        written = to_json(value, inf_nan_mode="constants", fallback=str)
+        try:
+            json.loads(written, parse_constant=_refuse)
+        except ValueError as error:
+            problem = PydanticCustomError("finite_number", "NaN and Infinity are not JSON")
+            details = InitErrorDetails(type=problem, input=text)
+            raise ValidationError.from_exception_data(self.name, [details]) from error
+        return value
+
+    def _validated(self, text: str) -> T:
         try:
             return cast(T, self._value(self.model.model_validate_json(text)))
         except ValidationError:
@@ -192,3 +206,7 @@ def shape_of(output_type: OutputType | Shape[T]) -> Shape[T]:
         return _known_shape(output_type)
     except TypeError:  # a type with something in it that cannot be hashed
         return Shape(output_type)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field, RootModel, ValidationError
 from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
 
 from agent_brain import Brain
@@ -152,3 +152,10 @@ def test_a_model_with_aliases_is_restored():
     shape: Shape[Aliased] = shape_of(Aliased)
     value = shape.read('{"cityName": "Oslo"}')
     assert shape.restore({"city_name": "Oslo"}) == shape.restore({"cityName": "Oslo"}) == value
+
+
+@pytest.mark.parametrize("text", ["NaN", '{"value": NaN}', '{"value": 1e400}', "[1, -Infinity]"])
+@pytest.mark.parametrize("kind", [float, list[float], dict[str, float]])
+def test_numbers_that_json_does_not_hold_are_no_answer(kind: Any, text: str) -> None:
+    with pytest.raises(ValidationError):
+        shape_of(kind).read(text)
