@@ -245,8 +245,8 @@ class Calls:
             return False
         return True
 
-    async def prepare(self, stack: AsyncExitStack) -> list[NestedRun]:
-        """The branches of the nested calls, in their order; noted as begun.
+    async def prepare(self, stack: AsyncExitStack) -> None:
+        """Make the branches of the nested calls, and note these as begun.
 
         Their memories are closed with ``stack``.
         """
@@ -259,7 +259,6 @@ class Calls:
             name = f"{action.name}#{same + 1}" if same else action.name
             self._runs.append(await tool.prepare(name, action.args))
             await stack.enter_async_context(self._runs[-1].memory)
-        return self._runs
 
     def order(self, beside: AsyncIterator[Event]) -> Event:
         """The event that has the Brain run the branches, the other calls ``beside`` them."""
@@ -283,8 +282,9 @@ class Calls:
     def _message(self, index: int) -> Message:
         message = self._messages.get(index)
         if message is None:
-            action = self.actions[index]
-            outcome = self._outcomes.setdefault(index, self._cut_short(index))
+            action, outcome = self.actions[index], self._outcomes.get(index)
+            if outcome is None:
+                outcome = self._outcomes[index] = self._cut_short(index)
             message = trusted(
                 Role.TOOL,
                 outcome.content,
