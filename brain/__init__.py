@@ -21,7 +21,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_brain.controller import (
+    from agent_brain.brain import (
         Brain,
     )
     from agent_brain.errors import (
@@ -87,7 +87,7 @@ _HOMES = {
     "AgentBrainError": "errors",
     "AnswerState": "states",
     "BaseTool": "tools",
-    "Brain": "controller",
+    "Brain": "brain",
     "BrainDefinitionError": "errors",
     "BrainUseError": "errors",
     "FunctionState": "states",

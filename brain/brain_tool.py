@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from agent_brain.memories.message import Message
-from agent_brain.nets.delegate import Branch, Delegate
+from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
-from agent_brain.states.nesting import NestedRun, NestedTool, OnEnd
+from agent_brain.states.nested_tools import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.base import Approval
 from agent_brain.tools.errors import ToolError
 
 if TYPE_CHECKING:
-    from agent_brain.controller import Brain
+    from agent_brain.brain import Brain
 
 _SCHEMA = {
     "type": "object",

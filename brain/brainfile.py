@@ -9,13 +9,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
-from agent_brain.controller import Brain
+from agent_brain.brain import Brain
+from agent_brain.default_model import resolve_llm
 from agent_brain.limits import Limits
-from agent_brain.models import resolve_llm
+from agent_brain.nets.config import NetSpec, build_net, net_schema, read_file
 from agent_brain.nets.errors import NetFileError
 from agent_brain.nets.net import Net
-from agent_brain.nets.netfile import NetSpec, build_net, net_schema, read_file
-from agent_brain.states.llm import LLM
+from agent_brain.states.models.llm import LLM
 from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike
 

@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
+from agent_brain.states.aclosing import closing
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
-from agent_brain.states.streams import closing
 
 
 class Source(Protocol):

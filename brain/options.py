@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from agent_brain.limits import Limits
-from agent_brain.states.llm import LLM
+from agent_brain.states.models.llm import LLM
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.base import Approval
 

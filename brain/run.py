@@ -10,17 +10,17 @@ from typing import Generic, Self, cast
 import anyio
 
 from agent_brain.budget import Budget
-from agent_brain.decisions import Decisions
+from agent_brain.engine import CLEANUP_SECONDS, Machine, no_state
 from agent_brain.errors import BrainUseError, ResumeError
+from agent_brain.human_input import Decisions
 from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
-from agent_brain.machine import CLEANUP_SECONDS, Machine, no_state
 from agent_brain.memories.base import Memory
-from agent_brain.memories.claim import Claim
 from agent_brain.memories.message import Message
+from agent_brain.memories.store.claim import Claim
 from agent_brain.nets.net import Net
 from agent_brain.open_calls import close_open_calls, open_results
 from agent_brain.result import OutputT_co, Result
-from agent_brain.sources import refresh
+from agent_brain.states.aclosing import closing
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import (
     NOWHERE,
@@ -32,9 +32,9 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
-from agent_brain.states.streams import closing
 from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy
+from agent_brain.tool_sources import refresh
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.source import ToolSource
 

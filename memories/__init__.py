@@ -28,29 +28,29 @@ from agent_brain.memories.registry import create_memory, memory_names, register_
 from agent_brain.memories.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from agent_brain.memories.inbox import MessageQueue
     from agent_brain.memories.journal import Entry, Journal, RamJournal, SQLiteJournal
     from agent_brain.memories.layered import LayeredMemory
     from agent_brain.memories.messages import MessagesMemory
-    from agent_brain.memories.query import Query
-    from agent_brain.memories.queue import MessageQueue
-    from agent_brain.memories.recalled import Recalled
+    from agent_brain.memories.recall.results import Recalled
     from agent_brain.memories.record_memory import RecordMemory
-    from agent_brain.memories.session import read_session_key, session_key
+    from agent_brain.memories.store.filters import Query
+    from agent_brain.memories.store.session import read_session_key, session_key
     from agent_brain.memories.summary import SummaryMemory
     from agent_brain.memories.todo import Todo, TodoMemory
     from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory
-    from agent_brain.memories.wrapping import WrappingMemory
+    from agent_brain.memories.wrapper import WrappingMemory
 
 _HOMES = {
     "Entry": "journal",
     "Journal": "journal",
     "LayeredMemory": "layered",
-    "MessageQueue": "queue",
+    "MessageQueue": "inbox",
     "MessagesMemory": "messages",
-    "Query": "query",
+    "Query": "store.filters",
     "RamJournal": "journal",
-    "Recalled": "recalled",
+    "Recalled": "recall.results",
     "RecordMemory": "record_memory",
     "SQLiteJournal": "journal",
     "SummaryMemory": "summary",
@@ -58,9 +58,9 @@ _HOMES = {
     "TodoMemory": "todo",
     "VectorMemory": "vector",
     "WindowedMemory": "windowed",
-    "WrappingMemory": "wrapping",
-    "read_session_key": "session",
-    "session_key": "session",
+    "WrappingMemory": "wrapper",
+    "read_session_key": "store.session",
+    "session_key": "store.session",
 }
 
 __all__ = [

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from agent_brain.memories.claim import Claim
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.groups import arranged
 from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store.claim import Claim
+from agent_brain.memories.views.groups import arranged
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
@@ -95,7 +95,7 @@ class Memory(ABC):
             if scope is None or scope.allows(name)
         }
         if self.control.results_cut:
-            from agent_brain.memories.results import READ_RESULT, read_result
+            from agent_brain.memories.views.truncated_results import READ_RESULT, read_result
 
             offered.setdefault(READ_RESULT, read_result)
         return offered

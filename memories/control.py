@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
-from agent_brain.memories.scratch import JsonDict, Scratch
+from agent_brain.memories.store.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
 
 

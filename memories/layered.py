@@ -14,19 +14,19 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.checks import whole_number
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
-from agent_brain.memories.expiry import utc_now
-from agent_brain.memories.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.query import Filters, Names, Query, Where, Which, names
-from agent_brain.memories.query_face import forgettable
-from agent_brain.memories.recalled import Recalled, checked_score, recalled_block
-from agent_brain.memories.record_core import checked
+from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.memories.striking import deleted, forgotten
+from agent_brain.memories.store.erasure import deleted, forgotten
+from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.store.filters import Filters, Names, Query, Where, Which, names
+from agent_brain.memories.store.queries import forgettable
+from agent_brain.memories.store.store import checked
+from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
-from agent_brain.memories.wrapping import WrappingMemory
+from agent_brain.memories.wrapper import WrappingMemory
 from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 

@@ -9,7 +9,12 @@ from typing import Self
 import anyio
 from pydantic import JsonValue
 
-from agent_brain.memories.changes import (
+from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store.events import (
     LASTING,
     Added,
     Change,
@@ -18,15 +23,10 @@ from agent_brain.memories.changes import (
     GoalSet,
     Kept,
 )
-from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.expiry import LONG_AGO
-from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.message import Message, as_message
-from agent_brain.memories.query_face import QueryFace
-from agent_brain.memories.record_core import JournalLike, checked
-from agent_brain.memories.session import Session
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store.expiry import LONG_AGO
+from agent_brain.memories.store.queries import QueryFace
+from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.store import JournalLike, checked
 
 
 class RecordMemory(QueryFace):

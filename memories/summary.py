@@ -10,21 +10,21 @@ from typing import cast
 
 from pydantic import BaseModel, JsonValue
 
-from agent_brain.memories.changes import Change, Kept
 from agent_brain.memories.checks import whole_number
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.memories.expiry import LONG_AGO, utc_now
-from agent_brain.memories.groups import group, is_whole
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.outline import outline
-from agent_brain.memories.record_core import JournalLike
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.memories.striking import Gone
-from agent_brain.memories.summary_writer import Summarize, SummaryWriter
-from agent_brain.memories.tokens import Counter, kept_tokens, message_tokens
-from agent_brain.memories.trimming import TrimmingMemory
-from agent_brain.memories.window import Window
-from agent_brain.memories.window_share import WindowShare
+from agent_brain.memories.store.erasure import Gone
+from agent_brain.memories.store.events import Change, Kept
+from agent_brain.memories.store.expiry import LONG_AGO, utc_now
+from agent_brain.memories.store.store import JournalLike
+from agent_brain.memories.views.groups import group, is_whole
+from agent_brain.memories.views.outline import outline
+from agent_brain.memories.views.summary_writer import Summarize, SummaryWriter
+from agent_brain.memories.views.tokens import Counter, kept_tokens, message_tokens
+from agent_brain.memories.views.trimming import TrimmingMemory
+from agent_brain.memories.views.window import Window
+from agent_brain.memories.views.window_share import WindowShare
 from agent_brain.tools.secrets import get_logger
 from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike

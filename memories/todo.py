@@ -9,13 +9,13 @@ from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
-from agent_brain.memories.expiry import LONG_AGO, utc_now
 from agent_brain.memories.message import Message
-from agent_brain.memories.query import Names, Which
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.memories.turns import Turns
-from agent_brain.memories.wrapping import WrappingMemory, offers
+from agent_brain.memories.store.expiry import LONG_AGO, utc_now
+from agent_brain.memories.store.filters import Names, Which
+from agent_brain.memories.store.lock import Turns
+from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 from agent_brain.tools.toolset import ToolLike

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from agent_brain.memories.checks import whole_number
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
-from agent_brain.memories.embedding_queue import EMBEDDED_TOKENS
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
-from agent_brain.memories.expiry import utc_now
 from agent_brain.memories.message import Message, Role, as_message
-from agent_brain.memories.query import Query, Where
-from agent_brain.memories.questions import Questions
-from agent_brain.memories.recalled import Recalled, checked_score, recalled_block
-from agent_brain.memories.record_core import JournalLike, checked
+from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
+from agent_brain.memories.recall.search import Questions
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.memories.tail import Tail
-from agent_brain.memories.tokens import Counter, kept_tokens
-from agent_brain.memories.vector_index import VectorIndex
+from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.store.filters import Query, Where
+from agent_brain.memories.store.store import JournalLike, checked
+from agent_brain.memories.vectors.embedding_queue import EMBEDDED_TOKENS
+from agent_brain.memories.vectors.vector_index import VectorIndex
+from agent_brain.memories.views.recent import Tail
+from agent_brain.memories.views.tokens import Counter, kept_tokens
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens, shorten
 
 if TYPE_CHECKING:
-    from agent_brain.memories.chroma import ChromaVectors
+    from agent_brain.memories.vectors.chroma import ChromaVectors
 
 
 class VectorMemory(RecordMemory):
@@ -349,7 +349,11 @@ def _make_store(
 ) -> ChromaVectors | None:
     if path is None and url is None and client is None:
         return None
-    from agent_brain.memories.chroma_places import ChromaClient, ChromaFolder, ChromaServer
+    from agent_brain.memories.vectors.chroma_locations import (
+        ChromaClient,
+        ChromaFolder,
+        ChromaServer,
+    )
 
     if path is not None:
         return ChromaFolder(Path(path) / "vectors", scope)

@@ -9,18 +9,18 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from agent_brain.memories.changes import live, told
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.memories.expiry import utc_now
-from agent_brain.memories.groups import arranged
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.record_core import JournalLike
-from agent_brain.memories.session import Session
-from agent_brain.memories.tokens import Counter, kept_tokens
-from agent_brain.memories.trimming import TrimmingMemory
-from agent_brain.memories.turns import Turns
-from agent_brain.memories.window import Window
+from agent_brain.memories.store.events import live, told
+from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.store.lock import Turns
+from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.store import JournalLike
+from agent_brain.memories.views.groups import arranged
+from agent_brain.memories.views.tokens import Counter, kept_tokens
+from agent_brain.memories.views.trimming import TrimmingMemory
+from agent_brain.memories.views.window import Window
 from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
-from agent_brain.nets.delegate import Branch, Delegate
+from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError

@@ -11,17 +11,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent_brain.nets.checks import ALLOWABLE, check_declared, check_graph, meant, name_of
-from agent_brain.nets.dot import to_dot
+from agent_brain.nets.diagrams.dot import to_dot
+from agent_brain.nets.diagrams.mermaid import to_mermaid
+from agent_brain.nets.diagrams.model import Picture, draw, way_of
+from agent_brain.nets.diagrams.svg import to_svg
 from agent_brain.nets.edges import Target, as_targets, declared_targets, known_targets
 from agent_brain.nets.errors import NetDefinitionError, Problem
-from agent_brain.nets.mermaid import to_mermaid
-from agent_brain.nets.picture import Picture, draw, way_of
-from agent_brain.nets.svg import to_svg
+from agent_brain.nets.validation import ALLOWABLE, check_declared, check_graph, meant, name_of
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
-from agent_brain.states.guarded import ErrorHook, GuardedState, Hook
-from agent_brain.states.shapes import OutputType, shape_of
+from agent_brain.states.output_types import OutputType, shape_of
+from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
 from agent_brain.tools.suggest import did_you_mean
 
 Transitions = Mapping[Any, Enum | Iterable[Target] | None]
@@ -52,7 +52,7 @@ class Net:
         name: What to call it in events and diagrams.
         allow: Problems that the net has on purpose: codes such as ``"unreachable"``, or pairs of
             a code and the state that may have the problem. Only problems of the graph can be
-            allowed (:data:`agent_brain.nets.checks.ALLOWABLE`).
+            allowed (:data:`agent_brain.nets.validation.ALLOWABLE`).
         before: Called with the memory before each state runs.
         after: Called with the memory after each state ran without an error.
         on_error: Called with the memory and the error when a state raised; returning True swallows

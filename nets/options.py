@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from agent_brain.nets.composition import NetLike
-    from agent_brain.nets.operations import Operation
-    from agent_brain.nets.router import Choose, Routes
-    from agent_brain.nets.thinking import Assess, Propose
-    from agent_brain.nets.voting import Judge
+    from agent_brain.nets.library.graph_operations import Operation
+    from agent_brain.nets.library.router import Choose, Routes
+    from agent_brain.nets.library.tree_states import Assess, Propose
+    from agent_brain.nets.library.voting import Judge
     from agent_brain.states.evaluation import Evaluate
-    from agent_brain.states.llm import LLM
+    from agent_brain.states.models.llm import LLM
     from agent_brain.states.prompts import Prompt
     from agent_brain.states.reasoning import Mode
 

@@ -7,20 +7,20 @@ from collections.abc import Callable
 
 from typing_extensions import Unpack
 
-from agent_brain.nets.debate import debate
 from agent_brain.nets.errors import UnknownNetError
-from agent_brain.nets.graph_of_thoughts import graph_of_thoughts
+from agent_brain.nets.library.debate import debate
+from agent_brain.nets.library.graph_of_thoughts import graph_of_thoughts
+from agent_brain.nets.library.plan_execute import plan_execute
+from agent_brain.nets.library.react import react
+from agent_brain.nets.library.refact import refact
+from agent_brain.nets.library.reflexion import reflexion
+from agent_brain.nets.library.router import router
+from agent_brain.nets.library.self_consistency import self_consistency
+from agent_brain.nets.library.tree_of_thoughts import tree_of_thoughts
 from agent_brain.nets.net import Net
 from agent_brain.nets.options import NetOptions
-from agent_brain.nets.plan_execute import plan_execute
-from agent_brain.nets.react import react
-from agent_brain.nets.refact import refact
-from agent_brain.nets.reflexion import reflexion
-from agent_brain.nets.router import router
-from agent_brain.nets.self_consistency import self_consistency
-from agent_brain.nets.tree_of_thoughts import tree_of_thoughts
-from agent_brain.states.llm import LLM
-from agent_brain.states.models import as_llm
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.models.resolve import as_llm
 from agent_brain.tools.suggest import did_you_mean, wrong_option
 
 NetFactory = Callable[..., Net]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_brain.states.aclosing import closing
 from agent_brain.states.acting import ActionState
 from agent_brain.states.answering import AnswerState
-from agent_brain.states.asking import DataQuestion, Question, TextQuestion, brief
 from agent_brain.states.base import State
+from agent_brain.states.concurrency import Together
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMAuthenticationError,
@@ -48,21 +49,20 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.states.function import FunctionState
-from agent_brain.states.guarded import GuardedState
-from agent_brain.states.llm import LLM, Finish, FinishReason, Piece, Thought
-from agent_brain.states.notes import Notes
+from agent_brain.states.model_request import DataQuestion, Question, TextQuestion, brief
+from agent_brain.states.models.llm import LLM, Finish, FinishReason, Piece, Thought
 from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
+from agent_brain.states.resilience import GuardedState
 from agent_brain.states.response import Response
-from agent_brain.states.streams import closing
+from agent_brain.states.session_state import Notes
+from agent_brain.states.stored_answer import TellState
 from agent_brain.states.summarizing import model_summarizer
-from agent_brain.states.telling import TellState
-from agent_brain.states.together import Together
 from agent_brain.states.usage import Usage
 
 if TYPE_CHECKING:
-    from agent_brain.states.lite_llm import LiteLLM
+    from agent_brain.states.models.litellm.adapter import LiteLLM
 
 __all__ = [
     "LLM",
@@ -134,7 +134,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "LiteLLM":
-        from agent_brain.states.lite_llm import LiteLLM
+        from agent_brain.states.models.litellm.adapter import LiteLLM
 
         return LiteLLM
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

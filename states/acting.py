@@ -10,12 +10,12 @@ from functools import partial
 import anyio
 
 from agent_brain.memories.base import Memory
+from agent_brain.states.aclosing import closing
 from agent_brain.states.background import collected, live
 from agent_brain.states.base import State
-from agent_brain.states.calls import Calls, is_progress
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import ApprovalRequested, Event, InputRequested
-from agent_brain.states.streams import closing
+from agent_brain.states.tool_round import Calls, is_progress
 from agent_brain.tools.values import is_count
 
 CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to record what had finished

@@ -9,14 +9,14 @@ from typing import Any
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
 from agent_brain.states import prompts
-from agent_brain.states.asking import DataQuestion, Question, TextQuestion, brief
+from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event, TextDelta
-from agent_brain.states.llm import LLM
-from agent_brain.states.models import as_llm
-from agent_brain.states.shapes import OutputType, Shape, shape_of
-from agent_brain.states.streams import closing
+from agent_brain.states.model_request import DataQuestion, Question, TextQuestion, brief
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.output_types import OutputType, Shape, shape_of
 
 
 class AnswerState(State):

@@ -10,16 +10,16 @@ from pydantic import BaseModel, Field
 
 from agent_brain.memories.base import Memory
 from agent_brain.states import prompts
+from agent_brain.states.aclosing import closing
 from agent_brain.states.answering import last_answer
-from agent_brain.states.asking import DataQuestion, brief
 from agent_brain.states.base import State
+from agent_brain.states.concurrency import settle
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
-from agent_brain.states.llm import LLM, Thought
-from agent_brain.states.models import llm_or
-from agent_brain.states.notes import Notes
-from agent_brain.states.streams import closing
-from agent_brain.states.together import settle
+from agent_brain.states.model_request import DataQuestion, brief
+from agent_brain.states.models.llm import LLM, Thought
+from agent_brain.states.models.resolve import llm_or
+from agent_brain.states.session_state import Notes
 from agent_brain.tools.values import is_count
 
 

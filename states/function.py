@@ -8,10 +8,10 @@ from enum import Enum
 from typing import TypeAlias
 
 from agent_brain.memories.base import Memory
+from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
-from agent_brain.states.streams import closing
 
 StateFunction: TypeAlias = Callable[[Memory], Awaitable[str | None] | AsyncIterator[str | Event]]
 

@@ -10,15 +10,15 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Call
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
-from agent_brain.states.asking import correction
+from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError, StateDefinitionError
 from agent_brain.states.events import ActionRequested, Event
-from agent_brain.states.llm import LLM
-from agent_brain.states.models import as_llm
+from agent_brain.states.model_request import correction
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.response import Response, Words
-from agent_brain.states.streams import closing
 from agent_brain.tools.action import Action
 from agent_brain.tools.suggest import did_you_mean
 

@@ -10,13 +10,13 @@ from pydantic import BaseModel, Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.asking import DataQuestion, TextQuestion, brief
+from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.evaluation import Trials
 from agent_brain.states.events import Event
-from agent_brain.states.llm import LLM, Thought
-from agent_brain.states.models import as_llm
-from agent_brain.states.streams import closing
+from agent_brain.states.model_request import DataQuestion, TextQuestion, brief
+from agent_brain.states.models.llm import LLM, Thought
+from agent_brain.states.models.resolve import as_llm
 
 REFLECTION = (
     "You watch an assistant at work on the user's goal. Judge its last step: did the tools return "

@@ -23,6 +23,7 @@ from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
+from agent_brain.states.aclosing import Pace, closing
 from agent_brain.states.errors import ContextWindowError, LLMError, LLMRefusalError
 from agent_brain.states.events import (
     ActionRequested,
@@ -31,9 +32,8 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.llm import LLM, Finish, Piece, Thought
-from agent_brain.states.streams import Pace, closing
-from agent_brain.states.think_tags import ThinkTags
+from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
+from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action

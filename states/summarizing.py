@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.llm import LLM
-from agent_brain.states.models import as_llm
+from agent_brain.states.aclosing import closing
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.prompts import as_text
 from agent_brain.states.response import Response
-from agent_brain.states.streams import closing
 from agent_brain.tools.text import to_compact_json
 
 SUMMARY = """\

@@ -9,8 +9,8 @@ from typing import Generic, Self, TypeVar
 
 import anyio
 
+from agent_brain.states.aclosing import closing
 from agent_brain.states.events import Event
-from agent_brain.states.streams import closing
 
 T = TypeVar("T")
 

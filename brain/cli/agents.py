@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent_brain.brain import Brain
 from agent_brain.cli.exits import UserError, machine_refused, tell
 from agent_brain.cli.loading import load_tools
 from agent_brain.cli.screen import waiting
-from agent_brain.controller import Brain
+from agent_brain.default_model import MODEL_VARIABLE, resolve_llm
 from agent_brain.errors import AgentBrainError
 from agent_brain.limits import Limits
-from agent_brain.models import MODEL_VARIABLE, resolve_llm
 from agent_brain.nets import net_names
 from agent_brain.tools import BaseTool
 

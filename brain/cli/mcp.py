@@ -53,8 +53,8 @@ def mcp(
     Each of its clients has a conversation of its own.
     """
     with reported(debug=debug):
+        from agent_brain.brain import Brain
         from agent_brain.cli.agents import AgentOptions, build, mistakes
-        from agent_brain.controller import Brain
         from agent_brain.serving import serve
         from agent_brain.serving.access import is_loopback
 

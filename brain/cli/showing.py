@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from agent_brain.brain import Brain
 from agent_brain.cli.exits import ExitCode, UserError
 from agent_brain.cli.outcomes import conclude
 from agent_brain.cli.printers import LivePrinter
 from agent_brain.cli.screen import Screen
 from agent_brain.cli.trace import Trace
 from agent_brain.cli.turns import Turns
-from agent_brain.controller import Brain
 from agent_brain.demo import DemoLLM, demo_tools
 
 QUESTIONS = (

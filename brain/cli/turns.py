@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from agent_brain.brain import Brain
 from agent_brain.cli.agents import mistakes
 from agent_brain.cli.exits import UserError
-from agent_brain.controller import Brain
 from agent_brain.errors import ResumeError
 from agent_brain.limits import StopReason
 from agent_brain.memories import Memory

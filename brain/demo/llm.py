@@ -15,7 +15,7 @@ from agent_brain.demo.picking import pick
 from agent_brain.demo.reading import Call, Turn, read_turns
 from agent_brain.demo.sums import read_sum
 from agent_brain.memories.message import Message, Role
-from agent_brain.states.llm import LLM, Piece, Thought
+from agent_brain.states.models.llm import LLM, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, ToolError, count_tokens
 from agent_brain.tools.builtin import calculate
@@ -52,7 +52,7 @@ class DemoLLM(LLM):
         tools: Sequence[BaseTool] = (),
         output_type: Any = None,
     ) -> AsyncIterator[Piece]:
-        """One call of the model, see :meth:`agent_brain.states.llm.LLM.stream`. Raises nothing."""
+        """Answer ``messages``, as :meth:`agent_brain.states.models.llm.LLM.stream` does."""
         turns, written = read_turns(messages), []
         turns[-1].request |= output_type is not None
         turns = _current(turns, tools)

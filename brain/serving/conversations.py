@@ -14,7 +14,7 @@ from typing import Self, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
-from agent_brain.controller import Brain
+from agent_brain.brain import Brain
 from agent_brain.errors import BrainUseError
 from agent_brain.serving.servers import SharedServers
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.groups import arranged
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.views.groups import arranged
 from agent_brain.testing.differences import explain_actions, explain_messages
 from agent_brain.tools.action import Action
 from agent_brain.tools.toolset import ToolLike

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agent_brain.states import guard
+from agent_brain.states.models import interception
 from agent_brain.tools.errors import AgentBrainError
 
 
@@ -27,5 +27,5 @@ def no_real_models() -> Iterator[None]:
             "code under test a ScriptedLLM"
         )
 
-    with guard.before_real_calls(refuse):
+    with interception.before_real_calls(refuse):
         yield

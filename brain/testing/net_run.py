@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from typing_extensions import Unpack
 
-from agent_brain.decisions import Decisions
+from agent_brain.human_input import Decisions
 from agent_brain.limits import WAITING, Limits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message

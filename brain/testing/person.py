@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from agent_brain.decisions import Decisions
+from agent_brain.human_input import Decisions
 from agent_brain.memories.control import Asked, Control
 
 Approval: TypeAlias = bool | str | Iterable[str]

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeIs
 
 from agent_brain.memories.message import Message
-from agent_brain.states.llm import LLM, Finish, Piece
+from agent_brain.states.models.llm import LLM, Finish, Piece
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool

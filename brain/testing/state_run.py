@@ -9,12 +9,13 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from agent_brain.budget import Budget
+from agent_brain.engine import run_branches
 from agent_brain.errors import ScratchError
 from agent_brain.limits import Limits
-from agent_brain.machine import run_branches
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Asked
-from agent_brain.nets.delegate import Delegate
+from agent_brain.nets.delegation import Delegate
+from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import (
     ApprovalRequested,
@@ -23,8 +24,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.llm import Thought
-from agent_brain.states.streams import closing
+from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import next_item
 from agent_brain.stuck import StuckPolicy
 from agent_brain.testing.person import Approval, person

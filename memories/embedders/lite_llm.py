@@ -7,8 +7,8 @@ from typing import Any
 
 from agent_brain.memories.embedders.base import Embedder
 from agent_brain.memories.errors import EmbeddingError
-from agent_brain.memories.litellm_connections import connections
-from agent_brain.memories.litellm_setup import litellm_on_asyncio
+from agent_brain.tools.litellm.connections import connections
+from agent_brain.tools.litellm.setup import litellm_on_asyncio
 
 
 class LiteLLMEmbedder(Embedder):

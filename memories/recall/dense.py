@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agent_brain.memories.errors import EmbeddingError
-from agent_brain.memories.recall.growing import Growing
+from agent_brain.memories.recall.growable_array import Growing
 
 Floats = NDArray[np.float32]
 SPREAD = 0.1  # standard deviation of the cosines of a question to the messages of a conversation

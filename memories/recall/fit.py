@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.columns import Columns
 from agent_brain.memories.recall.dates import closeness
+from agent_brain.memories.recall.features import Columns
 from agent_brain.memories.recall.scoring import Evidence
 
 WORDS = 0.5  # the fit of a message that has all words of the question, where meaning is known too

@@ -10,20 +10,20 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agent_brain.memories.recall import cues
-from agent_brain.memories.recall.columns import Columns
+from agent_brain.memories.recall import query_analysis
 from agent_brain.memories.recall.dates import spans_of
 from agent_brain.memories.recall.dense import DenseIndex
+from agent_brain.memories.recall.features import Columns
 from agent_brain.memories.recall.fit import best_fit
+from agent_brain.memories.recall.interning import NOBODY, Labels
 from agent_brain.memories.recall.items import Hit, Item
-from agent_brain.memories.recall.labels import NOBODY, Labels
 from agent_brain.memories.recall.lexical import LexicalIndex
-from agent_brain.memories.recall.names import Participants
-from agent_brain.memories.recall.ranking import Scores
+from agent_brain.memories.recall.participants import Participants
 from agent_brain.memories.recall.recency import newer_first
 from agent_brain.memories.recall.scoring import Evidence, Parts, score
-from agent_brain.memories.recall.selection import best_accepted, best_first
-from agent_brain.memories.recall.words import runs, terms
+from agent_brain.memories.recall.tokenizer import runs, terms
+from agent_brain.memories.recall.top_k import best_accepted, best_first
+from agent_brain.memories.recall.weights import Scores
 
 Where = Callable[[str], bool] | AbstractSet[str]
 NOTHING = 1e-6  # a score that is one only by rounding
@@ -88,7 +88,7 @@ class RecallIndex:
         if speaker == NOBODY and item.role is not None:
             speaker = NOBODY - 1 - self._roles.add(item.role)
         text_runs = runs(item.text)
-        traits = cues.traits(item.text, text_runs)
+        traits = query_analysis.traits(item.text, text_runs)
         self._lexical.add(terms(text_runs))
         self._dense.extend(1)
         self._columns.add(traits, item.time, speaker, self._threads.add(item.thread))
@@ -144,7 +144,7 @@ class RecallIndex:
     def dense_question(self, query: str) -> str:
         """What to embed to search for ``query``: the question as those it names would put it."""
         with self._lock:
-            return cues.read(query, self._participants).dense
+            return query_analysis.read(query, self._participants).dense
 
     def search(
         self,
@@ -207,7 +207,7 @@ class RecallIndex:
         return total * scale, {name: part * scale for name, part in parts.items()}
 
     def _evidence(self, query: str, vector: ArrayLike | None, now: datetime | None) -> Evidence:
-        question = cues.read(query, self._participants, now)
+        question = query_analysis.read(query, self._participants, now)
         speaker = question.speaker
         cosines = None if vector is None else self._dense.cosines(vector)
         words, most = self._lexical.scores(question.terms), self._lexical.most(question.terms)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.growing import Growing
+from agent_brain.memories.recall.growable_array import Growing
 
 K1 = 1.2  # how soon saying a word again stops counting: the textbook value
 B = 0.4  # how much a long text is held against itself; messages are short, all on one subject

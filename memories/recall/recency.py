@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.columns import Columns
-from agent_brain.memories.recall.ranking import Scores
-from agent_brain.memories.recall.selection import best_first
+from agent_brain.memories.recall.features import Columns
+from agent_brain.memories.recall.top_k import best_first
+from agent_brain.memories.recall.weights import Scores
 
 COMPARED = 64  # of the best messages
 DECIMALS = 4  # of a score that are no accident of rounding

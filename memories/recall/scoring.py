@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.columns import Columns
 from agent_brain.memories.recall.dates import Span, closeness
-from agent_brain.memories.recall.ranking import (
+from agent_brain.memories.recall.features import Columns
+from agent_brain.memories.recall.weights import (
     WITH_VECTORS,
     WORDS_ALONE,
     Scores,

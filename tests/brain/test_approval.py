@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from agent_brain import Brain, Limits, Memory, MessagesMemory, State, StopReason, react, tool
-from agent_brain.decisions import Decisions
 from agent_brain.errors import InputNeeded, ResumeError
+from agent_brain.human_input import Decisions
 from agent_brain.memories import Role, Snapshot
 from agent_brain.memories.control import Asked, Control, Decision
 from agent_brain.nets import Branch, Delegate, Net, ParallelState, SubnetState

@@ -40,7 +40,6 @@ from agent_brain.errors import (
     UnknownNetError,
 )
 from agent_brain.memories import registry as memories
-from agent_brain.memories.litellm_setup import load_litellm
 from agent_brain.memories.options import MemoryOptions
 from agent_brain.memories.registry import _find, memory_names
 from agent_brain.nets import (
@@ -54,9 +53,10 @@ from agent_brain.nets import (
 )
 from agent_brain.nets.options import NetOptions
 from agent_brain.states import AnswerState, EvaluationState, ReasoningState
-from agent_brain.states.models import as_llm
+from agent_brain.states.models.resolve import as_llm
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_net
 from agent_brain.testing.options import LimitOptions
+from agent_brain.tools.litellm.setup import load_litellm
 from tests.brain.nets import Say, single
 from tests.support.openai_server import OpenAIServer, Reply
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from agent_brain.states import LLMServerError
-from agent_brain.states.llm import Thought
+from agent_brain.states.models.llm import Thought
 from agent_brain.tools import Action
 from tests.cli.support import in_order, invoke, json_lines
 

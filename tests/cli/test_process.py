@@ -50,7 +50,7 @@ def test_version_and_help_load_nothing_heavy():
         "sys.argv = ['agent-brain', '--help']\n"
         "try:\n    agent_brain.cli.main()\n"
         "finally:\n"
-        "    print(sorted({'litellm', 'chromadb', 'agent_brain.controller'} & set(sys.modules)))\n"
+        "    print(sorted({'litellm', 'chromadb', 'agent_brain.brain'} & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

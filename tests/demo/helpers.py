@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 
 from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.memories import Message
-from agent_brain.states.llm import LLM, Thought
+from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, call_tool
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.memories import Message
-from agent_brain.states.llm import Thought
+from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, ToolError, call_tool, tool
 from tests.demo.helpers import ask, fixed_clock

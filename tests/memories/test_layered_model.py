@@ -20,7 +20,7 @@ from agent_brain.memories import (
     VectorMemory,
     WindowedMemory,
 )
-from agent_brain.memories.groups import arranged, with_partners
+from agent_brain.memories.views.groups import arranged, with_partners
 from agent_brain.tools import Action
 
 few = settings(max_examples=150, deadline=None, phases=[p for p in Phase if p is not Phase.explain])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_brain import Brain
 from agent_brain.memories import Memory, MemoryUseError, Message, MessagesMemory, create_memory
-from agent_brain.memories.groups import arranged
+from agent_brain.memories.views.groups import arranged
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
 

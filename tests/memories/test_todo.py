@@ -17,7 +17,7 @@ from agent_brain.memories import (
     WindowedMemory,
     create_memory,
 )
-from agent_brain.memories.tokens import message_tokens
+from agent_brain.memories.views.tokens import message_tokens
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action, ToolError
 from agent_brain.tools.text import count_tokens

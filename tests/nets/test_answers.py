@@ -13,11 +13,11 @@ from agent_brain import Brain, Limits, StopReason
 from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.memories import Role
 from agent_brain.nets import create_net, net_names
-from agent_brain.nets.operating import OneThought, Rating
-from agent_brain.nets.router import RouteName
-from agent_brain.nets.thinking import Thoughts
-from agent_brain.nets.tree import Value
-from agent_brain.nets.voting import Choice
+from agent_brain.nets.library.graph_states import OneThought, Rating
+from agent_brain.nets.library.router import RouteName
+from agent_brain.nets.library.thought_tree import Value
+from agent_brain.nets.library.tree_states import Thoughts
+from agent_brain.nets.library.voting import Choice
 from agent_brain.states import (
     LLM,
     ActionRequested,

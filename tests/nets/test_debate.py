@@ -11,7 +11,7 @@ from agent_brain import Brain, Limits, StopReason, react, tool
 from agent_brain.errors import LLMServerError
 from agent_brain.memories import Role
 from agent_brain.nets import debate
-from agent_brain.nets.debate import Debated
+from agent_brain.nets.library.debate import Debated
 from agent_brain.states import StateDefinitionError, TextDelta
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action

@@ -11,8 +11,8 @@ from agent_brain import Limits
 from agent_brain.brainfile import brain_from_file, net_from_file
 from agent_brain.errors import NetDefinitionError, NetFileError, UnknownNetError
 from agent_brain.nets import ParallelState, SubnetState
-from agent_brain.nets.netfile import read_file
-from agent_brain.nets.parts import Options, Site, register_state, state_kinds
+from agent_brain.nets.config import read_file
+from agent_brain.nets.file_states import Options, Site, register_state, state_kinds
 from agent_brain.states import FunctionState, State
 from agent_brain.testing import ScriptedLLM
 

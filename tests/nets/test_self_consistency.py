@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from agent_brain import Brain, Limits, Memory, StopReason
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.nets import final_answer, majority, self_consistency
-from agent_brain.nets.voting import Candidates, Choice, VoteState
+from agent_brain.nets.library.voting import Candidates, Choice, VoteState
 from agent_brain.states import StateDefinitionError, TextDelta
 from agent_brain.testing import FakeMemory, ModelCall, ScriptedLLM, run_state
 from agent_brain.tools import Action

@@ -12,9 +12,9 @@ import pytest
 from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, StopReason
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.nets import Value, tree_of_thoughts
-from agent_brain.nets.thinking import Thoughts
-from agent_brain.nets.tree import Bounds, Node, Tree, breadth_first, depth_first
-from agent_brain.nets.voting import Choice
+from agent_brain.nets.library.thought_tree import Bounds, Node, Tree, breadth_first, depth_first
+from agent_brain.nets.library.tree_states import Thoughts
+from agent_brain.nets.library.voting import Choice
 from agent_brain.states import StateDefinitionError, TextDelta
 from agent_brain.testing import ModelCall, ScriptedLLM
 from tests.nets import game24

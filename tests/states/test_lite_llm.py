@@ -19,8 +19,8 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from agent_brain.memories.litellm_setup import load_litellm
 from agent_brain.memories.message import Message
+from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMAuthenticationError,
@@ -32,12 +32,12 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
-from agent_brain.states.lite_llm import LiteLLM
-from agent_brain.states.llm import LLM, Finish, Piece, Thought
-from agent_brain.states.streams import closing
+from agent_brain.states.models.litellm.adapter import LiteLLM
+from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action, BaseTool, tool
 from agent_brain.tools.errors import EventLoopError
+from agent_brain.tools.litellm.setup import load_litellm
 from tests.support.openai_server import (
     CONTEXT_LENGTH,
     CallDelta,
@@ -549,7 +549,7 @@ async def test_no_error_shows_a_secret_anywhere_in_its_traceback(
 async def test_nothing_is_printed_when_calls_fail() -> None:
     program = """
 import asyncio, sys
-from agent_brain.states.lite_llm import LiteLLM
+from agent_brain.states.models.litellm.adapter import LiteLLM
 from agent_brain.states.errors import LLMError
 from agent_brain.memories.message import Message
 
@@ -655,7 +655,7 @@ def recorded_sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr("agent_brain.states.lite_llm.anyio.sleep", sleep)
+    monkeypatch.setattr("agent_brain.states.models.litellm.adapter.anyio.sleep", sleep)
     return waits
 
 
@@ -911,7 +911,7 @@ async def test_on_trio_an_unused_model_can_be_closed() -> None:
 
 async def test_importing_and_building_a_model_does_not_import_litellm() -> None:
     program = (
-        "import sys; from agent_brain.states.lite_llm import LiteLLM;"
+        "import sys; from agent_brain.states.models.litellm.adapter import LiteLLM;"
         "repr(LiteLLM('openai/x', fallbacks=['openai/y']));"
         "assert not {'litellm', 'openai', 'httpx', 'aiohttp'} & set(sys.modules)"
     )
@@ -925,7 +925,7 @@ async def test_the_price_table_is_local_unless_the_user_says_otherwise(
 ) -> None:
     program = (
         "import os, sys, types; sys.modules['litellm'] = types.ModuleType('litellm');"
-        "from agent_brain.memories.litellm_setup import load_litellm; load_litellm();"
+        "from agent_brain.tools.litellm.setup import load_litellm; load_litellm();"
         "print(os.environ['LITELLM_LOCAL_MODEL_COST_MAP'])"
     )
     done = await run_python("-c", program, LITELLM_LOCAL_MODEL_COST_MAP=given)

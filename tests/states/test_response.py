@@ -29,7 +29,7 @@ from agent_brain.states import (
     UsageReported,
     model_summarizer,
 )
-from agent_brain.states.think_tags import ThinkTags
+from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action
 from tests.states.helpers import add, reasoning

@@ -16,7 +16,7 @@ from agent_brain import Brain
 from agent_brain.memories import Message
 from agent_brain.nets import create_net, net_names
 from agent_brain.states import AnswerState, DataQuestion, StateDefinitionError, TellState
-from agent_brain.states.shapes import Shape, shape_of
+from agent_brain.states.output_types import Shape, shape_of
 from agent_brain.testing import ScriptedLLM
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain.memories import Message
 from agent_brain.states import TextDelta, TextQuestion, Together, UsageReported
-from agent_brain.states.together import Report, ask_aside, settle
+from agent_brain.states.concurrency import Report, ask_aside, settle
 from agent_brain.testing import ScriptedLLM
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio.to_thread
 import pytest
 
-from agent_brain.states.guard import about_to_call, before_real_calls
+from agent_brain.states.models.interception import about_to_call, before_real_calls
 from agent_brain.testing import RealModelError, no_real_models
 
 

@@ -28,7 +28,7 @@ CASSETTE = """
 """
 REAL = """
     import pytest
-    from agent_brain.states.guard import about_to_call
+    from agent_brain.states.models.interception import about_to_call
 
     def test_unmarked():
         about_to_call("openai/gpt")
@@ -195,7 +195,7 @@ def test_fixtures_of_a_test_are_forbidden_real_models_too(suite: pytest.Pytester
     suite.makepyfile(
         """
         import pytest
-        from agent_brain.states.guard import about_to_call
+        from agent_brain.states.models.interception import about_to_call
 
         @pytest.fixture
         def early():

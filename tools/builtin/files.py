@@ -7,8 +7,13 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from unicodedata import normalize
 
-from agent_brain.tools.builtin.matching import Deadline, has_regex, regex_matcher, text_matcher
-from agent_brain.tools.builtin.rooted import Entry, Root
+from agent_brain.tools.builtin.confined_folder import Entry, Root
+from agent_brain.tools.builtin.search_patterns import (
+    Deadline,
+    has_regex,
+    regex_matcher,
+    text_matcher,
+)
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 from agent_brain.tools.toolset import Toolset

@@ -16,7 +16,7 @@ import anyio
 from anyio.lowlevel import current_token
 
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.builtin.addresses import Resolve, checked_address, resolve
+from agent_brain.tools.builtin.address_policy import Resolve, checked_address, resolve
 from agent_brain.tools.errors import ToolDefinitionError, ToolError
 from agent_brain.tools.function import tool
 

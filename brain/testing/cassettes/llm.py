@@ -8,10 +8,16 @@ from functools import partial
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.guard import Pieces, RealCall, about_to_call, intercepted, real_call
-from agent_brain.states.llm import LLM, Piece
-from agent_brain.states.models import as_llm
-from agent_brain.states.streams import closing
+from agent_brain.states.aclosing import closing
+from agent_brain.states.models.interception import (
+    Pieces,
+    RealCall,
+    about_to_call,
+    intercepted,
+    real_call,
+)
+from agent_brain.states.models.llm import LLM, Piece
+from agent_brain.states.models.resolve import as_llm
 from agent_brain.tools.base import BaseTool
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_brain.states import errors
-from agent_brain.states.llm import Finish, Piece, Thought
+from agent_brain.states.models.llm import Finish, Piece, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.testing.cassettes.errors import CassetteFileError
 from agent_brain.testing.cassettes.scrub import Scrubber

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from re import Pattern
 from typing import Any, Literal, TypeAlias
 
-from agent_brain.states.guard import Pieces, RealCall
+from agent_brain.states.models.interception import Pieces, RealCall
 from agent_brain.testing.cassettes.errors import CassetteMismatchError
 from agent_brain.testing.cassettes.form import RecordedCall
 from agent_brain.testing.cassettes.pieces import error_from_data, piece_from_data

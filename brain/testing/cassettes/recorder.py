@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from re import Pattern
 from typing import Any
 
-from agent_brain.states.guard import Pieces, RealCall, send_for_real
-from agent_brain.states.llm import Piece
-from agent_brain.states.streams import closing
+from agent_brain.states.aclosing import closing
+from agent_brain.states.models.interception import Pieces, RealCall, send_for_real
+from agent_brain.states.models.llm import Piece
 from agent_brain.testing.cassettes.form import RecordedCall
 from agent_brain.testing.cassettes.pieces import error_to_data, pieces_to_data
 from agent_brain.testing.cassettes.requests import request_to_data

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Attachment, Message
-from agent_brain.states.guard import RealCall
+from agent_brain.states.models.interception import RealCall
 from agent_brain.testing.cassettes.scrub import Scrubber
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import clean_json

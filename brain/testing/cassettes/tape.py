@@ -10,7 +10,7 @@ from re import Pattern
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
-from agent_brain.states.guard import instead_of_real_calls
+from agent_brain.states.models.interception import instead_of_real_calls
 from agent_brain.testing.cassettes.errors import CassetteError, CassetteMismatchError
 from agent_brain.testing.cassettes.form import read_calls, write_calls
 from agent_brain.testing.cassettes.player import Match, Player

@@ -8,7 +8,7 @@ from typing import Any
 from agent_brain.memories.control import Asked
 from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.message import Message
-from agent_brain.memories.session import session_key
+from agent_brain.memories.store.session import session_key
 from agent_brain.testing.conformance.check import expect, expect_end, expect_error, ids, needs
 from agent_brain.tools.action import Action
 

@@ -11,9 +11,9 @@ import anyio
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
+from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import LLMError
-from agent_brain.states.llm import LLM, Finish, FinishReason, Piece
-from agent_brain.states.streams import closing
+from agent_brain.states.models.llm import LLM, Finish, FinishReason, Piece
 from agent_brain.states.usage import Usage
 from agent_brain.testing.conformance.check import Check, expect, expect_error
 from agent_brain.tools.action import Action

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from agent_brain.states.errors import LLMError
-from agent_brain.states.llm import Finish, Thought
+from agent_brain.states.models.llm import Finish, Thought
 from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.usage import Usage
 from agent_brain.testing.cassettes.pieces import error_from_data

@@ -10,7 +10,7 @@ from typing import Any
 from agent_brain.memories.message import Message
 from agent_brain.nets.registry import net_names
 from agent_brain.states.errors import LLMError
-from agent_brain.states.llm import Finish, Thought
+from agent_brain.states.models.llm import Finish, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.testing.cassettes.scrub import Scrubber
 from agent_brain.testing.export.errors import ExportError

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from agent_brain.memories import Message, SQLiteJournal, WindowedMemory
-from agent_brain.memories.groups import group, is_whole
+from agent_brain.memories.views.groups import group, is_whole
 
 PROGRAM = Path(__file__).parent / "program.py"
 ROUNDS = 8

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from agent_brain.memories.recall import Hit, Item, RecallIndex
+from agent_brain.memories.recall.index import RecallIndex
+from agent_brain.memories.recall.items import Hit, Item
 
 START = datetime(2024, 3, 4, 9, 0, tzinfo=UTC)  # a Monday
 

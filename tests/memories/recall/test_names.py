@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_brain.memories.recall.cues import read
-from agent_brain.memories.recall.names import Participants
+from agent_brain.memories.recall.participants import Participants
+from agent_brain.memories.recall.query_analysis import read
 
 
 def participants(*names):

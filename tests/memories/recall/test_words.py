@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_brain.memories.recall.words import LONGEST_TERM, count_words, runs, terms
+from agent_brain.memories.recall.tokenizer import LONGEST_TERM, count_words, runs, terms
 
 
 def found(text):

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from agent_brain.memories import EmbedderMismatchError, Message, VectorMemory
-from agent_brain.memories.chroma import mark_of
 from agent_brain.memories.embedders import EmbeddingError
+from agent_brain.memories.vectors.chroma import mark_of
 from tests.memories.vector.support import WordsEmbedder, found, said, store_of
 
 pytestmark = pytest.mark.anyio

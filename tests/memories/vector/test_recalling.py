@@ -20,7 +20,7 @@ from agent_brain.memories import (
     WindowedMemory,
     create_memory,
 )
-from agent_brain.memories.index_feed import IndexFeed
+from agent_brain.memories.vectors.index_feed import IndexFeed
 from agent_brain.tools import Action
 from tests.memories.vector.support import WordsEmbedder, found, said
 
@@ -336,7 +336,9 @@ async def test_what_is_dropped_while_a_thread_indexes_it_is_not_found(monkeypatc
             feed.add([again])
         work(items)
 
-    monkeypatch.setattr("agent_brain.memories.index_feed.anyio.to_thread.run_sync", run_sync)
+    monkeypatch.setattr(
+        "agent_brain.memories.vectors.index_feed.anyio.to_thread.run_sync", run_sync
+    )
     feed.add(messages)
     await feed.run(lambda message: indexed.append(message.content))
     assert feed.index is not None

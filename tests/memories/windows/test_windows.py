@@ -19,8 +19,8 @@ from agent_brain.memories import (
     WindowedMemory,
 )
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.memories.groups import arranged
-from agent_brain.memories.tokens import message_tokens
+from agent_brain.memories.views.groups import arranged
+from agent_brain.memories.views.tokens import message_tokens
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
 from tests.memories.windows.traces import TRACES, Step, check_budget, check_whole, play

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from agent_brain.memories import Memory, Message, Role
-from agent_brain.memories.groups import arranged, group
-from agent_brain.memories.tokens import LEAST_TOKENS, message_tokens
+from agent_brain.memories.views.groups import arranged, group
+from agent_brain.memories.views.tokens import LEAST_TOKENS, message_tokens
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
 

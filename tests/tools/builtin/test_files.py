@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain.tools import ToolDefinitionError, ToolError, Toolset
 from agent_brain.tools.builtin import file_tools, files
-from agent_brain.tools.builtin.rooted import Root
+from agent_brain.tools.builtin.confined_folder import Root
 
 pytestmark = pytest.mark.anyio
 
@@ -153,7 +153,7 @@ async def test_a_folder_exchanged_for_a_link_while_it_is_opened_leads_nowhere(ro
 
 
 async def test_without_stepwise_opening_links_are_refused_too(root, monkeypatch):
-    monkeypatch.setattr("agent_brain.tools.builtin.rooted._STEPWISE", False)
+    monkeypatch.setattr("agent_brain.tools.builtin.confined_folder._STEPWISE", False)
     (root / "link").symlink_to(root / "notes" / "today.md")
     (root / "folder_link").symlink_to(root.parent)
     rooted = Root(root, max_bytes=100)

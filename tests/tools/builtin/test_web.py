@@ -14,7 +14,7 @@ import pytest
 
 from agent_brain.tools import BaseTool, ToolDefinitionError, ToolError
 from agent_brain.tools.builtin import http_get_tool
-from agent_brain.tools.builtin.addresses import is_public, resolve
+from agent_brain.tools.builtin.address_policy import is_public, resolve
 from agent_brain.tools.builtin.web import read_url
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,475 @@
+"""The Brain: drives one net over one memory."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+import anyio
+from typing_extensions import Unpack
+
+from agent_brain.answer_stream import AnswerStream
+from agent_brain.brain_tool import BrainTool
+from agent_brain.default_model import models_made_for, models_of, resolve_llm
+from agent_brain.errors import BrainDefinitionError, BrainUseError
+from agent_brain.human_input import Approve, Decisions, Deny
+from agent_brain.limits import Limits
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.registry import create_memory
+from agent_brain.nets.net import Net, as_net
+from agent_brain.nets.registry import create_net
+from agent_brain.options import BrainOptions, ToolOptions
+from agent_brain.result import OutputT_co, Result
+from agent_brain.run import Plan, Run
+from agent_brain.states.base import State
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.output_types import OutputType
+from agent_brain.stuck import StuckPolicy
+from agent_brain.tool_sources import split, withdraw
+from agent_brain.tools.source import ToolSource
+from agent_brain.tools.toolset import ToolLike
+
+if TYPE_CHECKING:
+    from agent_brain.tools.mcp import McpSource
+
+NetLike = str | Net | Mapping[Any, State]
+T = TypeVar("T")
+
+
+class Brain(Generic[OutputT_co]):
+    """An agent: a net, a memory and the loop that moves the one over the other.
+
+    ``answer``, ``stream``, ``run`` and ``run_sync`` are one loop and end alike. A brain serves one
+    run at a time; each run is a turn of the same session, as its memory goes on. For type checkers
+    it is generic in ``Result.output``: ``output_type=City`` makes it a ``Brain[City | None]``.
+
+    Attributes:
+        net: The net that it drives.
+        memory: The memory that it drives it over.
+        limits: The limits of each run.
+
+    Args:
+        net: The name of a registered net, a net, or a dict of states by the members of an Enum.
+        memory: The name of a registered memory, or a memory.
+        tools: What the agent may call: tools, or functions with type hints.
+        llm: For a net by name: an :class:`LLM`, a LiteLLM model name, or None for the model that
+            ``AGENT_BRAIN_MODEL`` names, else the offline demo model.
+        output_type: For a net by name: what the answer must fit: a pydantic model, or any other
+            type that pydantic validates (``int``, ``list[str]``, a dataclass, …).
+        limits: How far a run may go.
+        stuck: What to do about a run that repeats itself; None never looks.
+        dry_run: Tool calls are checked but not executed, and their results say so.
+        net_options: For a net by name: further options of its function.
+        memory_options: For a memory by name: options of its class.
+
+    Raises:
+        BrainDefinitionError: Arguments that do not go together.
+        NetDefinitionError: The net is wrong.
+        UnknownNetError: No net of that name.
+        MemoryDefinitionError: No memory of that name.
+        ToolDefinitionError: Two tools have one name, or a function cannot be a tool.
+    """
+
+    @overload
+    def __init__(
+        self: Brain[T | None],
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        *,
+        output_type: type[T],
+        **options: Unpack[BrainOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Brain[Any],
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        *,
+        output_type: object = None,
+        **options: Unpack[BrainOptions],
+    ) -> None: ...
+
+    def __init__(
+        self,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike] = (),
+        *,
+        llm: LLM | str | None = None,
+        output_type: Any = None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
+        dry_run: bool = False,
+        net_options: Mapping[str, Any] | None = None,
+        memory_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._owned: list[LLM | Memory] = []
+        self._sources: tuple[ToolSource, ...] = ()
+        self._last_result: Result[OutputT_co] | None = None
+        self.memory = self._find_memory(memory, tools, memory_options)
+        self.net = self._find_net(net, llm, output_type, net_options)
+        self.limits = _checked("limits", limits, Limits)
+        self.stuck = None if stuck is None else _checked("stuck", stuck, StuckPolicy)
+        if not isinstance(dry_run, bool):
+            raise BrainDefinitionError(f"dry_run={dry_run!r}: True or False")
+        self.dry_run = dry_run
+
+    @overload
+    @classmethod
+    async def create(
+        cls,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike | McpSource] = (),
+        *,
+        output_type: type[T],
+        **options: Unpack[BrainOptions],
+    ) -> Brain[T | None]: ...
+
+    @overload
+    @classmethod
+    async def create(
+        cls,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike | McpSource] = (),
+        *,
+        output_type: object = None,
+        **options: Unpack[BrainOptions],
+    ) -> Self: ...
+
+    @classmethod
+    async def create(
+        cls,
+        net: NetLike = "react",
+        memory: str | Memory = "messages",
+        tools: Iterable[ToolLike | McpSource] = (),
+        *,
+        output_type: Any = None,
+        **options: Unpack[BrainOptions],
+    ) -> Brain[Any]:
+        """A brain as the constructor makes it, opened and ready.
+
+        Takes what the constructor takes, and tools that MCP servers have (extra ``mcp``). They are
+        connected once, and closed with the brain: use ``async with``, or ``aclose()``. What a
+        server changes about its tools is taken up between two steps. A tool that is called like
+        another one is offered as ``server_tool``.
+
+        Args:
+            net: As for the constructor.
+            memory: As for the constructor.
+            tools: Beside tools and functions: the URL of an MCP server (streamable HTTP), the path
+                of a server script (``.py`` or ``.js``), a ``{"mcpServers": {…}}`` dict, or the path
+                of a JSON file that holds one.
+            output_type: As for the constructor.
+            **options: As for the constructor.
+
+        Raises:
+            McpConfigError: Servers cannot be used as described: everything that is wrong at once.
+            McpServerError: Servers could not be started or reached.
+        """
+        here, elsewhere = split(tools)
+        brain = cls(net, memory, here, output_type=output_type, **options)
+        try:
+            await brain.open()
+            if elsewhere:
+                await brain.connect(*elsewhere)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await brain.aclose()
+            raise
+        return brain
+
+    @property
+    def last_result(self) -> Result[OutputT_co] | None:
+        """The result of the last run, however it was started.
+
+        None before the first run, while a run goes on, and after one that failed or was left early.
+        """
+        return self._last_result
+
+    async def connect(self, *servers: McpSource | ToolSource) -> None:
+        """Let the agent use the tools of MCP servers, too, until the brain is closed.
+
+        Args:
+            *servers: What names them, as for :meth:`create`; or sources of tools, which are closed
+                with the brain.
+
+        Raises:
+            McpConfigError: Servers cannot be used as described: everything that is wrong at once.
+            McpServerError: Servers could not be started or reached; none of these is used.
+        """
+        from agent_brain.tools.mcp import McpTools
+
+        sources = [server for server in servers if isinstance(server, ToolSource)]
+        named = [server for server in servers if not isinstance(server, ToolSource)]
+        for source in sources:
+            await source.refresh(self.memory.available_tools)
+        if named:
+            sources.append(await McpTools.open(named, taken=self.memory.available_tools))
+        for source in sources:
+            self._sources += (source,)
+            self.memory.add_tools(source.tools)
+
+    async def open(self) -> None:
+        """Open the memory and the models of the net, so that the first run need not.
+
+        ``async with`` and :meth:`create` do it. A server calls it at its start: the first use of
+        LiteLLM takes seconds. Calling it again does nothing.
+        """
+        await self.memory.open()
+        for model in models_of(self.net):
+            await model.open()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close what the brain itself made.
+
+        That is its models and its memory, if it got them by name, and its connections to servers,
+        whose tools are taken out of the memory.
+        """
+        sources, self._sources = self._sources, ()
+        async with AsyncExitStack() as stack:  # one that fails does not keep the others open
+            for owned in reversed(self._owned):
+                stack.push_async_callback(owned.aclose)
+            for source in sources:
+                withdraw(self.memory, source)
+                stack.push_async_callback(source.aclose)
+
+    def answer(self, task: str | Message) -> AnswerStream:
+        """Stream the text of a run as it comes, without the model's thoughts.
+
+        The text is ``Result.answer``; before it come only the remarks that a model made beside its
+        tool calls, each set apart by a blank line. :attr:`last_result` then says how the run ended:
+        a run that waits for a person or that a limit stopped ends here like any other. Leaving the
+        loop early ends the run. Raises what :meth:`run` raises.
+
+        Raises:
+            BrainUseError: The task is empty.
+        """
+        return AnswerStream(self.stream(task))
+
+    def stream(self, task: str | Message) -> Run[OutputT_co]:
+        """A run to iterate over: ``async with brain.stream(task) as run: async for event in run``.
+
+        Events are made when they are asked for; leaving the block early ends the run at once, and
+        the memory keeps what was finished. After the last event ``run.result`` has the result. A
+        run that fails yields :class:`RunFailed`, then raises.
+
+        Raises:
+            BrainUseError: The task is empty.
+        """
+        return Run(self._plan(), _as_goal(task))
+
+    async def run(self, task: str | Message) -> Result[OutputT_co]:
+        """Run to the end.
+
+        Raises:
+            LLMError: A model call failed, after its retries.
+            TransitionError: A state proposed to go where no edge goes.
+            MemoryBusyError: Another run is going on over the same memory.
+        """
+        return await _to_end(Run(self._plan(), _as_goal(task), watched=False))
+
+    def run_sync(self, task: str | Message) -> Result[OutputT_co]:
+        """As :meth:`run`, for programs without an event loop: it makes one for the time of the run.
+
+        Raises:
+            BrainUseError: An event loop is running here.
+        """
+        if _in_event_loop():
+            raise BrainUseError(
+                "run_sync() cannot be used inside a running event loop: use 'await brain.run(…)'"
+            )
+        return anyio.run(self._run_and_release, task)
+
+    def stream_resume(
+        self,
+        *,
+        approve: Approve | None = None,
+        deny: Deny | None = None,
+        edit: Mapping[str, Mapping[str, Any]] | None = None,
+        input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
+    ) -> Run[OutputT_co]:
+        """As :meth:`resume`, to iterate over."""
+        return Run(self._plan(), None, Decisions(approve, deny, edit, input))
+
+    async def resume(
+        self,
+        *,
+        approve: Approve | None = None,
+        deny: Deny | None = None,
+        edit: Mapping[str, Mapping[str, Any]] | None = None,
+        input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
+    ) -> Result[OutputT_co]:
+        """Go on with the run that the memory stands in: after a crash, an error, a limit or a wait.
+
+        A step that was cut off in its middle is taken again from its beginning. A run that waits
+        for a person (``stop_reason`` ``"approval"`` or ``"input"``) needs what it waits for; with a
+        part of it, it waits for the rest. What was decided is kept in the memory.
+
+        Args:
+            approve: Ids of calls that may run; True for all that wait.
+            deny: Ids of calls that may not, with the reasons, which the model is told.
+            edit: Other arguments for calls, by their ids; they are then approved.
+            input: The answer to the question that waits, or answers by the ids of the questions.
+
+        Raises:
+            ResumeError: The memory stands in no run, or in a state that the net does not have; or
+                the decisions do not fit what the run waits for, which goes on waiting.
+        """
+        decisions = Decisions(approve, deny, edit, input)
+        return await _to_end(Run(self._plan(), None, decisions, watched=False))
+
+    def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
+        """This brain as a tool of another one: each call runs it on a fork of its memory.
+
+        Args:
+            name: What the model calls it.
+            description: What it does and when to use it, for the model.
+            **options: ``requires_approval``, ``idempotent``, ``max_result_tokens``, as for tools.
+
+        Raises:
+            ToolDefinitionError: A name that no model API would take.
+        """
+        return BrainTool(self, name, description, **options)
+
+    def over(self, memory: Memory) -> Self:
+        """The same net, limits and rules over another memory; nothing is closed with the copy."""
+        if not isinstance(memory, Memory):
+            raise BrainDefinitionError(f"memory={memory!r} is not a Memory")
+        other = copy.copy(self)
+        other.memory = memory
+        other._last_result = None
+        other._owned = []
+        other._sources = ()
+        return other
+
+    def _plan(self) -> Plan:
+        return Plan(
+            self.net,
+            self.memory,
+            self.limits,
+            self.stuck,
+            self._sources,
+            self.dry_run,
+            self._set_last_result,
+        )
+
+    def _set_last_result(self, result: Result[Any] | None) -> None:
+        self._last_result = result
+
+    async def _run_and_release(self, task: str | Message) -> Result[OutputT_co]:
+        from agent_brain.tools.litellm.connections import connections
+
+        try:
+            return await self.run(task)
+        finally:
+            await connections.close()  # nobody else can, once the event loop has ended
+
+    def _find_memory(
+        self,
+        memory: str | Memory,
+        tools: Iterable[ToolLike],
+        options: Mapping[str, Any] | None,
+    ) -> Memory:
+        if isinstance(memory, str):
+            wanted: dict[str, Any] = dict(options or {})
+            created = create_memory(memory, tools, **wanted)
+            self._owned.append(created)
+            return created
+        if not isinstance(memory, Memory):
+            raise BrainDefinitionError(f"memory={memory!r} is neither a Memory nor a memory's name")
+        if options:
+            raise BrainDefinitionError(
+                "memory_options= go with a memory by name, not with an object"
+            )
+        memory.add_tools(tools)
+        return memory
+
+    def _find_net(
+        self,
+        net: NetLike,
+        llm: LLM | str | None,
+        output_type: OutputType | None,
+        options: Mapping[str, Any] | None,
+    ) -> Net:
+        if isinstance(net, str):
+            model = resolve_llm(llm)
+            if model is not llm:
+                self._owned.append(model)
+            wanted = dict(options or {})
+            if output_type is not None:
+                wanted["output_type"] = output_type
+            return self._own_models_of(create_net(net, model, **wanted))
+        if llm is not None:
+            raise BrainDefinitionError(
+                "llm= goes with a net by name: give the model to the net's own function or states "
+                "instead, as in Brain(react(llm))"
+            )
+        if output_type is not None or options:
+            raise BrainDefinitionError(
+                "output_type= and net_options= go with a net by name: give them to the net's own "
+                "function instead, as in react(llm, output_type=…)"
+            )
+        if not isinstance(net, Net | Mapping):
+            raise BrainDefinitionError(
+                f"net={net!r} is neither a Net, nor a dict of states, nor a net's name"
+            )
+        return self._own_models_of(as_net(net))
+
+    def _own_models_of(self, net: Net) -> Net:
+        self._owned += [model for model in models_made_for(net) if model not in self._owned]
+        return net
+
+
+def _checked(name: str, value: T, kind: type[T]) -> T:
+    if isinstance(value, kind):
+        return value
+    raise BrainDefinitionError(f"{name}={value!r}: pass {name}={kind.__name__}(…)")
+
+
+async def _to_end(run: Run[T]) -> Result[T]:
+    async with run:
+        async for _ in run:
+            pass
+    return run.result
+
+
+def _as_goal(task: str | Message) -> Message:
+    given: object = task
+    if not isinstance(given, str | Message | Mapping):
+        raise BrainUseError(
+            f"The task is a text or a Message, not {type(given).__name__}: give the last message "
+            "as the task, and record what was said before it with 'await memory.update([…])'"
+        )
+    goal = as_message(task)
+    if not goal.content.strip() and not goal.attachments:
+        raise BrainUseError("The task is empty: say what is to be done")
+    return goal
+
+
+def _in_event_loop() -> bool:
+    try:
+        anyio.get_current_task()
+    except anyio.NoEventLoopError:
+        return False
+    return True

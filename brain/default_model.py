@@ -1,0 +1,49 @@
+"""Which model a Brain uses when it is given a name, or nothing."""
+
+from __future__ import annotations
+
+import os
+
+from agent_brain.errors import BrainDefinitionError
+from agent_brain.nets.net import Net, subnets_of
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.models.resolve import as_llm, made_of_names
+
+MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
+
+
+def resolve_llm(llm: LLM | str | None) -> LLM:
+    """The model meant by ``llm``: itself, a LiteLLM model of that name, or the default.
+
+    The default is the model that the environment variable ``AGENT_BRAIN_MODEL`` names; if it is
+    unset, the built-in offline demo model, which says that it is one.
+
+    Raises:
+        BrainDefinitionError: ``llm`` is none of these.
+    """
+    if isinstance(llm, LLM):
+        return llm
+    if llm is None:
+        llm = os.environ.get(MODEL_VARIABLE, "").strip() or "demo"
+    if not isinstance(llm, str) or not llm:
+        raise BrainDefinitionError(
+            f"llm={llm!r} is no model: pass a LiteLLM model name such as 'openai/gpt-4.1', an LLM "
+            "object, or nothing"
+        )
+    return as_llm(llm)
+
+
+def models_of(net: Net) -> list[LLM]:
+    """Return the models of the states of ``net``, and of the nets inside, each once."""
+    found: list[LLM] = []
+    for state in net.states.values():
+        state = getattr(state, "wrapped", state)
+        found += [value for value in vars(state).values() if isinstance(value, LLM)]
+        for subnet in subnets_of(state).values():
+            found += models_of(subnet)
+    return list(dict.fromkeys(found))
+
+
+def models_made_for(net: Net) -> list[LLM]:
+    """Return those of :func:`models_of` that were made of names: nobody else can close them."""
+    return [model for model in models_of(net) if model in made_of_names]

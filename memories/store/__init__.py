@@ -1,0 +1,1 @@
+"""The message store beneath the built-in memories: log, session, expiry and queries. Private."""

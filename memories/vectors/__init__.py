@@ -1,0 +1,1 @@
+"""Vectors of messages: embedding them, and keeping them in Chroma. Private."""

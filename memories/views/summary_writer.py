@@ -1,0 +1,95 @@
+"""Writes the running summary: portion by portion, a level up when it grows too long."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+
+from agent_brain.memories.message import Message
+from agent_brain.memories.views.tokens import Counter, cut
+
+Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str | BaseModel]]
+
+LEAST_TOKENS = 8  # of a text in a form that is cut
+
+
+class SummaryWriter:
+    """Asks a summariser, and sees to it that what it returns fits.
+
+    Args:
+        summarize: An async function of the summary so far and the messages to add to it.
+        form: A pydantic model that the summary has to fit; None for any text.
+        counter: Counts the tokens of a text.
+    """
+
+    def __init__(
+        self,
+        summarize: Summarize,
+        form: type[BaseModel] | None,
+        counter: Counter,
+    ) -> None:
+        self.form = form
+        self._summarize = summarize
+        self._counter = counter
+
+    async def write(
+        self, summary: str, level: int, portions: Iterable[list[Message]], max_tokens: int
+    ) -> tuple[str, int]:
+        """The new summary, and its level.
+
+        Args:
+            summary: The summary so far; empty if there is none.
+            level: How often it has been summarised itself.
+            portions: What to add to it.
+            max_tokens: A longer summary is summarised again, and then cut.
+
+        Raises:
+            ValueError: The summariser returned nothing, or something that does not fit the form;
+                whatever it raises comes through as well.
+        """
+        for portion in portions:
+            summary = await self._ask(summary, portion)
+        if self._counter(summary) > max_tokens:
+            summary, level = await self._ask("", [Message.system(summary)]), level + 1
+            summary = self._cut(summary, max_tokens)
+        return summary, level
+
+    async def _ask(self, summary: str, messages: list[Message]) -> str:
+        written = await self._summarize(summary, messages)
+        if self.form is not None:
+            return _read(self.form, written).model_dump_json()
+        text = written.model_dump_json() if isinstance(written, BaseModel) else written
+        if not text.strip():
+            raise ValueError("the summariser returned nothing")
+        return text
+
+    def _cut(self, summary: str, max_tokens: int) -> str:
+        if self.form is None:
+            return cut(summary, max_tokens, self._counter)
+        data = self.form.model_validate_json(summary).model_dump(mode="json")
+        most = max_tokens
+        while self._counter(summary) > max_tokens and most >= LEAST_TOKENS:
+            most //= 2
+            shorter = self._shortened(data, most)
+            summary = self.form.model_validate(shorter).model_dump_json()
+        return summary
+
+    def _shortened(self, value: Any, most: int) -> Any:
+        """``value`` with its texts cut to ``most`` tokens each."""
+        if isinstance(value, str):
+            return value if self._counter(value) <= most else cut(value, most, self._counter)
+        if isinstance(value, list):
+            return [self._shortened(item, most) for item in value]
+        if isinstance(value, dict):
+            return {key: self._shortened(item, most) for key, item in value.items()}
+        return value
+
+
+def _read(form: type[BaseModel], written: str | BaseModel) -> BaseModel:
+    if isinstance(written, BaseModel):
+        return form.model_validate(written.model_dump())
+    import json_repair
+
+    return form.model_validate(json_repair.loads(written))

@@ -1,0 +1,267 @@
+"""The window: which groups of a record a model is shown, within limits of messages and tokens.
+
+Each message costs the same however many came before it: groups enter at one end of a queue and
+leave at the other. They leave whole, oldest first. These stay: pinned messages, the goal, the
+newest group, the last one that asked for calls as long as some are unanswered, and system messages,
+as long as they take at most half of a limit; beyond it the first and the newest of them stay.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from agent_brain.memories.checks import whole_number
+from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.views.tokens import Counter, fit_group, message_tokens
+
+# Looking up a member of an enum takes a while.
+TOOL, ASSISTANT, SYSTEM = Role.TOOL, Role.ASSISTANT, Role.SYSTEM
+
+
+class Group:
+    """Messages that leave together."""
+
+    __slots__ = ("messages", "missing", "tokens")
+
+    def __init__(self, message: Message, tokens: int) -> None:
+        self.messages = [message]
+        self.tokens = tokens  # as shown
+        self.missing: set[str] | None = None  # calls without a result yet
+
+
+class Window:
+    """Groups within limits.
+
+    Args:
+        max_messages: At most so many messages are shown; None for no such limit.
+        max_tokens: At most so many tokens; None for no such limit.
+        counter: Counts the tokens of a text.
+
+    Raises:
+        MemoryDefinitionError: A limit that is not a whole number from 1, or no counter.
+    """
+
+    def __init__(self, max_messages: int | None, max_tokens: int | None, counter: Counter) -> None:
+        whole_number("max_messages", max_messages, optional=True)
+        whole_number("max_tokens", max_tokens, optional=True)
+        if not callable(counter):
+            raise MemoryDefinitionError(f"counter= must be a function of a text: not {counter!r}")
+        self.max_messages = max_messages
+        self.max_tokens = max_tokens
+        self.counter = counter
+        self._most = sys.maxsize if max_messages is None else max_messages
+        self._most_tokens = sys.maxsize if max_tokens is None else max_tokens
+        self.count = 0
+        self.tokens = 0
+        self._short: dict[str, Message] = {}  # what is shown shortened, by id
+        self._groups: deque[Group | str] = deque()  # an id stands for a message without tokens
+        self._fixed_tokens = 0  # of what cannot be shortened: pinned and system messages, reserves
+        self._reserved = 0
+        self._system: deque[tuple[str, int]] = deque()  # ids and tokens
+        self._system_tokens = 0
+        self._asking: dict[str, Group] = {}  # by the id of a call
+        self._open: Group | None = None  # the last group with calls, while results are missing
+        self._broken: list[Group] = []  # a call or a result is missing, and will not come
+        self._goal_id: str | None = None
+        self._goal: Group | str | None = None  # set aside when it became the oldest group
+
+    def set_goal(self, message_id: str | None) -> None:
+        """Keep this message; the one kept so far is a message like others again."""
+        self._goal_id = message_id
+        if self._goal is not None:
+            self._groups.appendleft(self._goal)
+            self._goal = None
+
+    def reserve(self, tokens: int) -> None:
+        """Leave room for ``tokens`` of something else that is shown."""
+        if self.max_tokens is not None:
+            self._fixed_tokens += tokens - self._reserved
+            self.tokens += tokens - self._reserved
+            self._reserved = tokens
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Take new messages in at the end."""
+        for message in messages:
+            self.count += 1
+            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+            role = fields["role"]
+            if role is TOOL or role is ASSISTANT:
+                self._add_step(message)
+            elif fields["pinned"]:
+                self._fixed_tokens += self._count(message)
+            elif role is SYSTEM:
+                tokens = self._count(message)
+                self._system.append((message.id, tokens))
+                self._system_tokens += tokens
+                self._fixed_tokens += tokens
+            elif self.max_tokens is None:
+                self._groups.append(fields["id"])
+            else:
+                self._groups.append(Group(message, self._count(message)))
+
+    def _count(self, message: Message) -> int:
+        if self.max_tokens is None:
+            return 0
+        tokens = message_tokens(message, self.counter)
+        self.tokens += tokens
+        return tokens
+
+    def _add_step(self, message: Message) -> None:
+        """What the model says, or a result."""
+        tokens = self._count(message)
+        if message.role is TOOL:
+            asking = self._asking.get(message.tool_call_id or "")
+            if asking is not None:
+                self._answer(asking, message, tokens)
+                return
+        elif self._open is not None:  # the model speaks again: nobody waits for what is missing
+            self.abandon()
+        if message.pinned and not message.tool_calls and message.role is ASSISTANT:
+            self._fixed_tokens += tokens
+            return
+        group = Group(message, tokens)
+        self._groups.append(group)
+        if message.role is TOOL:
+            self._broken.append(group)
+        elif message.tool_calls:
+            self._open = group
+            group.missing = {call.id for call in message.tool_calls}
+            for call_id in group.missing:
+                self._asking[call_id] = group
+
+    def _answer(self, group: Group, result: Message, tokens: int) -> None:
+        """``result`` joins the group that asked for it."""
+        group.messages.append(result)
+        group.tokens += tokens
+        if self._groups and self._groups[-1] is not group and group in self._groups:
+            self._groups.remove(group)  # something came between: what is new is the result
+            self._groups.append(group)
+        missing = group.missing
+        if missing:
+            missing.discard(result.tool_call_id or "")
+            if not missing:
+                if group is self._open:
+                    self._open = None
+                elif group in self._broken:
+                    self._broken.remove(group)
+
+    @property
+    def waiting(self) -> str | None:
+        """The id of the last message with calls, while results of them are missing."""
+        return None if self._open is None else self._open.messages[0].id
+
+    def abandon(self) -> None:
+        """Wait no more for the missing results: the model has spoken since."""
+        if self._open is not None:
+            self._broken.append(self._open)
+            self._open = None
+
+    def overflow(self) -> list[str]:
+        """Take out what does not fit any more, after shortening what is too big.
+
+        Returns:
+            The ids of what leaves: system messages beyond their half, then groups, oldest first.
+        """
+        if self.max_tokens is not None:
+            self.shorten_newest()
+        elif self.count <= self._most:
+            return []
+        leaving = self._leave_system()
+        groups = self._groups
+        while len(groups) > 1 and self._is_over():
+            group = groups[0]
+            if group is self._open:
+                break
+            del groups[0]
+            if isinstance(group, str):
+                if group == self._goal_id:
+                    self._goal = group
+                else:
+                    self.count -= 1
+                    leaving.append(group)
+            elif group.messages[0].id == self._goal_id:
+                self._goal = group
+            elif any(message.pinned for message in group.messages):
+                self._fixed_tokens += group.tokens
+            else:
+                self._leave(group)
+                leaving += [message.id for message in group.messages]
+        if self.max_tokens is not None and self.tokens > self.max_tokens:
+            self._squeeze(self.max_tokens)
+        return leaving
+
+    def _is_over(self) -> bool:
+        return self.count > self._most or self.tokens > self._most_tokens
+
+    def _leave_system(self) -> list[str]:
+        """Take out the system messages beyond their half, but neither the first nor the newest."""
+        leaving: list[str] = []
+        system = self._system
+        most, most_tokens = self._most // 2, self._most_tokens // 2
+        while len(system) > 2 and self._is_over():
+            if len(system) <= most and self._system_tokens <= most_tokens:
+                break
+            if system[1][0] == self._goal_id:
+                system.append(system[1])
+            else:
+                leaving.append(system[1][0])
+                self.count -= 1
+                self.tokens -= system[1][1]
+                self._fixed_tokens -= system[1][1]
+                self._system_tokens -= system[1][1]
+            del system[1]
+        return leaving
+
+    def _leave(self, group: Group) -> None:
+        self.count -= len(group.messages)
+        self.tokens -= group.tokens
+        if group.missing is not None:
+            for call in group.messages[0].tool_calls:
+                if self._asking.get(call.id) is group:
+                    del self._asking[call.id]
+        if self._broken and group in self._broken:
+            self._broken.remove(group)
+        if self._short:
+            for message in group.messages:
+                self._short.pop(message.id, None)
+
+    def shorten_newest(self) -> None:
+        """Have a newest group that exceeds the budget take half of it, to leave room for others."""
+        if self.max_tokens is not None and self._groups:
+            newest = self._groups[-1]
+            room = self.max_tokens - self._fixed_tokens - self._goal_tokens()
+            if isinstance(newest, Group) and newest.tokens > room:
+                self._shorten(newest, room // 2)
+
+    def _squeeze(self, max_tokens: int) -> None:
+        """Only what has to stay is left, and it is too much: shorten it, the goal last."""
+        newest, room = self._groups[-1] if self._groups else None, max_tokens - self._fixed_tokens
+        if isinstance(newest, Group):
+            self._shorten(newest, room - self._goal_tokens())
+        if isinstance(self._goal, Group) and self.tokens > max_tokens:
+            self._shorten(self._goal, room // 2)
+            if isinstance(newest, Group):
+                self._shorten(newest, room - self._goal_tokens())
+
+    def _goal_tokens(self) -> int:
+        return self._goal.tokens if isinstance(self._goal, Group) else 0
+
+    def _shorten(self, group: Group, budget: int) -> None:
+        for message in group.messages:
+            self._short.pop(message.id, None)
+        fitted = fit_group(group.messages, budget, self.counter)
+        self._short.update({message.id: message for message in fitted})
+        shown = [self._short.get(message.id, message) for message in group.messages]
+        tokens = sum(message_tokens(message, self.counter) for message in shown)
+        self.tokens += tokens - group.tokens
+        group.tokens = tokens
+
+    def show(self, messages: Sequence[Message]) -> list[Message]:
+        """What is shown of ``messages``, which are all that is in the window."""
+        if not self._short and not self._broken:
+            return list(messages)
+        hidden = {message.id for group in self._broken for message in group.messages}
+        return [self._short.get(m.id, m) for m in messages if m.id not in hidden]

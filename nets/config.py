@@ -1,0 +1,178 @@
+"""A net from a TOML or YAML file: registered names and plain data, nothing that is executed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from agent_brain.nets.errors import NetDefinitionError, NetFileError, Problem
+from agent_brain.nets.file_states import Site, state_kinds
+from agent_brain.nets.net import Net
+from agent_brain.nets.registry import create_net
+from agent_brain.states.base import State
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.models.llm import LLM
+from agent_brain.tools.suggest import did_you_mean
+
+
+class NetSpec(BaseModel):
+    """A net as a file describes it: a registered one, or states wired together."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    net: str | None = Field(None, description="A registered net, instead of states")
+    options: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Options of the registered net"
+    )
+    name: str | None = Field(None, description="What the net is called")
+    initial: str | None = Field(None, description="Where a run begins; default: the first state")
+    fallback: str | None = Field(None, description="Where a limit leads for a best answer")
+    allow: list[str] = Field(default_factory=list, description="Problems that are meant")
+    states: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    nets: dict[str, NetSpec] = Field(
+        default_factory=dict, description="Nets that states of type subnet and parallel use"
+    )
+
+
+def read_file(path: str | Path) -> dict[str, Any]:
+    """The data in a ``.toml``, ``.yaml`` or ``.yml`` file.
+
+    Raises:
+        NetFileError: There is no such file, it is of another kind, or it cannot be read.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text("utf-8")
+        if path.suffix == ".toml":
+            return tomllib.loads(text)
+        if path.suffix in (".yaml", ".yml"):
+            return _read_yaml(text)
+    except (OSError, ValueError) as error:
+        raise NetFileError(f"{path} cannot be read: {error}") from error
+    raise NetFileError(f"{path} is no .toml, .yaml or .yml file")
+
+
+def _read_yaml(text: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(data, dict):
+        raise ValueError("it holds no table of names and values")
+    return data
+
+
+def build_net(spec: NetSpec, llm: LLM, *, where: str = "") -> Net:
+    """The net that ``spec`` describes.
+
+    Args:
+        spec: The description.
+        llm: The model its states use.
+        where: Place in a file, for errors.
+
+    Raises:
+        NetDefinitionError: The net is wrong: everything at once.
+        UnknownNetError: A registered net of that name does not exist, or not with those options.
+    """
+    if spec.net is not None:
+        options: dict[str, Any] = dict(spec.options)
+        return create_net(spec.net, llm, **options)
+    inner = {
+        name: build_net(part, llm, where=f"{where}nets.{name}.") for name, part in spec.nets.items()
+    }
+    keys = _keys(spec)
+    site = Site(llm, keys, lambda name: inner[name] if name in inner else create_net(name, llm))
+    states, problems = _states(spec, site, where)
+    for role, name in (("initial", spec.initial), ("fallback", spec.fallback)):
+        if name is not None and name not in keys:
+            known = ", ".join(keys)
+            problems.append(
+                Problem(
+                    f"unknown_{role}",
+                    f"{where}{role}: {name!r} is no state of the net",
+                    f"Take one of: {known}.{did_you_mean(name, keys)}",
+                )
+            )
+    if problems:
+        raise NetDefinitionError(problems, name=spec.name)
+    return Net(
+        states,
+        initial=site.key_or_end(spec.initial),
+        fallback=site.key_or_end(spec.fallback),
+        name=spec.name,
+        allow=spec.allow,
+    )
+
+
+def _keys(spec: NetSpec) -> Mapping[str, Enum]:
+    members: Any = Enum(spec.name or "Net", {name: name for name in spec.states})  # type: ignore[misc]
+    return {member.name: member for member in members}
+
+
+def _states(spec: NetSpec, site: Site, where: str) -> tuple[dict[Enum, State], list[Problem]]:
+    states: dict[Enum, State] = {}
+    problems: list[Problem] = []
+    for name, data in spec.states.items():
+        try:
+            states[site.keys[name]] = _state(dict(data), site)
+        except ValidationError as error:
+            problems += [
+                Problem(
+                    "bad_option",
+                    f"{where}states.{name}.{'.'.join(map(str, e['loc']))}: {e['msg']}"
+                    + _meant_option(e, data),
+                    "See 'agent-brain nets schema' for what each type of state takes",
+                    (name,),
+                )
+                for e in error.errors(include_url=False)
+            ]
+        except (StateDefinitionError, ValueError) as error:
+            problems.append(
+                Problem("bad_state", f"{where}states.{name}: {error}", "Correct it", (name,))
+            )
+    return states, problems
+
+
+def _meant_option(error: ErrorDetails, data: Mapping[str, JsonValue]) -> str:
+    """What an unknown option of a state may have meant."""
+    if error["type"] != "extra_forbidden":
+        return ""
+    options, _ = state_kinds()[str(data["type"]).casefold()]
+    return f".{did_you_mean(error['loc'][-1], options.model_fields)}"
+
+
+def _state(data: dict[str, Any], site: Site) -> State:
+    kind = data.pop("type", None)
+    found = state_kinds().get(str(kind).casefold())
+    if found is None:
+        raise StateDefinitionError(
+            f"type = {kind!r} is no kind of state; registered are: {', '.join(state_kinds())}."
+            f"{did_you_mean(kind, state_kinds())}"
+        )
+    options, build = found
+    return build(options.model_validate(data), site)
+
+
+def net_schema() -> dict[str, Any]:
+    """The JSON Schema of a net in a file, with every registered kind of state."""
+    schema = NetSpec.model_json_schema()
+    definitions = schema.setdefault("$defs", {})
+    kinds = []
+    for name, (options, _) in state_kinds().items():
+        kind = options.model_json_schema()
+        definitions |= kind.pop("$defs", {})
+        kind["properties"] = {"type": {"const": name}, **kind.get("properties", {})}
+        kind["required"] = ["type", *kind.get("required", ())]
+        definitions[f"state_{name}"] = kind
+        kinds.append({"$ref": f"#/$defs/state_{name}"})
+    properties = definitions.get("NetSpec", schema)["properties"]
+    properties["states"]["additionalProperties"] = {"oneOf": kinds}
+    return schema

@@ -1,0 +1,1 @@
+"""Diagrams of nets: Mermaid, Graphviz and SVG."""

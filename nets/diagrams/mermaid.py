@@ -1,0 +1,76 @@
+"""A net as a mermaid state diagram."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agent_brain.nets.diagrams.model import Picture
+
+_PLAIN = re.compile(r"\w[\w -]*")
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_KEYWORDS = {"state", "note", "end", "class", "classdef", "style", "scale", "direction", "default"}
+_STYLE = "classDef visited fill:#dcebff,stroke:#1f5fbf,stroke-width:2px"
+
+
+def to_mermaid(picture: Picture) -> str:
+    """A ``stateDiagram-v2``: ``[*]`` is where runs begin and end; a note marks the fallback.
+
+    States that the drawn run visited are filled, and the edges it took say how often.
+    """
+    title = picture.name
+    if not _PLAIN.fullmatch(title):
+        title = _quoted(title.replace("\n", " "))
+    lines = ["---", f"title: {title}", "---", "stateDiagram-v2", *_net(picture, "", "    ")]
+    visited = [box for p in (picture, *picture.all_inside()) for box in p.boxes if box.visits]
+    if visited:
+        lines.append(f"    {_STYLE}")
+    return "\n".join(lines) + "\n"
+
+
+def _net(picture: Picture, prefix: str, indent: str) -> Iterator[str]:
+    ids = {
+        box.label: prefix + _identifier(box.label, index, plain=not prefix)
+        for index, box in enumerate(picture.boxes)
+    }
+    for box in picture.boxes:
+        if ids[box.label] != box.label:
+            yield f"{indent}state {_quoted(box.label)} as {ids[box.label]}"
+    for box in picture.boxes:
+        yield from _inside(box.inside, ids[box.label], indent)
+    yield f"{indent}[*] --> {ids[picture.initial]}"
+    for arrow in picture.arrows:
+        target = "[*]" if arrow.target is None else ids.get(arrow.target, arrow.target)
+        often = f" : {arrow.taken}×" if arrow.taken else ""
+        yield f"{indent}{ids[arrow.source]} --> {target}{often}"
+    for box in picture.boxes:
+        if box.fallback:
+            yield f"{indent}note right of {ids[box.label]}: fallback when a limit is reached"
+        if box.visits:
+            yield f"{indent}class {ids[box.label]} visited"
+
+
+def _inside(pictures: tuple[Picture, ...], owner: str, indent: str) -> Iterator[str]:
+    if not pictures:
+        return
+    yield f"{indent}state {owner} {{"
+    if len(pictures) == 1:
+        yield from _net(pictures[0], f"{owner}_", indent + "    ")
+    else:
+        for index, picture in enumerate(pictures):
+            branch = f"{owner}_b{index}"
+            yield f"{indent}    state {_quoted(picture.name)} as {branch}"
+            yield f"{indent}    state {branch} {{"
+            yield from _net(picture, f"{branch}_", indent + "        ")
+            yield f"{indent}    }}"
+    yield f"{indent}}}"
+
+
+def _identifier(name: str, index: int, *, plain: bool) -> str:
+    """``name`` itself, or another id for it where mermaid would read something else into it."""
+    safe = _WORD.fullmatch(name) and (not plain or name.lower() not in _KEYWORDS)
+    return name if safe else f"s{index}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,187 @@
+"""Doing the operations of a graph of thoughts: a step does all that can be done now."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import Enum
+from functools import partial
+from typing import TypeVar
+
+from pydantic import BaseModel, Field
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.nets.library.graph_operations import (
+    Aggregate,
+    Generate,
+    KeepBest,
+    Operation,
+    Refine,
+    Score,
+)
+from agent_brain.nets.library.tree_states import Thoughts
+from agent_brain.states import prompts
+from agent_brain.states.aclosing import closing
+from agent_brain.states.base import State
+from agent_brain.states.concurrency import Report, Together, Work, ask_aside, settle
+from agent_brain.states.events import Event
+from agent_brain.states.model_request import DataQuestion, asked, brief
+from agent_brain.states.models.llm import LLM, Thought
+from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.session_state import Notes
+
+T = TypeVar("T")
+
+OPERATING = (
+    "You do one operation of a larger plan to reach the user's goal. Do exactly what is asked; "
+    "others do the rest."
+)
+REQUESTS: Mapping[str, str] = {
+    "generate": "Write {count} different thoughts that bring my goal nearer.",
+    "aggregate": "Combine these into one that is better than each.",
+    "refine": "Improve this: correct its mistakes, and fill its gaps.",
+    "score": "Score this from 0, useless, to 1, perfect.",
+}
+
+
+class Idea(BaseModel):
+    """A thought of the graph, and its score if it has one."""
+
+    text: str
+    score: float | None = None
+
+
+class Graph(Notes):
+    """The thoughts that each operation has made, by its name."""
+
+    made: dict[str, list[Idea]] = Field(default_factory=dict)
+
+    def has(self, names: Sequence[str]) -> bool:
+        """Whether all those operations are done."""
+        return all(name in self.made for name in names)
+
+    def inputs(self, operation: Operation) -> list[Idea]:
+        """The thoughts that ``operation`` works on."""
+        return [idea for name in operation.inputs for idea in self.made[name]]
+
+
+class OneThought(BaseModel, frozen=True):
+    """One thought."""
+
+    thought: str
+
+
+class Rating(BaseModel, frozen=True):
+    """How good a thought is."""
+
+    score: float = Field(description="from 0, useless, to 1, perfect")
+
+
+class OperationState(State):
+    """Do every operation whose inputs are there and which is not done yet, all at once.
+
+    Args:
+        llm: The model that operates where no function does.
+        operations: The graph, as :func:`~agent_brain.nets.library.graph_operations.read_operations`
+            takes it.
+        on_more: Where to go while operations are left; usually this state.
+        on_done: Where to go when all are done.
+        prompt: What the model is told first.
+    """
+
+    def __init__(
+        self,
+        llm: LLM | str,
+        operations: Sequence[Operation],
+        *,
+        on_more: Enum,
+        on_done: Enum,
+        prompt: prompts.Prompt = OPERATING,
+    ) -> None:
+        self.llm = as_llm(llm)
+        self.operations = tuple(operations)
+        self.on_more = on_more
+        self.on_done = on_done
+        self.prompt = prompt
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Operate; tell the new thoughts, and note them."""
+        graph = Graph.take_up(memory)
+        todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
+        messages = await brief(self.llm, memory, self.prompt)
+        works: list[Work[list[Idea]]] = []
+        owners: list[str] = []
+        for operation in todo:
+            for ideas in _portions(operation, graph.inputs(operation)):
+                works.append(partial(self._do, operation, ideas, memory, messages))
+                owners.append(operation.name)
+        together = Together(works)
+        async with closing(together.events()) as events:
+            async for event in events:
+                yield event
+        for name, made in zip(owners, together.results, strict=True):
+            graph.made.setdefault(name, []).extend(made)
+            yield Thought("".join(f"{name}: {idea.text}\n" for idea in made))
+        graph.ended = len(graph.made) == len(self.operations)
+        graph.write(memory)
+
+    async def _do(
+        self,
+        operation: Operation,
+        ideas: Sequence[Idea],
+        memory: Memory,
+        messages: list[Message],
+        report: Report,
+    ) -> list[Idea]:
+        """One portion of an operation, by its function or by the model."""
+
+        async def ask(output_type: type[T]) -> T:
+            request = [*messages, _request(operation, ideas)]
+            return await ask_aside(DataQuestion(self.llm, request, output_type), report)
+
+        texts = [idea.text for idea in ideas]
+        match operation:
+            case KeepBest():
+                return ranked(ideas)[: operation.count]
+            case Generate(by=by) if by:
+                return [Idea(text=text) for text in await settle(by(memory, *(texts or [""])))]
+            case Generate():
+                found = (await ask(Thoughts)).thoughts[: operation.count]
+                return [Idea(text=text) for text in found]
+            case Score(by=by):
+                score = await settle(by(memory, *texts)) if by else (await ask(Rating)).score
+                return [Idea(text=texts[0], score=score)]
+            case Aggregate(by=by):
+                text = await settle(by(memory, texts)) if by else (await ask(OneThought)).thought
+                return [Idea(text=text)]
+            case Refine(by=by):
+                text = await settle(by(memory, *texts)) if by else (await ask(OneThought)).thought
+                return [Idea(text=text)]
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """``on_more`` while operations are left."""
+        return self.on_done if Graph.read(memory).ended else self.on_more
+
+
+def _portions(operation: Operation, ideas: Sequence[Idea]) -> list[list[Idea]]:
+    """What is worked on at a time: all the thoughts, or each alone; the goal if there are none."""
+    if isinstance(operation, Aggregate | KeepBest):
+        return [list(ideas)]
+    return [[idea] for idea in ideas] or [[]]
+
+
+def _request(operation: Operation, ideas: Sequence[Idea]) -> Message:
+    text = operation.prompt or REQUESTS[operation.kind]
+    if isinstance(operation, Generate):
+        text = text.replace("{count}", str(operation.count))
+    return asked("\n\n".join([text, *(idea.text for idea in ideas)]))
+
+
+def ranked(ideas: Sequence[Idea]) -> list[Idea]:
+    """The thoughts by their scores, best first; those that have none come last."""
+    return sorted(ideas, key=lambda i: float("-inf") if i.score is None else i.score, reverse=True)
+
+
+def best_of(ideas: Sequence[Idea]) -> str:
+    """What the best of the thoughts says; empty if there are none."""
+    return ranked(ideas)[0].text if ideas else ""

@@ -1,0 +1,200 @@
+"""Router: look at what is asked, and hand it to the net that is made for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from pydantic import BaseModel, Field
+
+from agent_brain.memories.base import Memory
+from agent_brain.nets.composition import NetLike
+from agent_brain.nets.delegation import Branch, Delegate
+from agent_brain.nets.library.plan_execute import plan_execute
+from agent_brain.nets.library.react import react
+from agent_brain.nets.net import Net, as_net
+from agent_brain.states import prompts
+from agent_brain.states.aclosing import closing
+from agent_brain.states.base import State
+from agent_brain.states.concurrency import settle
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.events import Event
+from agent_brain.states.model_request import DataQuestion, brief
+from agent_brain.states.models.llm import LLM, Thought
+from agent_brain.states.models.resolve import as_llm, llm_or
+from agent_brain.states.session_state import Notes
+
+Choose: TypeAlias = Callable[[Memory], str | Awaitable[str]]
+
+CHOOSING = (
+    "You decide who is to work on the user's goal, and do not work on it yourself. Choose the one "
+    "that fits best:\n{routes}"
+)
+REQUEST = "Who is to work on my goal? Give the name, as it is written above."
+
+
+class Router(Enum):
+    """The states of :func:`router`."""
+
+    CHOICE = "choice"
+    ROUTE = "route"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A net, and what it is good for, in words for the model that chooses."""
+
+    net: NetLike
+    description: str = ""
+
+
+Routes: TypeAlias = Mapping[str, Route | NetLike]
+
+
+class Chosen(Notes):
+    """The route that was chosen."""
+
+    name: str = ""
+
+
+class RouteName(BaseModel, frozen=True):
+    """The name of one route."""
+
+    name: str = Field(description="the name of the one that fits best")
+
+
+def router(
+    llm: LLM | str,
+    *,
+    routes: Routes | None = None,
+    choose: Choose | LLM | str | None = None,
+    prompt: prompts.Prompt = CHOOSING,
+) -> Net:
+    """A net that picks one of several nets, which then works on the goal and speaks for itself.
+
+    The routing of "Building effective agents" (Anthropic 2024). The net that is picked runs on the
+    memory itself. Model calls: 1 to choose, none with a function, and those of the net.
+
+    Args:
+        llm: The model that chooses.
+        routes: Nets by name, as :class:`Route` with a description or as they are. Default:
+            :func:`react` for what takes a few tool calls, :func:`plan_execute` for longer tasks.
+        choose: Another model that chooses; or a function of the memory, sync or async, that returns
+            the name of a route.
+        prompt: What the choosing model is told first; ``{routes}`` are names and descriptions.
+
+    Raises:
+        StateDefinitionError: There are no routes; while running: a function chose none of them.
+    """
+    llm = as_llm(llm)
+    given: Routes = default_routes(llm) if routes is None else routes
+    known = {
+        name: route if isinstance(route, Route) else Route(route) for name, route in given.items()
+    }
+    return Net(
+        {
+            Router.CHOICE: ChoiceState(
+                llm if choose is None else choose, known, on_done=Router.ROUTE, prompt=prompt
+            ),
+            Router.ROUTE: RouteState({name: route.net for name, route in known.items()}),
+        },
+        name="router",
+    )
+
+
+def default_routes(llm: LLM | str) -> Mapping[str, Route]:
+    """Where goals go if nothing else is said."""
+    return {
+        "react": Route(react(llm), "questions, and tasks that take a few tool calls"),
+        "plan_execute": Route(plan_execute(llm), "tasks of many steps that need a plan"),
+    }
+
+
+class ChoiceState(State):
+    """Choose a route, by a model or by a function, and note it.
+
+    Args:
+        choose: A model; or a function of the memory, sync or async, that returns a name.
+        routes: What there is to choose from.
+        on_done: Where to go afterwards.
+        prompt: What the model is told first; ``{routes}`` are names and descriptions.
+
+    Raises:
+        StateDefinitionError: There are no routes; while running: a function chose none of them.
+    """
+
+    def __init__(
+        self,
+        choose: LLM | Choose | str,
+        routes: Mapping[str, Route],
+        *,
+        on_done: Enum,
+        prompt: prompts.Prompt = CHOOSING,
+    ) -> None:
+        if not routes:
+            raise StateDefinitionError("A router needs at least one route")
+        self.choose: LLM | Choose = llm_or(choose)
+        self.routes = {name: route.description for name, route in routes.items()}
+        self.on_done = on_done
+        self.prompt = prompt
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Choose, and say so in a thought."""
+        if isinstance(self.choose, LLM):
+            listed = "\n".join(f"- {name}: {what}" for name, what in self.routes.items())
+            prompt = prompts.extended(self.prompt, routes=lambda memory: listed)
+            messages = await brief(self.choose, memory, prompt, REQUEST)
+            question = DataQuestion(self.choose, messages, RouteName, check=self._unknown)
+            async with closing(question.events()) as events:
+                async for event in events:
+                    yield event
+            name = question.answer.name
+        else:
+            name = await settle(self.choose(memory))
+            problem = self._unknown(RouteName(name=name))
+            if problem:
+                raise StateDefinitionError(f"choose= returned {name!r}: {problem}")
+        yield Thought(f"Route: {name}\n")
+        Chosen(name=name).write(memory)
+
+    def _unknown(self, chosen: RouteName) -> str | None:
+        if chosen.name in self.routes:
+            return None
+        return f"there is no route of that name, but {', '.join(map(repr, self.routes))}"
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """``on_done``, always."""
+        return self.on_done
+
+
+class RouteState(State):
+    """Run the net that was chosen, on the memory itself.
+
+    Args:
+        nets: The nets by name.
+        on_done: Where to go afterwards; None ends the run.
+    """
+
+    def __init__(self, nets: Mapping[str, NetLike], *, on_done: Enum | None = None) -> None:
+        self.nets = {name: as_net(net) for name, net in nets.items()}
+        self.on_done = on_done
+
+    @property
+    def subnets(self) -> Mapping[str, Net]:
+        """The nets, by name."""
+        return self.nets
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Have the net run; its events carry the route's name in ``path``."""
+        name = Chosen.read(memory).name
+        yield Delegate([Branch(name, self.nets[name], memory)])
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """``on_done``."""
+        return self.on_done
+
+    def targets(self) -> tuple[Enum | None, ...]:
+        """``on_done``, or the end."""
+        return (self.on_done,)

@@ -1,0 +1,97 @@
+"""Self-consistency: think several times, and trust what most ways of thinking come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from agent_brain.memories.base import Memory
+from agent_brain.nets.composition import NetLike, ParallelState
+from agent_brain.nets.delegation import Branch, answer_of
+from agent_brain.nets.library.react import react
+from agent_brain.nets.library.voting import VOTING, Candidates, Judge, VoteState, final_answer
+from agent_brain.nets.net import Net
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.models.llm import LLM
+from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.output_types import OutputType
+from agent_brain.states.prompts import REASONING, Prompt
+from agent_brain.tools.values import is_count
+
+PATH = f"{REASONING} Think step by step, and close with one line: The answer is …"
+
+
+class SelfConsistency(Enum):
+    """The states of :func:`self_consistency`."""
+
+    PATHS = "paths"
+    VOTE = "vote"
+
+
+def self_consistency(
+    llm: LLM | str,
+    *,
+    paths: int = 5,
+    vote: LLM | Judge | str = "majority",
+    normalise: Callable[[str], str] = final_answer,
+    path: NetLike | None = None,
+    output_type: OutputType | None = None,
+    prompt: Prompt | None = None,
+    vote_prompt: Prompt = VOTING,
+) -> Net:
+    """Self-consistency (Wang et al. 2022, https://arxiv.org/abs/2203.11171).
+
+    Samples several ways of thinking at once, each on a fork of the memory, and answers with what
+    most of them come to. They differ only as far as the model's sampling does: give it a
+    temperature above 0. A path that fails has no vote.
+
+    Model calls, with n paths of c calls each: n·c; one more for a judging model.
+
+    Args:
+        llm: The model that thinks.
+        paths: How often.
+        vote: ``"majority"``; a model that judges which answer is best; or a function of the memory
+            and the answers, sync or async, that returns one of them.
+        normalise: For the majority: brings equal answers to equal texts.
+        path: Another net for a path than :func:`react`.
+        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
+            validates; ``Result.output`` is the object.
+        prompt: What the reasoning state of a path tells the model first.
+        vote_prompt: What a judging model is told first.
+
+    Raises:
+        StateDefinitionError: ``paths`` below 1, or a vote that is none.
+    """
+    llm = as_llm(llm)
+    if not is_count(paths):
+        raise StateDefinitionError(f"paths must be at least 1, not {paths!r}")
+    if path is None:
+        first = prompt if prompt is not None else None if output_type is not None else PATH
+        path = react(llm, output_type=output_type, prompt=first)
+    return Net(
+        {
+            SelfConsistency.PATHS: ParallelState(
+                {f"path {number}": path for number in range(1, paths + 1)},
+                join=note_answers,
+                on_error="report",
+                on_done=SelfConsistency.VOTE,
+            ),
+            SelfConsistency.VOTE: VoteState(
+                vote, normalise=normalise, output_type=output_type, prompt=vote_prompt
+            ),
+        },
+        name="self_consistency",
+    )
+
+
+async def note_answers(memory: Memory, branches: Sequence[Branch]) -> None:
+    """Note what the branches found as :class:`Candidates`.
+
+    Raises:
+        Exception: What the first branch raised, if none has an answer.
+    """
+    answers = [await answer_of(branch) for branch in branches if branch.error is None]
+    errors = [branch.error for branch in branches if branch.error is not None]
+    if errors and not any(answers):
+        raise errors[0]
+    Candidates(answers=[answer for answer in answers if answer]).write(memory)

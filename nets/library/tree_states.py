@@ -1,0 +1,219 @@
+"""The two halves of a tree search: propose thoughts, and judge them to go on with the best."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from enum import Enum
+from functools import partial
+from typing import TypeAlias
+
+from pydantic import BaseModel, Field
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.nets.library.thought_tree import Bounds, Search, Tree, Value
+from agent_brain.nets.library.voting import choice_question
+from agent_brain.states import prompts
+from agent_brain.states.aclosing import closing
+from agent_brain.states.base import State
+from agent_brain.states.concurrency import Report, Together, Work, ask_aside, settle
+from agent_brain.states.events import Event
+from agent_brain.states.model_request import DataQuestion, asked, brief
+from agent_brain.states.models.llm import LLM, Thought
+from agent_brain.states.models.resolve import llm_or
+
+Path: TypeAlias = Sequence[str]
+Propose: TypeAlias = Callable[[Memory, Path], Sequence[str] | Awaitable[Sequence[str]]]
+Assess: TypeAlias = Callable[[Memory, Path], float | Value | Awaitable[float | Value]]
+
+PROPOSING = (
+    "You look for ways to reach the user's goal, thought by thought. A thought is one small, "
+    "concrete step. Never go further than one thought."
+)
+CONTINUE = "My thoughts so far:\n{path}\n\nWrite {count} different thoughts that could come next."
+SAMPLE = "My thoughts so far:\n{path}\n\nWrite the one thought that should come next."
+JUDGING = (
+    "You judge how promising a way of thinking is. Look ahead: can the user's goal still be "
+    "reached from here? Be strict with mistakes."
+)
+JUDGE = "Judge where these thoughts lead:\n{path}"
+VOTE = "Which of these ways of thinking is the most promising?\n\n{options}"
+
+
+class Thoughts(BaseModel, frozen=True):
+    """Thoughts that could come next."""
+
+    thoughts: list[str] = Field(min_length=1, description="thoughts that could come next")
+
+
+def written(path: Path) -> str:
+    """A way of thinking as numbered lines."""
+    return "\n".join(f"{number}. {text}" for number, text in enumerate(path, 1)) or "(none yet)"
+
+
+class ProposeState(State):
+    """Propose thoughts to continue each way of thinking on the frontier, all at once.
+
+    Args:
+        propose: A model; or a function of the memory and the thoughts so far, sync or async, that
+            returns the thoughts that could come next.
+        on_done: Where they are judged.
+        count: How many thoughts a model is to propose for each way.
+        sample: Ask the model for one thought at a time, ``count`` times, instead of all at once.
+        bounds: How far the search goes.
+        prompt: What a model is told first.
+    """
+
+    def __init__(
+        self,
+        propose: LLM | Propose | str,
+        *,
+        on_done: Enum,
+        count: int,
+        sample: bool,
+        bounds: Bounds,
+        prompt: prompts.Prompt = PROPOSING,
+    ) -> None:
+        self.propose: LLM | Propose = llm_or(propose)
+        self.on_done = on_done
+        self.count = count
+        self.samples = count if sample else 1
+        self.bounds = bounds
+        self.prompt = prompt
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Propose, tell the thoughts, and note them as fresh."""
+        tree = Tree.take_up(memory)
+        affordable = max(0, self.bounds.max_calls - tree.calls) // self.samples
+        parents = tree.frontier[:affordable]
+        paths = [tree.path(parent) for parent in parents for _ in range(self.samples)]
+        together = Together(await self._works(memory, paths))
+        async with closing(together.events()) as events:
+            async for event in events:
+                yield event
+        tree.calls += len(paths)
+        for index, parent in enumerate(parents):
+            samples = together.results[index * self.samples : (index + 1) * self.samples]
+            tree.add(parent, [thought for sample in samples for thought in sample])
+        yield Thought("".join(f"- {tree.nodes[number].thought}\n" for number in tree.fresh))
+        tree.write(memory)
+
+    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Work[Sequence[str]]]:
+        propose = self.propose
+        if isinstance(propose, LLM):
+            messages = await brief(propose, memory, self.prompt)
+            return [partial(self._ask, propose, messages, path) for path in paths]
+
+        async def call(path: Path, report: Report) -> Sequence[str]:
+            return await settle(propose(memory, path))
+
+        return [partial(call, path) for path in paths]
+
+    async def _ask(
+        self, llm: LLM, messages: list[Message], path: Path, report: Report
+    ) -> Sequence[str]:
+        wanted = self.count if self.samples == 1 else 1
+        text = (CONTINUE if wanted > 1 else SAMPLE).replace("{count}", str(wanted))
+        request = asked(text.replace("{path}", written(path)))
+        found = await ask_aside(DataQuestion(llm, [*messages, request], Thoughts), report)
+        return found.thoughts[:wanted]
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """``on_done``, always."""
+        return self.on_done
+
+
+class SearchState(State):
+    """Judge the fresh thoughts, all at once, and decide which to go on with.
+
+    Args:
+        evaluate: A model; or a function of the memory and a way of thinking, sync or async, that
+            returns its score from 0 to 1, or a :class:`Value`. A way of full length with a score
+            of 1 is a solution.
+        search: How to go on, such as :func:`breadth_first`.
+        on_more: Where thoughts are proposed.
+        on_done: Where to go when the search has ended.
+        votes: With a model: let it vote so often for the best of all instead of valuing each.
+        bounds: How far the search goes.
+        prompt: What a model is told first.
+    """
+
+    def __init__(
+        self,
+        evaluate: LLM | Assess | str,
+        *,
+        search: Search,
+        on_more: Enum,
+        on_done: Enum,
+        bounds: Bounds,
+        votes: int = 0,
+        prompt: prompts.Prompt = JUDGING,
+    ) -> None:
+        self.evaluate: LLM | Assess = llm_or(evaluate)
+        self.search = search
+        self.on_more = on_more
+        self.on_done = on_done
+        self.bounds = bounds
+        self.votes = votes
+        self.prompt = prompt
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Judge, tell the scores, and note where to go on."""
+        tree = Tree.read(memory)
+        left = max(0, self.bounds.max_calls - tree.calls)
+        fresh = tree.fresh if self.votes else tree.fresh[:left]
+        works = await self._works(memory, [tree.path(number) for number in fresh])
+        together = Together(works[:left])
+        async with closing(together.events()) as events:
+            async for event in events:
+                yield event
+        tree.calls += len(together.works)
+        for number, value in zip(fresh, self._values(together.results), strict=False):
+            tree.nodes[number].value = self._at_its_end(value, tree.depth(number))
+            yield Thought(f"{value.score:.2g}: {tree.nodes[number].thought}\n")
+        self.search(tree, self.bounds)
+        tree.ended = not tree.frontier or tree.calls >= self.bounds.max_calls
+        tree.write(memory)
+
+    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Work[list[Value]]]:
+        evaluate = self.evaluate
+        if isinstance(evaluate, LLM):
+            messages = await brief(evaluate, memory, self.prompt)
+            if self.votes and paths:
+                return [partial(self._vote, evaluate, messages, paths)] * self.votes
+            return [partial(self._value, evaluate, messages, path) for path in paths]
+
+        async def call(path: Path, report: Report) -> list[Value]:
+            value: float | Value = await settle(evaluate(memory, path))
+            return [value if isinstance(value, Value) else Value(score=value)]
+
+        return [partial(call, path) for path in paths]
+
+    async def _value(
+        self, llm: LLM, messages: list[Message], path: Path, report: Report
+    ) -> list[Value]:
+        request = asked(JUDGE.replace("{path}", written(path)))
+        return [await ask_aside(DataQuestion(llm, [*messages, request], Value), report)]
+
+    async def _vote(
+        self, llm: LLM, messages: list[Message], paths: Sequence[Path], report: Report
+    ) -> list[Value]:
+        options = [written(path) for path in paths]
+        choice = await ask_aside(choice_question(llm, messages, VOTE, options), report)
+        return [Value(score=number == choice.number) for number in range(1, len(paths) + 1)]
+
+    def _values(self, results: Sequence[list[Value]]) -> list[Value]:
+        """One value for each way: its own, or its share of the votes."""
+        if not self.votes:
+            return [value for values in results for value in values]
+        columns = zip(*results, strict=True)
+        return [Value(score=sum(v.score for v in votes) / len(votes)) for votes in columns]
+
+    def _at_its_end(self, value: Value, depth: int) -> Value:
+        """A way of full length that is sure to reach the goal has reached it."""
+        solved = value.solved or (depth == self.bounds.depth and value.score >= 1)
+        return value.model_copy(update={"solved": solved})
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """More thoughts, or the end of the search."""
+        return self.on_done if Tree.read(memory).ended else self.on_more

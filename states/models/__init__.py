@@ -1,0 +1,1 @@
+"""The model port, and models by name."""

@@ -1,0 +1,1 @@
+"""LiteLLM behind the model port. Private."""

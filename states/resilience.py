@@ -1,0 +1,215 @@
+"""A state with something around it: hooks, a limit of time, another try."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
+from enum import Enum
+from typing import TypeAlias
+
+import anyio
+
+from agent_brain.memories.base import Memory
+from agent_brain.states.aclosing import closing
+from agent_brain.states.base import State, seal
+from agent_brain.states.errors import (
+    LLMAuthenticationError,
+    LLMBadRequestError,
+    LLMRefusalError,
+    StateDefinitionError,
+    StateTimeoutError,
+)
+from agent_brain.states.events import Event, ResponseStarted, UsageReported
+from agent_brain.states.work import Clock, OutOfTimeError, Work, next_item
+from agent_brain.tools.errors import InputNeeded
+from agent_brain.tools.values import is_amount, is_count
+
+Hook: TypeAlias = Callable[[Memory], Awaitable[None] | None]
+RetryOn: TypeAlias = (
+    type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool | Awaitable[bool]]
+)
+ErrorHook: TypeAlias = Callable[[Memory, Exception], bool | Awaitable[bool | None] | None]
+
+
+NOT_RETRIED: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    InputNeeded,
+    LLMAuthenticationError,
+    LLMBadRequestError,
+    LLMRefusalError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    StateDefinitionError,
+    TypeError,
+)
+"""Errors that a retry does not cure: faults of a program, and what a provider refuses for good."""
+
+
+class GuardedState(State):
+    """Another state, guarded. It has the same edges, and is the same state to the net's picture.
+
+    Args:
+        wrapped: The state.
+        before: Called before it runs.
+        after: Called after it ran without an error.
+        on_error: Called when it raised; returning True swallows the error and the run goes on as
+            the state proposes.
+        timeout: Seconds that it may take, consumers' time not counted.
+        retries: How often to try again when it raised before it had streamed anything but the usage
+            of model calls; what it wrote to the memory until then stays, so states should write
+            last, as the built-in ones do.
+        retry_on: Which errors to try again after: classes of errors, or a function of the error,
+            sync or async, that returns whether to. Default: all but those that would only come
+            again (:data:`NOT_RETRIED`).
+        backoff: Seconds before the first retry, doubled each time.
+
+    Raises:
+        StateTimeoutError: While running: the time is up.
+    """
+
+    def __init__(
+        self,
+        wrapped: State,
+        *,
+        before: Hook | None = None,
+        after: Hook | None = None,
+        on_error: ErrorHook | None = None,
+        timeout: float | None = None,
+        retries: int = 0,
+        retry_on: RetryOn | None = None,
+        backoff: float = 0.5,
+    ) -> None:
+        if not isinstance(wrapped, State):
+            raise StateDefinitionError(f"GuardedState takes a state, not {wrapped!r}")
+        if timeout is not None and not is_amount(timeout):
+            raise StateDefinitionError(f"timeout={timeout!r}: above 0 seconds, or None")
+        if not is_count(retries, least=0) or not is_amount(backoff, zero=True):
+            raise StateDefinitionError("retries= and backoff= must be numbers that are not below 0")
+        if retry_on is not None and not (_are_errors(retry_on) or _is_function(retry_on)):
+            raise StateDefinitionError(
+                f"retry_on={retry_on!r}: give a class of errors, a tuple of them, or a function of "
+                "an error"
+            )
+        self.wrapped = wrapped
+        self.before = before
+        self.after = after
+        self.on_error = on_error
+        self.timeout = timeout
+        self.retries = retries
+        self.retry_on = retry_on
+        self.backoff = backoff
+        self.parallel = wrapped.parallel
+        seal(wrapped)
+
+    @property
+    def subnets(self) -> object:
+        """The nets inside the wrapped state."""
+        return getattr(self.wrapped, "subnets", {})
+
+    @property
+    def output_type(self) -> object:
+        """The output type of the wrapped state."""
+        return getattr(self.wrapped, "output_type", None)
+
+    async def on_enter(self, memory: Memory) -> None:
+        """As the wrapped state."""
+        await self.wrapped.on_enter(memory)
+
+    async def on_exit(self, memory: Memory) -> None:
+        """As the wrapped state."""
+        await self.wrapped.on_exit(memory)
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Run the wrapped state with all that is around it."""
+        if self.before is not None:
+            await _call(self.before(memory))
+        for attempt in range(self.retries + 1):
+            streamed = False
+            try:
+                async with closing(self._guarded(memory)) as items:
+                    failed: Exception | None = None
+                    while True:
+                        try:
+                            item = await next_item(items, failed)
+                        except StopAsyncIteration:
+                            break
+                        failed = None
+                        streamed = streamed or not isinstance(item, ResponseStarted | UsageReported)
+                        try:
+                            yield item
+                        except Exception as error:  # of the work that the state waits for
+                            failed = error
+                break
+            except Exception as error:
+                left = attempt < self.retries and not streamed
+                if left and await self._is_retried(error):
+                    await anyio.sleep(self.backoff * 2**attempt)
+                elif self.on_error is None or await _call(self.on_error(memory, error)) is not True:
+                    raise
+                else:
+                    return
+        if self.after is not None:
+            await _call(self.after(memory))
+
+    async def _is_retried(self, error: Exception) -> bool:
+        retry_on = self.retry_on
+        if retry_on is None:
+            return not isinstance(error, NOT_RETRIED)
+        if isinstance(retry_on, type | tuple):
+            return isinstance(error, retry_on)
+        return bool(await _call(retry_on(error)))
+
+    async def _guarded(self, memory: Memory) -> AsyncGenerator[str | Event, None]:
+        """Yield what the wrapped state yields, within the limit of time."""
+        clock = None if self.timeout is None else Clock(self.timeout)
+        failed: Exception | None = None
+        async with closing(self.wrapped.run(memory)) as items:
+            try:
+                while True:
+                    following = next_item(items, failed)
+                    try:
+                        item = await (following if clock is None else clock.wait(following))
+                    except StopAsyncIteration:
+                        return
+                    failed = None
+                    if clock is not None and isinstance(item, Work):
+                        inner = () if item.clock is None else (item.clock,)
+                        item = dataclasses.replace(item, clock=Clock(clock.left, clock, *inner))
+                    try:
+                        yield item
+                    except Exception as error:  # of the work that the state waits for
+                        if isinstance(error, OutOfTimeError) and clock and clock.left <= 0:
+                            raise
+                        failed = error
+            except OutOfTimeError as error:
+                raise StateTimeoutError(type(self.wrapped).__name__, self.timeout or 0) from error
+
+    async def costs_nothing(self, memory: Memory) -> bool:
+        """As the wrapped state."""
+        return await self.wrapped.costs_nothing(memory)
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """As the wrapped state."""
+        return await self.wrapped.next_state(memory)
+
+    def targets(self) -> Collection[Enum | None] | None:
+        """As the wrapped state."""
+        return self.wrapped.targets()
+
+
+def _are_errors(value: object) -> bool:
+    kinds = value if isinstance(value, tuple) else (value,)
+    return bool(kinds) and all(isinstance(k, type) and issubclass(k, Exception) for k in kinds)
+
+
+def _is_function(value: object) -> bool:
+    return callable(value) and not isinstance(value, type)
+
+
+async def _call(result: object) -> object:
+    return await result if inspect.isawaitable(result) else result

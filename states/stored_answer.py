@@ -1,0 +1,62 @@
+"""Telling what is already known: an answer that earlier states have found."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Literal
+
+from pydantic import ValidationError
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.states.answering import last_answer
+from agent_brain.states.base import State
+from agent_brain.states.errors import MalformedOutputError
+from agent_brain.states.events import Event
+from agent_brain.states.output_types import OutputType, shape_of
+
+
+class TellState(State):
+    """End the turn with an answer that is there already; no model is asked.
+
+    Args:
+        find: The answer, from the memory.
+        output_type: A pydantic model, or any other type that pydantic validates, that the answer is
+            the JSON of; ``Result.output`` is the object.
+
+    Raises:
+        StateDefinitionError: An output type that cannot be asked of a model.
+        MalformedOutputError: While running: the answer is not of that type.
+    """
+
+    def __init__(
+        self, find: Callable[[Memory], str], *, output_type: OutputType | None = None
+    ) -> None:
+        if output_type is not None:
+            shape_of(output_type)  # or it is refused
+        self.find = find
+        self.output_type = output_type
+
+    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+        """Say the answer; record it unless it is what was recorded last."""
+        answer = self.find(memory)
+        if answer and self.output_type is not None:
+            shape = shape_of(self.output_type)
+            try:
+                memory.control.output = shape.read(answer)
+            except ValidationError as error:
+                raise MalformedOutputError(
+                    f"The answer does not fit {shape.name}: {error}", output=answer
+                ) from error
+        if answer and answer != await last_answer(memory):
+            await memory.update([Message.assistant(answer, cause_by=type(self).__name__)])
+        if answer:
+            yield answer
+
+    async def costs_nothing(self, memory: Memory) -> bool:
+        """The answer is there already."""
+        return True
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        """The end."""
+        return None

@@ -1,0 +1,359 @@
+"""The calls of one step: which may run, what came of each, and how that is recorded."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TypeAlias
+
+import anyio
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Call, Decision, uncertain
+from agent_brain.memories.message import Attachment, Message, Role, trusted
+from agent_brain.states.events import ActionFinished, ActionStarted, Event, ToolProgress
+from agent_brain.states.nested_tools import NestedRun, NestedTool
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.calling import Outcome, call_tool, fit_result
+from agent_brain.tools.context import ToolContext
+from agent_brain.tools.errors import InputNeeded, ToolArgumentsError
+from agent_brain.tools.progress import Progress, progress_sink
+from agent_brain.tools.result import Media
+
+Report: TypeAlias = Callable[[Event], None]
+
+
+class Calls:
+    """The calls that a memory's ``next_actions`` ask for, and what has come of each so far.
+
+    Args:
+        memory: The memory of the run.
+        cause: What the results are said to be caused by.
+
+    Attributes:
+        actions: The calls; those that a person edited as they are run.
+        nested: Places of the calls that the Brain is to run as branches.
+        questions: What tools want a person to be asked, by the places of their calls.
+    """
+
+    def __init__(self, memory: Memory, cause: str) -> None:
+        self.memory = memory
+        self.control = control = memory.control
+        self.cause = cause
+        self.actions = list(control.next_actions)
+        self.tools = memory.offered_tools()
+        self.nested: list[int] = []
+        self.questions: dict[int, str] = {}
+        self._begun: set[int] = set()
+        self._reported: set[int] = set()  # ends that were streamed before a wait or a crash
+        self._todo: deque[int] = deque()
+        self._runs: list[NestedRun] = []  # of the nested calls
+        self._outcomes: dict[int, Outcome] = {}
+        self._messages: dict[int, Message] = {}  # one message a result, however often it is written
+        self._report: Report = _ignore
+
+    def undecided(self) -> list[Action]:
+        """The calls that wait for a person's decision."""
+        control = self.control
+        found: list[Action] = []
+        for action in self.actions:
+            tool = self.tools.get(action.name)
+            if tool is None or tool.requires_approval is False or action.unparsed is not None:
+                continue
+            if control.dry_run or control.branch or action.id in control.pending:
+                continue
+            if self._decision(action) is None and tool.needs_approval(action.args):
+                found.append(action)
+        return found
+
+    def _decision(self, action: Action) -> Decision | None:
+        asked = self.control.asked
+        return None if asked is None else asked.decisions.get(action.id)
+
+    def _answer(self, action: Action) -> str | None:
+        asked = self.control.asked
+        return None if asked is None else asked.answers.get(action.id)
+
+    def sort_out(self) -> None:
+        """Sort the calls: which have an outcome already, which the Brain runs, which run here."""
+        self._take_over()
+        self._todo.extend(
+            index
+            for index in range(len(self.actions))
+            if index not in self._outcomes and self._plain(index)
+        )
+
+    def _take_over(self) -> None:
+        """Take over the results, and the calls in doubt, that a wait or a crash has left."""
+        for index, action in enumerate(self.actions):
+            call = self.control.pending.get(action.id)
+            if call is None:
+                continue
+            if call.result is not None:
+                self._outcomes[index] = Outcome(call.result.content, call.result.is_error)
+                self._messages[index] = call.result
+                if call.reported:
+                    self._reported.add(index)
+            elif not self._may_repeat(action):
+                self._outcomes[index] = Outcome(uncertain(action), is_error=True)
+
+    def _may_repeat(self, action: Action) -> bool:
+        """Whether a call that was begun and has no result may be run (again)."""
+        tool = self.tools.get(action.name)
+        decision = self._decision(action)
+        refused = decision is not None and not decision.approved
+        return tool is None or tool.idempotent or refused or self._answer(action) is not None
+
+    async def run_all(self, max_concurrency: int | None, report: Report) -> None:
+        """Run the calls that run here, and report what happens to each as it happens.
+
+        Args:
+            max_concurrency: How many run at once, begun in their order; None for all of them.
+            report: Takes each event: a call begins, has made progress, has finished.
+        """
+        self._report = report
+        todo = self._todo
+        for index in self.nested:
+            report(ActionStarted(self.actions[index]))
+        for index in sorted(self._outcomes.keys() - self._reported):
+            report(self._finished(index))
+        workers = min(len(todo), max_concurrency or len(todo))
+        begun = deque(todo.popleft() for _ in range(workers))
+        await self._note_begun(begun)
+        if workers <= 1:
+            await self._work(begun, todo)
+            return
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(workers):
+                    group.start_soon(self._work, begun, todo)
+        except ExceptionGroup as several:  # raise what a single call would raise
+            raise several.exceptions[0] from (several if len(several.exceptions) > 1 else None)
+
+    async def _work(self, begun: deque[int], todo: deque[int]) -> None:
+        """Run one call after the other; one write notes a result and what begins next."""
+        while begun:
+            index = begun.popleft()
+            finished = await self._run_one(index)
+            following = [todo.popleft()] if todo else []
+            await self._note_result(index if finished else None, following)
+            begun.extend(following)
+            if finished:
+                self._report(self._finished(index))
+
+    async def _note_begun(self, indices: Collection[int]) -> None:
+        """Write down that calls begin, before they do."""
+        if indices:
+            await self._note_result(None, indices)
+
+    async def _note_result(self, finished: int | None, begun: Collection[int] = ()) -> None:
+        """Write down the result of a call and, in the same write, which calls begin next."""
+        self._begun.update(begun)
+        if not self.memory.durable:
+            return
+        pending = self.control.pending
+        if finished is not None:
+            action = self.actions[finished]
+            if action.id in pending:  # else it was forgotten while it ran
+                result = self._message(finished)
+                pending[action.id] = Call(action=action, result=result, reported=True)
+        for index in begun:
+            action = self.actions[index]
+            pending[action.id] = Call(action=action)
+        if begun or finished is not None:
+            await self.memory.checkpoint()
+
+    async def _run_one(self, index: int) -> bool:
+        """Run a call; False if it waits for a person's answer instead of having finished."""
+        action = self.actions[index]
+        control = self.control
+        place = (control.run_id, control.branch, control.step)
+        context = ToolContext(action, self.memory, place)
+        self._report(ActionStarted(action))
+        listener = progress_sink.set(partial(self._note_progress, action))
+        try:
+            outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
+        finally:
+            progress_sink.reset(listener)
+        if isinstance(outcome.exception, InputNeeded) and not control.branch:
+            self.questions[index] = outcome.exception.prompt
+            control.pending.pop(action.id, None)  # it has asked, and done nothing
+            return False
+        self._outcomes[index] = outcome
+        return True
+
+    def _note_progress(self, action: Action, progress: Progress) -> None:
+        """Report it; may be called from any thread."""
+        self._report(ToolProgress(action, progress.done, progress.total, progress.message))
+
+    def _finished(self, index: int) -> ActionFinished:
+        message = self._message(index)
+        return ActionFinished(self.actions[index], message, self._outcomes[index].exception)
+
+    def _plain(self, index: int) -> bool:
+        """Whether a call is run here: it is not refused, and not left to the Brain."""
+        action = self.actions[index]
+        tool = self.tools.get(action.name)
+        if tool is None:
+            if self.memory.get_tool(action.name) is None:
+                return True
+            self._outcomes[index] = _refusal(f"{action.name!r} may not be used for this goal")
+            return False
+        if self.control.asked is not None and not self._as_decided(index, tool):
+            return False
+        if self.control.branch and not self.control.dry_run and tool.needs_approval(action.args):
+            self._outcomes[index] = _refusal(
+                f"{action.name!r} needs a person's approval, which cannot be asked for here"
+            )
+            return False
+        if tool.nested and self._fits(index, tool):
+            self.nested.append(index)
+            return False
+        return True
+
+    def _as_decided(self, index: int, tool: BaseTool) -> bool:
+        """Do as a person has said; False if that leaves nothing to run."""
+        action = self.actions[index]
+        decision, answer = self._decision(action), self._answer(action)
+        if answer is not None:
+            self._outcomes[index] = fit_result(answer, tool.max_result_tokens)
+            return False
+        question = (
+            None if self.control.asked is None else self.control.asked.questions.get(action.id)
+        )
+        if question is not None:  # it waits still; asking is not done twice
+            self.questions[index] = question
+            return False
+        if decision is not None and not decision.approved:
+            why = f": {decision.reason}" if decision.reason else ", and gave no reason"
+            self._outcomes[index] = _refusal(f"A person refused this call{why}")
+            return False
+        if decision is not None and decision.args is not None:
+            self.actions[index] = Action(name=action.name, args=decision.args, id=action.id)
+        return True
+
+    def _fits(self, index: int, tool: BaseTool) -> bool:
+        action = self.actions[index]
+        if self.control.dry_run or action.unparsed is not None:
+            return False
+        try:
+            tool.validate(action.args)
+        except ToolArgumentsError:
+            return False
+        return True
+
+    async def prepare(self, stack: AsyncExitStack) -> None:
+        """Make the branches of the nested calls, and note these as begun.
+
+        Their memories are closed with ``stack``.
+        """
+        await self._note_begun(self.nested)
+        for index in self.nested:
+            action = self.actions[index]
+            tool = self.tools[action.name]
+            assert isinstance(tool, NestedTool)
+            same = sum(self.actions[i].name == action.name for i in self.nested[: len(self._runs)])
+            name = f"{action.name}#{same + 1}" if same else action.name
+            self._runs.append(await tool.prepare(name, action.args))
+            await stack.enter_async_context(self._runs[-1].memory)
+
+    def order(self, beside: AsyncIterator[Event]) -> Event:
+        """The event that has the Brain run the branches, the other calls ``beside`` them."""
+        tool = self.tools[self.actions[self.nested[0]].name]
+        assert isinstance(tool, NestedTool)
+        return tool.order(self._runs, beside=beside, on_end=self._take)
+
+    async def _take(self, run: NestedRun) -> list[ActionFinished]:
+        """Take over the answer of a branch that has ended."""
+        index = self.nested[self._runs.index(run)]
+        action, error, text = self.actions[index], run.error, run.answer
+        if error is not None:
+            text = f"{action.name!r} failed with {type(error).__name__}: {error}"
+        elif run.stop_reason != "done":
+            text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
+        limit = self.tools[action.name].max_result_tokens
+        self._outcomes[index] = fit_result(text, limit, error)
+        await self._note_result(index)
+        return [self._finished(index)]
+
+    def _message(self, index: int) -> Message:
+        message = self._messages.get(index)
+        if message is None:
+            action, outcome = self.actions[index], self._outcomes.get(index)
+            if outcome is None:
+                outcome = self._outcomes[index] = self._cut_short(index)
+            message = trusted(
+                Role.TOOL,
+                outcome.content,
+                name=action.name,
+                tool_call_id=action.id,
+                is_error=outcome.is_error,
+                cause_by=self.cause,
+            )
+            if outcome.media:
+                attachments = tuple(map(_attachment, outcome.media))
+                message = message.model_copy(update={"attachments": attachments})
+            if outcome.full is not None or self.control.asked is not None:
+                message = self._with_notes(message, action, outcome.full)
+            self._messages[index] = message
+        return message
+
+    def _cut_short(self, index: int) -> Outcome:
+        """The outcome of a call that the end of the run kept from finishing."""
+        if index in self._begun:
+            return Outcome(uncertain(self.actions[index]), is_error=True)
+        return Outcome("The call was not run: the run was cut short", is_error=True)
+
+    def _with_notes(self, message: Message, action: Action, full: str | None) -> Message:
+        """``message`` with what is kept beside it: its whole text, and what a person decided."""
+        if full is not None:
+            from agent_brain.memories.views.truncated_results import keep_aside
+
+            self.control.results_cut = True
+            message = keep_aside(message, full)
+        decision = self._decision(action)
+        if decision is None:
+            return message
+        content = message.content
+        if decision.args is not None:
+            content = f"[A person changed the arguments of this call first]\n{content}"
+        metadata = {**message.metadata, "decision": decision.model_dump(mode="json")}
+        return message.model_copy(update={"content": content, "metadata": metadata})
+
+    def wait(self) -> list[tuple[str, str]]:
+        """Keep what has finished until the questions are answered: ids of calls, and questions."""
+        self.control.pending = {
+            action.id: Call(action=action, result=self._message(index), reported=True)
+            for index, action in enumerate(self.actions)
+            if index in self._outcomes
+        }
+        return [(self.actions[i].id, prompt) for i, prompt in sorted(self.questions.items())]
+
+    async def record(self) -> None:
+        """Write all results in the order of the calls, in one update; twice writes the same."""
+        asked = {action.id for action in self.control.next_actions}  # the others were forgotten
+        messages = [self._message(index) for index in range(len(self.actions))]
+        results = [message for message in messages if message.tool_call_id in asked]
+        if results:
+            await self.memory.update(results)
+        self.control.close_calls()
+
+
+def _attachment(media: Media) -> Attachment:
+    return Attachment(media_type=media.media_type, data=media.data, name=media.name)
+
+
+def _refusal(why: str) -> Outcome:
+    return Outcome(f"{why}: it was not run", is_error=True)
+
+
+def is_progress(event: Event) -> bool:
+    """Whether an event reports progress, which a slow reader may miss a part of."""
+    return isinstance(event, ToolProgress)
+
+
+def _ignore(event: Event) -> None:
+    """Report to nobody."""

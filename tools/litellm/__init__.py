@@ -1,0 +1,1 @@
+"""litellm, imported quietly and at one place. Private."""

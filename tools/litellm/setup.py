@@ -1,0 +1,95 @@
+"""The one place that imports litellm: on first use, quiet, without network calls of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+from functools import cache
+from typing import Any
+
+import anyio.to_thread
+
+from agent_brain.tools.errors import EventLoopError
+from agent_brain.tools.litellm.importing import import_litellm
+
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_loading = threading.Lock()
+
+
+@cache
+def load_litellm() -> Any:
+    """Import litellm, set up for a library that runs inside other people's programs.
+
+    No download of its price table (unless ``LITELLM_LOCAL_MODEL_COST_MAP`` says otherwise), and
+    nothing printed. Where the program has not imported litellm before, its log is switched off too
+    (unless ``LITELLM_LOG`` is set), its callbacks get no message content, and the loggers and
+    warnings of other libraries stay as they are.
+
+    Safe in any thread, while other threads do what they like.
+    """
+    with _loading:
+        return _load()
+
+
+def _load() -> Any:
+    first = "litellm" not in sys.modules
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm = import_litellm()
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    if first:
+        litellm.turn_off_message_logging = True
+    if first and "LITELLM_LOG" not in os.environ:
+        for name in _LOGGERS:
+            logging.getLogger(name).disabled = True
+    return litellm
+
+
+def is_loaded() -> bool:
+    """Whether :func:`load_litellm` has been called, by anyone."""
+    return load_litellm.cache_info().currsize > 0
+
+
+async def litellm_on_asyncio() -> Any:
+    """litellm, imported in a thread the first time, as that takes a second or more.
+
+    Raises:
+        EventLoopError: The running event loop is not asyncio's.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise EventLoopError(
+            "LiteLLM needs asyncio, as litellm itself does, but this is another event loop. Run "
+            'the program with asyncio.run(…) or anyio.run(…, backend="asyncio"), or use a model '
+            "that is an LLM subclass of your own"
+        ) from None
+    if is_loaded():
+        return load_litellm()
+    return await anyio.to_thread.run_sync(load_litellm, abandon_on_cancel=True)
+
+
+def model_entry(model: str) -> dict[str, Any] | None:
+    """What litellm's own table knows of ``model``: prices and abilities; None if it is not there.
+
+    litellm's functions for this may ask a server or print, so the table is read directly.
+    """
+    table: dict[str, dict[str, Any]] = load_litellm().model_cost
+    if model in table:
+        return table[model]
+    provider, _, name = model.partition("/")
+    entry = table.get(name)
+    if entry is not None and str(entry.get("litellm_provider")).startswith(provider):
+        return entry
+    return None
+
+
+def provider_of(model: str) -> str | None:
+    """Who serves ``model``, as far as its name or litellm's table tells."""
+    if "/" in model:
+        return model.partition("/")[0]
+    entry = model_entry(model)
+    return None if entry is None else entry.get("litellm_provider")
