@@ -144,7 +144,7 @@ def test_a_stuck_run_ends_with_3(script, tools_file):
     result = invoke("ask", *SCRIPTED, "-t", f"{tools_file}:add", "q")
     assert (result.exit_code, result.stdout) == (3, "3\n")  # the last result: the best there is
     assert "  stuck     the same was done" in result.stderr
-    assert "Stopped: the agent went in circles" in result.stderr
+    assert "Stopped: the agent repeated itself" in result.stderr
 
 
 def test_a_timeout_ends_with_3_and_stops_the_tool(tools_file):
@@ -152,7 +152,7 @@ def test_a_timeout_ends_with_3_and_stops_the_tool(tools_file):
     result = invoke("ask", *options, "Wait long for 5 seconds")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "stopped waiting\n" in result.stderr
-    assert "Stopped: the 0.05 seconds it was given are over (--timeout)" in result.stderr
+    assert "Stopped: the time limit of 0.05 seconds was reached (--timeout)" in result.stderr
 
 
 def test_verbose_shows_states_and_usage():

@@ -53,7 +53,7 @@ def good(tmp_path):
 
 def test_a_sound_file_is_checked(good):
     result = invoke("nets", "check", good)
-    assert (result.exit_code, result.stdout) == (0, "helper: 3 states, nothing wrong\n")
+    assert (result.exit_code, result.stdout) == (0, "helper: 3 states, no problems\n")
 
 
 def test_every_fault_of_a_file_is_told(tmp_path):
@@ -106,3 +106,25 @@ def test_the_schema_of_files_accepts_what_the_library_accepts(good):
 
 def test_a_picture_may_be_an_image():
     assert invoke("nets", "--draw", "react", "--format", "svg").stdout.startswith("<svg ")
+
+
+def test_a_file_brings_its_model_memory_and_limits_to_every_command(good, tmp_path):
+    path = tmp_path / "short.toml"
+    path.write_text(f"{GOOD}\n[limits]\nmax_steps = 1\n")
+    for command in (["run", str(path)], ["ask", "--net", str(path)]):
+        result = invoke(*command, "what is 3 times 4?")
+        assert (result.exit_code, "Note" in result.stderr) == (3, False)
+        assert "the limit of 1 steps" in result.stderr
+        assert invoke(*command, "--max-steps", "9", "what is 3 times 4?").exit_code == 0
+
+
+def test_the_agent_of_a_file_can_be_stored(good, tmp_path):
+    stored = ("--folder", str(tmp_path / "stored"), "--memory", "windowed")
+    assert invoke("run", good, *stored, "my name is Ann").exit_code == 0
+    later = invoke("run", good, *stored, "what was my first question?")
+    assert "my name is Ann" in later.stdout
+
+
+def test_run_takes_files_alone():
+    result = invoke("run", "react", "hi")
+    assert (result.exit_code, "'react' is not a .toml" in result.stderr) == (2, True)

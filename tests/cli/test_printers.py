@@ -6,10 +6,10 @@ from io import StringIO
 
 import pytest
 
-from agent_brain.cli.printers import LivePrinter, OutputOptions
+from agent_brain.cli.options import OutputOptions
+from agent_brain.cli.printers import LivePrinter, make_printer
+from agent_brain.cli.sanitize import brief, call_text, cut, one_line, sanitize
 from agent_brain.cli.screen import Screen
-from agent_brain.cli.texts import brief, call_text, cut, neutral, one_line
-from agent_brain.cli.trace import Trace
 from agent_brain.memories import Message
 from agent_brain.states.events import (
     ActionFinished,
@@ -44,7 +44,7 @@ class Pieces(StringIO):
 
 def live(*events, **options):
     out = StringIO()
-    printer = LivePrinter(Trace(Screen(out), **options))
+    printer = LivePrinter(Screen(out), **options)
     for event in events:
         printer(event)
     return out.getvalue()
@@ -52,7 +52,7 @@ def live(*events, **options):
 
 def test_text_is_visible_piece_by_piece():
     out = Pieces()
-    printer = LivePrinter(Trace(Screen(out)))
+    printer = LivePrinter(Screen(out))
     for piece in ("Hel", "lo", "!"):
         printer(TextDelta(piece))
         assert out.shown[-1] == out.getvalue()
@@ -140,7 +140,7 @@ def test_echo_shows_the_question():
 def test_a_terminal_gets_everything_on_one_stream(monkeypatch):
     out, err = StringIO(), StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
-    printer = OutputOptions().printer(out, err)
+    printer = make_printer(OutputOptions(), out, err)
     printer(ActionRequested(ADD))
     printer(TextDelta("Hi"))
     assert "\x1b[36m" in out.getvalue()
@@ -150,7 +150,7 @@ def test_a_terminal_gets_everything_on_one_stream(monkeypatch):
 
 def test_an_answer_that_came_in_two_steps_is_told_apart_from_what_was_said_before():
     out, err = StringIO(), StringIO()
-    printer = OutputOptions().printer(out, err)
+    printer = make_printer(OutputOptions(), out, err)
     for step, text in enumerate(("A plan.", "An ", "answer.")):
         printer(TextDelta(text, at=Position("run", min(step, 1), "S")))
     printer(RunFinished("done", "An answer."))
@@ -160,7 +160,7 @@ def test_an_answer_that_came_in_two_steps_is_told_apart_from_what_was_said_befor
 
 def test_no_answer_is_no_line():
     out = StringIO()
-    OutputOptions().printer(out, StringIO())(RunFinished("max_steps", ""))
+    make_printer(OutputOptions(), out, StringIO())(RunFinished("max_steps", ""))
     assert out.getvalue() == ""
 
 
@@ -179,7 +179,7 @@ def test_no_answer_is_no_line():
     ],
 )
 def test_text_of_others_is_only_text(text, shown):
-    assert neutral(text) == shown
+    assert sanitize(text) == shown
 
 
 def test_json_stays_on_one_line():

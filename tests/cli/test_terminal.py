@@ -51,7 +51,7 @@ def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(tools_file):
         terminal.type("Wait long for 5 seconds\n")
         terminal.expect("waiting\n")
         terminal.type("\x03")
-        terminal.expect("Cancelled; the chat goes on")
+        terminal.expect("Cancelled; the chat continues")
         terminal.expect("you> ")
         terminal.type("what was my first question?\n")
         terminal.expect("Wait long for 5 seconds")

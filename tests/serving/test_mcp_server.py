@@ -346,7 +346,7 @@ async def test_the_command_uses_servers_itself(tmp_path):
         (["--http", "70000"], "write a port, or host:port"),
         (["no_such_net"], "no_such_net"),
         (["gone.toml"], "gone.toml"),
-        (["--max-steps", "0"], "is not above 0"),
+        (["--max-steps", "0"], "is not greater than 0"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_served(arguments, said, capsys):

@@ -174,8 +174,8 @@ def test_decisions_as_options(script, tools, tmp_path, options, told):
     "options, said",
     [
         ([], "The run waits for a person"),
-        (["--input", "Rome"], "names nothing that waits. Waiting: none"),
-        (["--approve", "call_7"], "names nothing that waits. Waiting: 'call_1', 'call_2'"),
+        (["--input", "Rome"], "matches nothing that waits. Waiting: none"),
+        (["--approve", "call_7"], "matches nothing that waits. Waiting: 'call_1', 'call_2'"),
         (["--edit", "call_1=7"], "not a JSON object"),
         (["--edit", 'call_1={"sum": 7}'], "amount"),
         (["--approve", "call_1", "--deny", "call_1"], "two decisions"),
@@ -197,7 +197,7 @@ def test_approving_another_call_does_not_run_the_only_one_that_waits(script, too
     invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
     wrong = invoke("resume", *SCRIPTED, *tools, *kept, "--approve", name)
     assert (wrong.exit_code, wrong.stdout) == (2, "")
-    assert f"{name!r} names nothing that waits. Waiting: 'call_1'" in wrong.stderr
+    assert f"{name!r} matches nothing that waits. Waiting: 'call_1'" in wrong.stderr
     assert len(model.calls) == 1
     assert invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "call_1").stdout == "Done.\n"
 
@@ -210,7 +210,7 @@ def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
     assert not (tmp_path / "kept").exists()
     assert invoke("ask", *SCRIPTED, *kept, "hi").stdout == "Hello.\n"
     result = invoke("resume", *SCRIPTED, *kept, "--approve", "all")
-    assert (result.exit_code, "waits for nobody" in result.stderr) == (2, True)
+    assert (result.exit_code, "does not wait for decisions" in result.stderr) == (2, True)
     result = invoke("resume", *SCRIPTED)
     assert (result.exit_code, "--folder is missing" in result.stderr) == (2, True)
 
@@ -227,7 +227,7 @@ def test_without_a_folder_ask_says_that_nothing_is_kept(script, tools):
     script([[pay(500)], "Done."])
     result = invoke("ask", *SCRIPTED, *tools, "Pay Ann")
     assert result.exit_code == 3
-    assert "--folder keeps it for later" in result.stderr
+    assert "--folder stores it" in result.stderr
 
 
 def test_json_has_the_events_of_both_parts(script, tools):

@@ -6,7 +6,7 @@ import builtins
 import io
 import sys
 
-from agent_brain.cli.prompting import ask_person
+from agent_brain.cli.keyboard import read_chat_line
 
 
 class Screen(io.StringIO):
@@ -32,10 +32,10 @@ def press(monkeypatch, *keys):
 
 def test_ctrl_c_gives_up_the_line_and_not_the_chat(monkeypatch, capsys):
     press(monkeypatch, KeyboardInterrupt, KeyboardInterrupt, "the next line")
-    assert ask_person() == "the next line"
-    assert capsys.readouterr().err.count("(/exit or Ctrl-D leaves)") == 2
+    assert read_chat_line() == "the next line"
+    assert capsys.readouterr().err.count("(/exit or Ctrl-D ends the chat)") == 2
 
 
 def test_ctrl_d_ends_the_chat(monkeypatch):
     press(monkeypatch, EOFError)
-    assert ask_person() is None
+    assert read_chat_line() is None
