@@ -24,12 +24,9 @@ def build(agent: AgentOptions) -> Brain:
     """Return the agent that the options describe; they override the net's file, if it has one.
 
     A note on stderr says when the demo model is used because no model was chosen.
-
-    Raises:
-        UserError: The options name something that does not exist, or contradict each other.
     """
     with user_errors():
-        spec = read_spec(agent.net) if is_file(agent.net) else BrainSpec()
+        spec = read_spec(agent.net) if is_file(agent.net) else BrainSpec.model_validate({})
     named = (agent.model, spec.model, os.environ.get(MODEL_VARIABLE, ""))
     chosen = next(name for name in named if name is not None).strip()
     model = chosen or "demo"

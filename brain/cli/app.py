@@ -144,12 +144,16 @@ def nets(
     ] = "mermaid",
 ) -> None:
     """List the nets, or draw one."""
-    from agent_brain.cli.net_reference import draw_net, list_nets
+    from agent_brain.cli.net_reference import draw_net
+    from agent_brain.nets import describe_net, net_names
 
     if draw is not None:
         draw_net(draw, language)
     elif context.invoked_subcommand is None:
-        list_nets()
+        names = net_names()
+        width = max(map(len, names), default=0)
+        for name in names:
+            print(f"{name.ljust(width)}  {describe_net(name)}".rstrip())
 
 
 @nets_app.command()
@@ -170,6 +174,8 @@ def check(
 @with_options
 def schema() -> None:
     """Write the JSON Schema of net files."""
-    from agent_brain.cli.net_reference import print_schema
+    import json
 
-    print_schema()
+    from agent_brain.brainfile import file_schema
+
+    print(json.dumps(file_schema(), indent=2))

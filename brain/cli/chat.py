@@ -15,7 +15,7 @@ from agent_brain.cli.keyboard import PROMPT, read_chat_line, read_keyboard, read
 from agent_brain.cli.options import DecisionOptions, OutputOptions, StoredAgentOptions
 from agent_brain.cli.printers import LivePrinter, make_printer
 from agent_brain.cli.screen import Screen
-from agent_brain.cli.session import Session
+from agent_brain.cli.session import Session, open_session
 from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.result import Result
 from agent_brain.serving.pending import pending_in
@@ -38,21 +38,12 @@ DEMO_NEXT = """\
 
 
 def ask(words: Sequence[str], agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
-    """Answer one question; on a terminal, also ask what the run waits for.
-
-    Args:
-        words: The question; a single ``-`` stands for the text on stdin.
-        agent: The agent.
-        output: What is shown of the run.
-
-    Raises:
-        UserError: There is no question, or no such agent.
-    """
+    """Answer one question; on a terminal, also ask what the run waits for."""
     from_stdin = list(words) == ["-"]
     question = (sys.stdin.read() if from_stdin else " ".join(words)).strip()
     if not question:
         raise UserError(EMPTY.format("ask"))
-    with Session(build(agent), partial(make_printer, output), agent.servers) as session:
+    with open_session(build(agent), partial(make_printer, output), agent.servers) as session:
         result = session.run(question)
         if sys.stdin.isatty() and not from_stdin:
             result = session.settle(result, read_keyboard)
@@ -60,16 +51,12 @@ def ask(words: Sequence[str], agent: StoredAgentOptions, output: OutputOptions) 
 
 
 def resume(options: DecisionOptions, agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
-    """Continue the run that is stored in a folder: with decisions, or where it was interrupted.
-
-    Raises:
-        UserError: There is no folder, nothing to continue, or the decisions do not fit.
-    """
+    """Continue the run that is stored in a folder: with decisions, or where it was interrupted."""
     if agent.folder is None:
         raise UserError("--folder is missing: where is the conversation stored?")
     if not agent.folder.is_dir():
         raise UserError(f"--folder {str(agent.folder)!r}: there is no such folder")
-    with Session(build(agent), partial(make_printer, output), agent.servers) as session:
+    with open_session(build(agent), partial(make_printer, output), agent.servers) as session:
         memory = session.open_memory()
         person = sys.stdin.isatty()
         if options:
@@ -87,14 +74,10 @@ def chat(agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
 
     A turn that fails or is cancelled does not end an interactive chat. With piped input the chat
     also continues with the next line, and ends with the code of the first turn that failed.
-
-    Raises:
-        UserError: There is no such agent.
-        KeyboardInterrupt: Ctrl-C with piped input, or twice in a row.
     """
     person = sys.stdin.isatty()
     new_printer = partial(make_printer, output, echo=not person)
-    with Session(build(agent), new_printer, agent.servers) as session:
+    with open_session(build(agent), new_printer, agent.servers) as session:
         if person:
             notify(HELP, kind="")
         talk = _Chat(session, agent, read_chat_line if person else read_stdin)
@@ -156,17 +139,13 @@ class _Chat:
 
 
 def show_demo(questions: Sequence[str]) -> ExitCode:
-    """Show the demo agent at work on the questions, as turns of one conversation.
-
-    Raises:
-        UserError: A question is empty.
-    """
+    """Show the demo agent at work on the questions, as turns of one conversation."""
     if not all(question.strip() for question in questions):
         raise UserError(EMPTY.format("demo"))
     screen = Screen(sys.stdout)
     code = ExitCode.ANSWERED
     brain = Brain("react", tools=demo_tools(), llm=DemoLLM())
-    with Session(brain, partial(LivePrinter, screen, verbose=True)) as session:
+    with open_session(brain, partial(LivePrinter, screen, verbose=True)) as session:
         screen.line(
             f"net {brain.net.name}: {', '.join(key.name for key in brain.net.states)}", "dim"
         )

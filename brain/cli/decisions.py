@@ -78,9 +78,6 @@ def read_decisions(options: DecisionOptions, memory: Memory) -> Decisions:
 
     The ID may be omitted where only one call or question waits, except from ``--approve``, where
     nothing else says which call is meant.
-
-    Raises:
-        UserError: They do not fit what the run waits for.
     """
     pending = pending_in(memory)
     if pending is None:

@@ -64,14 +64,7 @@ class UserError(Exception):
 
 @contextmanager
 def exit_on_error(*, debug: bool) -> Iterator[None]:
-    """Report an error on stderr and leave with its exit code.
-
-    Args:
-        debug: Print tracebacks too.
-
-    Raises:
-        typer.Exit: After an error.
-    """
+    """Report an error on stderr and raise ``typer.Exit`` with its exit code."""
     try:
         yield
     except UserError as error:
@@ -110,13 +103,7 @@ def user_errors(*, but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
 
 
 def conclude(result: Result, limits: Limits, how: str = "") -> ExitCode:
-    """Return the exit code of a run, after reporting on stderr why it stopped early.
-
-    Args:
-        result: The result of the run.
-        limits: Its limits.
-        how: How to answer, if the run waits for a person.
-    """
+    """Return the exit code of a run, after reporting why it stopped early and how to answer."""
     reason = result.stop_reason.value
     if reason == "done":
         return ExitCode.ANSWERED

@@ -7,7 +7,6 @@ import difflib
 import importlib
 import importlib.util
 import inspect
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -15,17 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from agent_brain.brainfile import file_schema, net_from_file
+from agent_brain.brainfile import net_from_file
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
 from agent_brain.demo import DemoLLM
-from agent_brain.nets import (
-    Net,
-    NetDefinitionError,
-    as_net,
-    create_net,
-    describe_net,
-    net_names,
-)
+from agent_brain.nets import Net, NetDefinitionError, as_net, create_net
 from agent_brain.states import LLM
 from agent_brain.tools import BaseTool, ToolDefinitionError
 from agent_brain.tools.function import as_tool
@@ -69,20 +61,8 @@ def load_net(name: str, llm: LLM) -> Net:
     return as_net(value)
 
 
-def list_nets() -> None:
-    """Write the registered nets and the first line of their docstrings to stdout."""
-    names = net_names()
-    width = max(map(len, names), default=0)
-    for name in names:
-        print(f"{name.ljust(width)}  {describe_net(name)}".rstrip())
-
-
 def draw_net(name: str, language: Literal["mermaid", "dot", "svg"]) -> None:
-    """Write a net's diagram to stdout.
-
-    Raises:
-        UserError: There is no such net.
-    """
+    """Write a net's diagram to stdout."""
     with user_errors():
         net = load_net(name, DemoLLM())
     write = {"mermaid": net.to_mermaid, "dot": net.to_dot, "svg": net.to_svg}[language]
@@ -104,18 +84,10 @@ def check_net(name: str) -> ExitCode:
     return ExitCode.ANSWERED
 
 
-def print_schema() -> None:
-    """Write the JSON Schema of net files to stdout."""
-    print(json.dumps(file_schema(), indent=2))
-
-
 def load_tools(references: Sequence[str]) -> list[BaseTool]:
     """Return the tools that the references name; modules are searched in the current folder too.
 
     What a module prints while it is imported goes to stderr.
-
-    Raises:
-        UserError: A reference names nothing, or something that cannot be a tool.
     """
     tools = []
     for reference in dict.fromkeys(references):

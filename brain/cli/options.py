@@ -40,8 +40,8 @@ class AgentOptions:
         option(
             "--model -m",
             "NAME",
-            "A LiteLLM model name, such as openai/gpt-4.1-mini. Default: the model that "
-            "AGENT_BRAIN_MODEL names, otherwise the built-in offline demo model.",
+            "A LiteLLM model name, such as openai/gpt-4.1-mini. Default: AGENT_BRAIN_MODEL, "
+            "otherwise the built-in offline demo model.",
         ),
     ] = None
     net: Annotated[
@@ -49,8 +49,7 @@ class AgentOptions:
         option(
             "--net -n",
             "NAME",
-            "The thinking net: a name that agent-brain nets lists, a .toml or .yaml file, or "
-            "module:name.",
+            "The thinking net: a name (see agent-brain nets), a net file, or module:name.",
             show_default=True,
         ),
     ] = "react"
@@ -68,7 +67,7 @@ class AgentOptions:
         option(
             "--tool -t",
             "MODULE:FUNCTION",
-            "A tool for the agent: a function with type hints, or a tool object, as module:name or "
+            "A tool: a function with type hints, or a tool object, as module:name or "
             "path/to/file.py:name. Can be repeated.",
         ),
     ] = field(default_factory=list)
@@ -77,8 +76,8 @@ class AgentOptions:
         option(
             "--mcp",
             "URL|SCRIPT|CONFIG.json",
-            "An MCP server whose tools the agent may call: a URL, a server script (.py or .js), or "
-            "a JSON file of servers. Can be repeated.",
+            "An MCP server with tools: a URL, a script (.py or .js), or a JSON file of servers. "
+            "Can be repeated.",
         ),
     ] = field(default_factory=list)
     max_steps: Annotated[
@@ -128,11 +127,7 @@ class StoredAgentOptions(AgentOptions):
     ] = None
 
     def storage(self, memory: str) -> dict[str, Any]:
-        """Return the options of ``memory`` that say where it is stored; create the folder.
-
-        Raises:
-            UserError: The folder cannot be used, or a session is named without one.
-        """
+        """Return the options of ``memory`` that say where it is stored; create the folder."""
         if self.folder is None:
             if self.session is not None:
                 raise UserError("--session names a conversation in a folder: give --folder too")
@@ -173,12 +168,10 @@ class DecisionOptions:
         default_factory=list
     )
     deny: Annotated[
-        list[str],
-        option("--deny", "ID[=WHY]|all", "Deny a tool call; the model reads the reason."),
+        list[str], option("--deny", "ID[=WHY]|all", "Deny a tool call; the model reads the reason.")
     ] = field(default_factory=list)
     edit: Annotated[
-        list[str],
-        option("--edit", "[ID=]JSON", "Approve a tool call with other arguments."),
+        list[str], option("--edit", "[ID=]JSON", "Approve a tool call with other arguments.")
     ] = field(default_factory=list)
     input: Annotated[list[str], option("--input", "[ID=]TEXT", "Answer a question.")] = field(
         default_factory=list

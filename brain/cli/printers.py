@@ -129,11 +129,6 @@ class SplitPrinter(LivePrinter):
     """Writes the answer to one stream once it is known, and everything else to a screen.
 
     What the agent says before its answer, such as "Let me look", is one of the steps.
-
-    Args:
-        out: For the answer, unchanged.
-        screen: For everything else.
-        **options: See :class:`LivePrinter`.
     """
 
     def __init__(self, out: TextIO, screen: Screen, **options: bool) -> None:
@@ -182,14 +177,7 @@ def make_printer(
     *,
     echo: bool = False,
 ) -> Printer:
-    """Return a printer for one run, chosen by the options and by where the output goes.
-
-    Args:
-        output: What to show.
-        out: Stands for stdout.
-        err: Stands for stderr.
-        echo: Write the questions too, because nobody sees them being typed.
-    """
+    """Return a printer for one run, chosen by the options and by where the output goes."""
     stream = out or sys.stdout
     if output.as_json:
         return lambda event: print(one_line(event.to_json()), file=stream, flush=True)

@@ -20,9 +20,6 @@ class Screen:
 
     Styles are omitted where the stream is not a terminal, with ``NO_COLOR``, and on terminals
     without styles; ``FORCE_COLOR`` enables them.
-
-    Args:
-        stream: Where to write; flushed after every piece.
     """
 
     def __init__(self, stream: TextIO) -> None:

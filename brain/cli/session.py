@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from agent_brain.brain import Brain
 from agent_brain.cli.decisions import Read, ask_person
@@ -22,61 +21,42 @@ from agent_brain.run import Run
 from agent_brain.states.events import Position, RunFinished
 
 
+@contextlib.contextmanager
+def open_session(
+    brain: Brain, new_printer: Callable[[], Printer], servers: Sequence[str] = ()
+) -> Iterator[Session]:
+    """Yield a session, with the tools of MCP servers; close the brain at the end."""
+    with asyncio.Runner() as runner:
+        try:
+            if servers:
+                with user_errors():
+                    runner.run(brain.connect(*servers))
+            yield Session(brain, new_printer, runner)
+        finally:
+            runner.run(brain.aclose())
+
+
 class Session:
-    """Runs a brain and closes it at the end; Ctrl-C cancels the current run.
+    """Runs a brain; Ctrl-C cancels the current run.
 
     Between runs nothing executes, so the program may block while it reads the user's input.
-
-    Args:
-        brain: The agent.
-        new_printer: Called for each run; returns what shows its events.
-        servers: MCP servers to connect.
     """
 
     def __init__(
-        self, brain: Brain, new_printer: Callable[[], Printer], servers: Sequence[str] = ()
+        self, brain: Brain, new_printer: Callable[[], Printer], runner: asyncio.Runner
     ) -> None:
         self.brain = brain
         self.clean = True
         """False while a run is not yet closed, as after a second Ctrl-C."""
         self._new_printer = new_printer
-        self._servers = servers
-        self._runner = asyncio.Runner()
-
-    def __enter__(self) -> Self:
-        if self._servers:
-            try:
-                with user_errors():
-                    self._runner.run(self.brain.connect(*self._servers))
-            except BaseException:
-                self._runner.close()
-                raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        with self._runner:
-            self._runner.run(self.brain.aclose())
+        self._runner = runner
 
     def run(self, question: str) -> Result:
-        """Run one turn. What tools print goes to stderr, because stdout is for the answer.
-
-        Raises:
-            KeyboardInterrupt: It was cancelled; the memory keeps what was finished.
-            Exception: See :meth:`Brain.run`.
-        """
+        """Run one turn. What tools print goes to stderr, because stdout is for the answer."""
         return self._show(self.brain.stream(question))
 
     def resume(self, **decisions: Any) -> Result:
-        """Continue the run in the memory; see :meth:`Brain.resume`.
-
-        Raises:
-            UserError: There is nothing to continue, or the decisions do not fit.
-        """
+        """Continue the run in the memory; see :meth:`Brain.resume`."""
         return self._show(self.brain.stream_resume(**decisions))
 
     def settle(self, result: Result, read: Read) -> Result:
