@@ -108,11 +108,11 @@ class Conversations:
             conversation.used_at = self._used_at = anyio.current_time()
 
     async def _find(self, name: str | None, own: str | None) -> tuple[str, _Conversation]:
-        if name is not None and name not in self._known:
-            raise BrainUseError(
-                "There is no such conversation, or it has ended: omit the name to start a new one"
-            )
         async with self._making:
+            if name is not None and name not in self._known:
+                raise BrainUseError(
+                    "There is no such conversation, or it has ended: omit the name to start another"
+                )
             name = name or own or secrets.token_urlsafe(16)
             conversation = self._known.get(name)
             if conversation is None:

@@ -96,7 +96,7 @@ def test_one_decision_may_lead_to_the_next(script, tools):
 
 
 @pytest.mark.parametrize("ending", ["", "later\n", "/exit\nnever\n", "later\n/exit\n"])
-def test_a_decision_can_be_put_off(script, tools, tmp_path, ending):
+def test_a_decision_can_be_postponed(script, tools, tmp_path, ending):
     model = script([[pay(500)], "Done."])
     kept = ("--folder", str(tmp_path / "kept"), "--session", "ann")
     result = invoke("chat", *SCRIPTED, *tools, *kept, stdin=f"Pay Ann\n{ending}")
@@ -117,7 +117,7 @@ def test_every_memory_keeps_what_waits(script, tools, tmp_path, memory):
     assert (result.exit_code, result.stdout) == (0, "Done.\n")
 
 
-def test_a_waiting_run_put_off_again_gives_way_to_a_new_question(script, tools, tmp_path):
+def test_a_new_question_replaces_a_postponed_run(script, tools, tmp_path):
     script([[pay(500)], "Hello."])
     kept = ("--folder", str(tmp_path / "kept"))
     invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
@@ -215,7 +215,7 @@ def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
     assert (result.exit_code, "--folder is missing" in result.stderr) == (2, True)
 
 
-def test_a_run_that_a_limit_cut_off_is_gone_on_with(script, tools, tmp_path):
+def test_a_run_stopped_by_a_limit_is_continued(script, tools, tmp_path):
     script([[question("?")], "Done."])
     kept = ("--folder", str(tmp_path / "kept"))
     assert invoke("ask", *SCRIPTED, *kept, "--max-steps", "1", "go").exit_code == 3
@@ -223,7 +223,7 @@ def test_a_run_that_a_limit_cut_off_is_gone_on_with(script, tools, tmp_path):
     assert (result.exit_code, result.stdout) == (0, "Done.\n")
 
 
-def test_without_a_folder_ask_says_that_nothing_is_kept(script, tools):
+def test_without_a_folder_ask_says_that_nothing_is_stored(script, tools):
     script([[pay(500)], "Done."])
     result = invoke("ask", *SCRIPTED, *tools, "Pay Ann")
     assert result.exit_code == 3

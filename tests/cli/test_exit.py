@@ -1,4 +1,4 @@
-"""How the command starts, reads and leaves, piece by piece."""
+"""Exit codes, the prompt, and how the process ends."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def keys(monkeypatch, *typed, terminal=True):
 
 
 def test_ctrl_c_at_the_prompt_gives_up_the_line_alone(monkeypatch, capsys):
-    keys(monkeypatch, KeyboardInterrupt(), "hello")
+    keys(monkeypatch, KeyboardInterrupt(), KeyboardInterrupt(), "hello")
     assert keyboard.read_chat_line() == "hello"
-    assert "Ctrl-D ends the chat" in capsys.readouterr().err
+    assert capsys.readouterr().err.count("(/exit or Ctrl-D ends the chat)") == 2
 
 
 def test_ctrl_d_at_the_prompt_is_the_end(monkeypatch, capsys):
@@ -92,7 +92,7 @@ def test_the_prompt_stays_out_of_a_redirected_stdout(monkeypatch, capsys, tmp_pa
         (StopReason.CANCELLED, ExitCode.CANCELLED, "cancelled"),
     ],
 )
-def test_why_a_run_ended_is_said_and_coded(capsys, reason, code, words):
+def test_why_a_run_ended_is_reported_with_its_exit_code(capsys, reason, code, words):
     result = Result(
         answer="",
         output=None,

@@ -50,7 +50,7 @@ def test_mistakes(args, message):
         ("Shelf.give", "there is no 'Shelf.give'"),
     ],
 )
-def test_a_name_that_is_no_tool_of_the_file(tools_file, attribute, message):
+def test_a_name_that_is_not_a_tool_of_the_file(tools_file, attribute, message):
     result = invoke("ask", "-t", f"{tools_file}:{attribute}", "hi")
     assert result.exit_code == 2
     assert message in result.stderr
@@ -85,7 +85,7 @@ def test_two_tools_of_one_name(tools_file, tmp_path):
     assert "Two tools are named 'add'" in result.stderr
 
 
-def test_the_same_tool_twice_is_no_mistake(tools_file):
+def test_a_tool_may_be_named_twice(tools_file):
     reference = f"{tools_file}:add"
     assert invoke("ask", "-t", reference, "-t", reference, "add 1 and 2").exit_code == 0
 

@@ -51,12 +51,12 @@ def good(tmp_path):
     return str(path)
 
 
-def test_a_sound_file_is_checked(good):
+def test_a_valid_file_has_no_problems(good):
     result = invoke("nets", "check", good)
     assert (result.exit_code, result.stdout) == (0, "helper: 3 states, no problems\n")
 
 
-def test_every_fault_of_a_file_is_told(tmp_path):
+def test_every_problem_of_a_file_is_reported(tmp_path):
     path = tmp_path / "net.toml"
     path.write_text(GOOD.replace('"THINK"', '"NOWHERE"') + "[states.EXTRA]\ntype = 'none'\n")
     result = invoke("nets", "check", str(path))
@@ -81,7 +81,7 @@ def test_a_net_in_a_module_is_checked(tmp_path, monkeypatch):
     assert "[no_end] From state 'A'" in result.stderr
 
 
-def test_a_net_that_is_not_there_is_a_mistake():
+def test_an_unknown_net_is_a_mistake():
     result = invoke("nets", "check", "nope")
     assert result.exit_code == 2
     assert "There is no net named 'nope'" in result.stderr
@@ -104,7 +104,7 @@ def test_the_schema_of_files_accepts_what_the_library_accepts(good):
     assert not jsonschema.Draft202012Validator(schema).is_valid(tomllib.loads(wrong))
 
 
-def test_a_picture_may_be_an_image():
+def test_a_diagram_may_be_an_image():
     assert invoke("nets", "--draw", "react", "--format", "svg").stdout.startswith("<svg ")
 
 

@@ -1,4 +1,4 @@
-"""What the machine refuses is said as such, and is no fault of this program."""
+"""Errors of the operating system are explained."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_port_that_is_taken(script):
     assert UNEXPECTED not in result.stderr
 
 
-def test_what_wraps_it_is_looked_into():
+def test_the_causes_of_an_error_are_searched():
     full = OSError(errno.ENOSPC, "No space left on device", "memory.db")
     wrapping = RuntimeError("it failed")
     wrapping.__cause__ = full

@@ -1,4 +1,4 @@
-"""What is written, event by event."""
+"""The output for each event."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_text_is_visible_piece_by_piece():
     assert out.shown == ["Hel", "Hello", "Hello!"]
 
 
-def test_a_line_of_its_own_for_each_kind_of_thing_and_room_around_the_words():
+def test_steps_are_labelled_lines_and_text_has_blank_lines_around_it():
     shown = live(
         TextDelta("I ", thought=True),
         TextDelta("think\n\n", thought=True),
@@ -87,7 +87,7 @@ def test_a_line_of_its_own_for_each_kind_of_thing_and_room_around_the_words():
     )
 
 
-def test_words_and_thoughts_of_nothing_but_line_ends_leave_no_trace():
+def test_text_and_thoughts_of_line_ends_alone_are_not_shown():
     assert live(TextDelta("\n"), TextDelta("\n", thought=True), TextDelta("\nHi")) == "Hi"
 
 
@@ -104,7 +104,7 @@ def test_a_run_that_failed_leaves_a_whole_line():
     assert live(TextDelta("Half"), RunFailed(ValueError("x"))) == "Half\n"
 
 
-def test_what_is_rare_is_shown_too():
+def test_rare_events_are_shown():
     shown = live(
         StuckDetected("the same again", "hint"),
         StuckDetected("the same again", "stop"),
@@ -148,7 +148,7 @@ def test_a_terminal_gets_everything_on_one_stream(monkeypatch):
     assert err.getvalue() == ""
 
 
-def test_an_answer_that_came_in_two_steps_is_told_apart_from_what_was_said_before():
+def test_only_the_text_of_the_last_step_is_the_answer():
     out, err = StringIO(), StringIO()
     printer = make_printer(OutputOptions(), out, err)
     for step, text in enumerate(("A plan.", "An ", "answer.")):
