@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from agent_brain.brain import Brain
@@ -80,44 +81,43 @@ def chat(agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
     with open_session(build(agent), new_printer, agent.servers) as session:
         if person:
             notify(HELP, kind="")
-        talk = _Chat(session, agent, read_chat_line if person else read_stdin)
-        talk.interactive, talk.debug = person, output.debug
-        talk.loop()
-        return ExitCode.ANSWERED if person else talk.code
+        source = read_chat_line if person else read_stdin
+        code = _Chat(session, agent, source, interactive=person, debug=output.debug).loop()
+        return ExitCode.ANSWERED if person else code
 
 
+@dataclass(slots=True)
 class _Chat:
-    interactive = True  # Ctrl-C ends a turn and not the chat
-    debug = False
+    session: Session
+    agent: StoredAgentOptions
+    source: Read
+    interactive: bool  # Ctrl-C ends a turn and not the chat
+    debug: bool
+    code: ExitCode = ExitCode.ANSWERED  # of the first turn that failed
+    left: bool = False
 
-    def __init__(self, session: Session, agent: StoredAgentOptions, read: Read) -> None:
-        self.code = ExitCode.ANSWERED  # of the first turn that failed
-        self._session = session
-        self._agent = agent
-        self._source = read
-        self._left = False
-
-    def loop(self) -> None:
-        """Take turns until the user leaves; the first one, if it waits for the user."""
-        if pending_in(self._session.open_memory()) is not None:
+    def loop(self) -> ExitCode:
+        """Take turns until the user leaves, beginning with a stored one that waits."""
+        if pending_in(self.session.open_memory()) is not None:
             notify("This conversation waits for you:", kind="")
             self._turn(self._answer)
-        while not self._left and (line := self._read(PROMPT)) is not None:
+        while not self.left and (line := self._read(PROMPT)) is not None:
             words = line.strip()
             if COMMAND.fullmatch(words.lower()):
                 known = words.lower() in ("/help", "/?")
                 notify(HELP if known else f"There is no command {words}. {HELP}", kind="")
             elif words:
-                self._turn(partial(self._session.run, words))
+                self._turn(partial(self.session.run, words))
+        return self.code
 
     def _read(self, prompt: str) -> str | None:
-        line = self._source(prompt)
-        self._left = self._left or (line or "").strip().lower() in LEAVE
-        return None if self._left else line
+        line = self.source(prompt)
+        self.left = self.left or (line or "").strip().lower() in LEAVE
+        return None if self.left else line
 
     def _answer(self) -> Result | None:
-        decisions = ask_person(self._session.brain.memory, self._read)
-        return None if decisions is None else self._session.resume(**decisions)
+        decisions = ask_person(self.session.brain.memory, self._read)
+        return None if decisions is None else self.session.resume(**decisions)
 
     def _turn(self, start: Callable[[], Result | None]) -> None:
         code = ExitCode.FAILED
@@ -125,10 +125,10 @@ class _Chat:
             result = start()
             if result is None:  # postponed
                 return
-            result = self._session.settle(result, self._read)
-            code = _conclude(self._session, result, self._agent)
+            result = self.session.settle(result, self._read)
+            code = _conclude(self.session, result, self.agent)
         except KeyboardInterrupt:
-            if not (self.interactive and self._session.clean):
+            if not (self.interactive and self.session.clean):
                 raise
             notify("Cancelled; the chat continues", kind="")
         except BrokenPipeError:
