@@ -90,14 +90,12 @@ def exit_on_error(*, debug: bool) -> Iterator[None]:
 
 
 @contextmanager
-def user_errors(*, but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
-    """Turn this library's own errors into user errors, except for those of the type ``but``."""
+def user_errors() -> Iterator[None]:
+    """Turn this library's own errors into user errors."""
     from agent_brain.errors import AgentBrainError
 
     try:
         yield
-    except but:
-        raise
     except AgentBrainError as error:
         raise UserError(str(error)) from error
 

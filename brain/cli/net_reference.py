@@ -71,12 +71,12 @@ def draw_net(name: str, language: Literal["mermaid", "dot", "svg"]) -> None:
 
 def check_net(name: str) -> ExitCode:
     """Report every problem of a net."""
-    try:
-        with user_errors(but=NetDefinitionError):
+    with user_errors():
+        try:
             net = load_net(name, DemoLLM())
-    except NetDefinitionError as error:
-        notify(str(error))
-        return ExitCode.FAILED
+        except NetDefinitionError as error:
+            notify(str(error))
+            return ExitCode.FAILED
     states = len(net.states)
     print(f"{net.name}: {states} state{'s' * (states != 1)}, no problems")
     for problem in net.allowed():

@@ -135,27 +135,27 @@ def _earlier(turns: Sequence[Turn]) -> str:
 
 async def _answer(turns: Sequence[Turn]) -> str:
     turn = turns[-1]
-    results = [_result(call, turn.question) for call in turn.calls] or await _sums(turns)
-    if results:
-        return " ".join(dict.fromkeys(results))
+    calls = turn.calls or await _sums(turns)
+    if calls:
+        return " ".join(dict.fromkeys(_result(call, turn.question) for call in calls))
     if len(turns) > 1 and "first question" in turn.question:
         return f"Your first question was: “{turns[0].question}”"
     asked = " ".join(turn.question.split())[:100]
     return f"I have no tool for “{asked}”. {WHO}" if len(asked.split()) > 1 else f"Hello! {WHO}"
 
 
-async def _sums(turns: Sequence[Turn]) -> list[str]:
-    """Return the results of the arithmetic in the last question, without a tool call."""
-    earlier, results = _earlier(turns), []
+async def _sums(turns: Sequence[Turn]) -> list[Call]:
+    """Return the arithmetic in the last question, calculated without the model asking for it."""
+    earlier, done = _earlier(turns), []
     for part in _parts(turns[-1].question, []):
-        expression = read_sum(part, earlier)
-        if expression is not None:
+        if expression := read_sum(part, earlier):
+            args = {"expression": expression}
             try:
-                earlier = await calculate.execute(expression=expression)
-                results.append(f"{expression} = {earlier}.")
+                earlier = await calculate.execute(**args)
+                done.append(Call(calculate.name, args, earlier))
             except ToolError as error:
-                results.append(str(error))
-    return results
+                done.append(Call(calculate.name, args, str(error), is_error=True))
+    return done
 
 
 def _result(call: Call, question: str) -> str:
