@@ -36,19 +36,20 @@ def ask_person(memory: Memory, read: Read) -> Decisions | None:
         decision = None
         while decision is None:
             line = read(DECIDE)
-            if line is None or line.strip().lower().rstrip(",:") in ("later", "/later"):
-                return None
             try:
-                decision = _parse(line.strip(), action, memory, read)
+                decision = _parse("later" if line is None else line.strip(), action, memory, read)
             except UserError as error:
                 notify(str(error), kind="")
         kind, value = decision
+        if kind == "later":
+            return None
         decisions.setdefault(kind, {})[action.id] = value
     for question, prompt in pending.questions.items() if pending else ():
         notify(f"  question  {prompt}", kind="")
         answer = ""
         while not answer:
-            answer = (read(ANSWER) or "/later").strip()
+            line = read(ANSWER)
+            answer = "/later" if line is None else line.strip()
         if answer.lower() == "/later":
             return None
         decisions.setdefault("input", {})[question] = answer
@@ -59,6 +60,8 @@ def _parse(line: str, action: Action, memory: Memory, read: Read) -> tuple[str, 
     """Return the kind of the decision and its value."""
     word, _, rest = line.partition(" ")
     match word.lower().rstrip(",:"):
+        case "later" | "/later":
+            return "later", None
         case "y" | "yes":
             return "approve", True
         case "n" | "no":
@@ -99,7 +102,7 @@ def read_decisions(options: DecisionOptions, memory: Memory) -> Decisions:
                 with user_errors():
                     value = parse_arguments(text, calls[name], memory)
             decisions.setdefault(kind, {})[name] = value
-    return decisions
+    return {kind: values for kind, values in decisions.items() if values}
 
 
 def _require(name: str, waiting: Iterable[str], given: str) -> None:

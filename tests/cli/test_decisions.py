@@ -95,7 +95,9 @@ def test_one_decision_may_lead_to_the_next(script, tools):
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "Done.")
 
 
-@pytest.mark.parametrize("ending", ["", "later\n", "/exit\nnever\n", "later\n/exit\n"])
+@pytest.mark.parametrize(
+    "ending", ["", "later\n", "Later, please\n", "/exit\nnever\n", "later\n/exit\n"]
+)
 def test_a_decision_can_be_postponed(script, tools, tmp_path, ending):
     model = script([[pay(500)], "Done."])
     kept = ("--folder", str(tmp_path / "kept"), "--session", "ann")
@@ -202,6 +204,14 @@ def test_approving_another_call_does_not_run_the_only_one_that_waits(script, too
     assert invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "call_1").stdout == "Done.\n"
 
 
+def test_approving_all_calls_answers_no_question(script, tools, tmp_path):
+    script([[question("Which city?")], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"))
+    invoke("ask", *SCRIPTED, *tools, *kept, "Book")
+    wrong = invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "all")
+    assert (wrong.exit_code, "The run waits for a person" in wrong.stderr) == (2, True)
+
+
 def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
     script(["Hello."])
     kept = ("--folder", str(tmp_path / "kept"))
@@ -267,6 +277,9 @@ def test_in_a_terminal(demo_tools, tmp_path):
     with Terminal("ask", *demo_tools, *kept, "pay 500 dollars") as terminal:
         terminal.expect("approve   pay_dollars(amount=500)")
         terminal.expect("later> ")
+        terminal.type("\n")
+        terminal.expect("Write yes, no, edit or later")
+        terminal.expect("later> ")
         terminal.type("later\n")
         assert terminal.finish() == 3
         assert "agent-brain resume" in terminal.seen
@@ -278,6 +291,8 @@ def test_in_a_terminal(demo_tools, tmp_path):
         terminal.expect("you> ")
         terminal.type("book a hotel for 3 nights\n")
         terminal.expect("question  Which city?")
+        terminal.expect("/later> ")
+        terminal.type("\n")
         terminal.expect("/later> ")
         terminal.type("Rome\n")
         terminal.expect("says: Rome.")
