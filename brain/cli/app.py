@@ -147,9 +147,11 @@ def nets(
     from agent_brain.cli.net_reference import draw_net
     from agent_brain.nets import describe_net, net_names
 
+    if context.invoked_subcommand is not None:
+        return
     if draw is not None:
         draw_net(draw, language)
-    elif context.invoked_subcommand is None:
+    else:
         names = net_names()
         width = max(map(len, names), default=0)
         for name in names:

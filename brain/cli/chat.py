@@ -152,7 +152,8 @@ def show_demo(questions: Sequence[str]) -> ExitCode:
         screen.line(f"tools: {', '.join(brain.memory.available_tools)}", "dim")
         for question in questions:
             screen.line(f"\n> {question}\n", "bold")
-            code = code or conclude(session.run(question), brain.limits)
+            result = session.run(question)
+            code = code or conclude(result, brain.limits)
     screen.line(f"\n{DEMO_NOTE}", "dim")
     screen.line(DEMO_NEXT, "bold")
     return code

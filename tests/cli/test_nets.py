@@ -128,3 +128,8 @@ def test_the_agent_of_a_file_can_be_stored(good, tmp_path):
 def test_run_takes_files_alone():
     result = invoke("run", "react", "hi")
     assert (result.exit_code, "'react' is not a .toml" in result.stderr) == (2, True)
+
+
+def test_a_subcommand_of_nets_is_all_that_runs():
+    result = invoke("nets", "--draw", "react", "check", "react")
+    assert (result.exit_code, result.stdout) == (0, "react: 3 states, no problems\n")
