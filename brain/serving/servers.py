@@ -70,19 +70,22 @@ class SharedServers:
 class _Share(ToolSource):
     """The tools of shared servers, as one brain last saw them."""
 
-    tools: Sequence[BaseTool] = ()
-
     def __init__(self, servers: SharedServers) -> None:
         self._servers = servers
+        self._tools: Sequence[BaseTool] = ()
         self._generation = 0
+
+    @property
+    def tools(self) -> Sequence[BaseTool]:
+        return self._tools
 
     @property
     def changed(self) -> bool:
         return self._servers.changed or self._generation != self._servers.generation
 
     async def refresh(self, taken: Collection[str] = ()) -> None:
-        self.tools = await self._servers.tools(taken)
+        self._tools = await self._servers.tools(taken)
         self._generation = self._servers.generation
 
     async def aclose(self) -> None:
-        self.tools = ()
+        self._tools = ()
