@@ -118,13 +118,11 @@ def late_steps(quick: bool) -> float:
 
 
 def many_kib(quick: bool) -> float:
-    """Return KiB of memory a run, by the peak of a new process."""
+    """Return KiB allocated for a run at the peak of a thousand."""
     code = (
-        "import asyncio, resource; from benchmarks.workloads import ours_many;"
-        "asyncio.run(ours_many(100));"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
-        "asyncio.run(ours_many(1000));"
-        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1000)"
+        "import asyncio, tracemalloc; from benchmarks.workloads import ours_many;"
+        "asyncio.run(ours_many(100)); tracemalloc.start(); asyncio.run(ours_many(1000));"
+        "print(tracemalloc.get_traced_memory()[1] / 1000 / 1024)"
     )
     return python(code)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -11,9 +12,11 @@ from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
+from agent_brain.tools.models import assembler
 
 
-class Spent(BaseModel):
+@dataclass(slots=True)
+class Spent:
     """What a run has used so far; limits go on counting from it after a resume.
 
     Attributes:
@@ -41,7 +44,8 @@ class Spent(BaseModel):
     seconds: float = 0.0
 
 
-class Call(BaseModel):
+@dataclass(slots=True)
+class Call:
     """A tool call that has begun: kept so that a crash can neither lose nor repeat it unseen.
 
     Attributes:
@@ -55,7 +59,7 @@ class Call(BaseModel):
     reported: bool = False
 
 
-class ToolScope(BaseModel):
+class ToolScope(BaseModel, defer_build=True):
     """Which of the memory's tools a run may see, by names and patterns such as ``"fs_*"``."""
 
     allow: list[str] | None = None
@@ -68,7 +72,7 @@ class ToolScope(BaseModel):
         return not any(fnmatchcase(name, p) for p in self.deny)
 
 
-class Decision(BaseModel):
+class Decision(BaseModel, defer_build=True):
     """What a person decided about one call.
 
     Attributes:
@@ -82,7 +86,7 @@ class Decision(BaseModel):
     args: dict[str, JsonValue] | None = None
 
 
-class Asked(BaseModel):
+class Asked(BaseModel, defer_build=True):
     """What a person is asked in this step of the run, and what they have said so far.
 
     Attributes:
@@ -99,7 +103,7 @@ class Asked(BaseModel):
     answers: dict[str, str] = Field(default_factory=dict)
 
 
-class Control(BaseModel):
+class Control(BaseModel, defer_build=True):
     """The state machine's own registers.
 
     Attributes:
@@ -162,31 +166,19 @@ class Control(BaseModel):
             value = Scratch(value)
         super().__setattr__(name, value)
 
+    @classmethod
+    def fresh(cls) -> Control:
+        """Return what ``Control()`` does, at a tenth of the cost: nothing is validated."""
+        return _assemble({**_new_registers(), **_SESSION, "session": Scratch()})
+
     def begin(self, run_id: str, state: str) -> None:
         """Set every register for a new run; ``scratch`` is emptied too.
 
         What belongs to the session stays: ``session``, which tools are offered, what is kept aside.
         """
-        vars(self).update(
-            run_id=run_id,
-            branch="",
-            status="running",
-            state=state,
-            step=0,
-            done=False,
-            stop_reason=None,
-            next_actions=[],
-            frames={},
-            ended={},
-            pending={},
-            output=None,
-            spent=Spent(),
-            hint=None,
-            recent=[],
-            hints=0,
-            scratch=Scratch(),
-            asked=None,
-        )
+        registers = vars(self)  # no validation: this is the hot path
+        registers.update(_new_registers())
+        registers.update(run_id=run_id, state=state, status="running")
 
     def result_of(self, call: Action, why: str) -> Message:
         """Return the result to record for a call of a run that does not continue with it.
@@ -254,6 +246,34 @@ class Control(BaseModel):
             registers["done"] = True
         else:
             registers["state"] = state
+
+
+def _new_registers() -> dict[str, Any]:
+    """Return what a new run begins with; the registers of the session are not among it."""
+    return {
+        "run_id": None,
+        "branch": "",
+        "status": "idle",
+        "state": None,
+        "step": 0,
+        "done": False,
+        "stop_reason": None,
+        "next_actions": [],
+        "frames": {},
+        "ended": {},
+        "pending": {},
+        "output": None,
+        "spent": Spent(),
+        "hint": None,
+        "recent": [],
+        "hints": 0,
+        "scratch": Scratch(),
+        "asked": None,
+    }
+
+
+_SESSION = {"tool_scope": None, "results_cut": False, "dry_run": False}
+_assemble = assembler(Control)
 
 
 def uncertain(call: Action) -> str:

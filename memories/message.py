@@ -24,6 +24,7 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.fields import MessageFields
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
+from agent_brain.tools.models import assembler
 from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
 
 
@@ -36,7 +37,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-class Attachment(BaseModel, frozen=True, extra="forbid"):
+class Attachment(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """An image, a sound or a file that belongs to a message: by URL or by its bytes.
 
     Attributes:
@@ -93,6 +94,7 @@ def _several(value: object) -> object:
 _Text = Annotated[str, BeforeValidator(clean_json)]
 _Name = Annotated[str, BeforeValidator(_name_of)]
 _Tags = Annotated[frozenset[str], BeforeValidator(_several), PlainSerializer(sorted)]
+_NO_TAGS: frozenset[str] = frozenset()
 _Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
@@ -104,7 +106,7 @@ def _new_message_id() -> str:
     return new_id("msg")
 
 
-class Message(BaseModel, frozen=True, extra="forbid"):
+class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """What was said, by whom, when and why. Immutable; equal by content, hashable by id.
 
     Attributes:
@@ -164,11 +166,15 @@ class Message(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def system(cls, content: str, **fields: Unpack[MessageFields]) -> Message:
         """Instructions; ``fields`` are any other fields of a message."""
+        if not fields and type(content) is str:
+            return trusted(Role.SYSTEM, content)
         return cls(role=Role.SYSTEM, content=content, **cast("dict[str, Any]", fields))
 
     @classmethod
     def user(cls, content: str, **fields: Unpack[MessageFields]) -> Message:
         """What a person said; ``fields`` are any other fields of a message."""
+        if not fields and type(content) is str:
+            return trusted(Role.USER, content)
         return cls(role=Role.USER, content=content, **cast("dict[str, Any]", fields))
 
     @classmethod
@@ -180,12 +186,17 @@ class Message(BaseModel, frozen=True, extra="forbid"):
     ) -> Message:
         """What a model said, and the calls it asks for."""
         calls = (tool_calls,) if isinstance(tool_calls, Action) else tuple(tool_calls)
+        if not fields and type(content) is str and all(type(call) is Action for call in calls):
+            return trusted(Role.ASSISTANT, content, tool_calls=calls)
         given = cast("dict[str, Any]", fields)
         return cls(role=Role.ASSISTANT, content=content, tool_calls=calls, **given)
 
     @classmethod
     def tool(cls, result: Any, action: Action, **fields: Unpack[MessageFields]) -> Message:
         """The result of ``action``: text as it is, any other value as JSON."""
+        if not fields:
+            text = to_text(result)
+            return trusted(Role.TOOL, text, name=action.name, tool_call_id=action.id)
         fields.setdefault("name", action.name)
         given = cast("dict[str, Any]", fields)
         return cls(role=Role.TOOL, content=to_text(result), tool_call_id=action.id, **given)
@@ -224,8 +235,7 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-_set = object.__setattr__
-_FIELDS = set(Message.model_fields)  # shared by all trusted messages, which are frozen
+_assemble = assembler(Message)
 
 
 def trusted(
@@ -247,27 +257,22 @@ def trusted(
     values: dict[str, Any] = {
         "id": new_id("msg"),
         "role": role,
-        "content": clean(content),
+        "content": content if content.isascii() else clean(content),
         "name": name,
         "tool_calls": tool_calls,
         "tool_call_id": tool_call_id,
         "is_error": is_error,
         "attachments": (),
-        "created_at": _now(),
+        "created_at": datetime.now(UTC),
         "expires_at": None,
         "cause_by": cause_by,
         "sent_from": None,
         "send_to": (),
         "pinned": False,
-        "tags": frozenset(),
+        "tags": _NO_TAGS,
         "metadata": {},
     }
-    message = Message.__new__(Message)
-    _set(message, "__dict__", values)
-    _set(message, "__pydantic_fields_set__", _FIELDS)
-    _set(message, "__pydantic_extra__", None)
-    _set(message, "__pydantic_private__", None)
-    return message
+    return _assemble(values)
 
 
 _NOT_IN_NAMES = re.compile(r"[^\w-]+")  # what chat APIs refuse in the name of a speaker

@@ -12,7 +12,7 @@ from agent_brain.memories.message import Message
 VERSION = 1
 
 
-class Snapshot(BaseModel, extra="forbid"):
+class Snapshot(BaseModel, extra="forbid", defer_build=True):
     """A memory as plain data: ``model_dump_json()`` writes it, :meth:`from_json` reads it.
 
     Attributes:
@@ -27,7 +27,7 @@ class Snapshot(BaseModel, extra="forbid"):
     version: int = VERSION
     goal: list[Message] = Field(default_factory=list)
     messages: list[Message] = Field(default_factory=list)
-    control: Control = Field(default_factory=Control)
+    control: Control = Field(default_factory=Control.fresh)
     views: dict[str, JsonValue] = Field(default_factory=dict)
 
     @classmethod

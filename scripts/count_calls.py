@@ -91,7 +91,7 @@ def count_here() -> dict[str, int]:
     """Count what needs the package imported."""
     from agent_brain.memories import MessagesMemory, RamJournal, WindowedMemory
 
-    memories = {
+    memories: dict[str, Callable[[Any], Any]] = {
         "messages": MessagesMemory,
         "window + RAM journal": lambda tools: WindowedMemory(tools, journal=RamJournal()),
     }
@@ -110,7 +110,8 @@ def count(commit: str | None) -> dict[str, int]:
         done = subprocess.run(
             command, cwd=ROOT, env=where, check=True, stdout=subprocess.PIPE, text=True
         )
-        return size(tree) | json.loads(done.stdout)
+        imported: dict[str, int] = json.loads(done.stdout)
+        return size(tree) | imported
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ def _new_call_id() -> str:
 _Text = Annotated[str, BeforeValidator(clean_json)]
 
 
-class Action(BaseModel, frozen=True):
+class Action(BaseModel, frozen=True, defer_build=True):
     """A tool call as data: nothing has happened yet.
 
     Attributes:
