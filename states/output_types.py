@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
 
-from pydantic import BaseModel, GetJsonSchemaHandler, RootModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic import create_model as create_pydantic_model
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, to_json
 
@@ -162,8 +162,9 @@ class Shape(Generic[T]):
 
 
 @cache
-def _root_base() -> type[RootModel[Any]]:
+def _root_base() -> type[BaseModel]:
     """Return the base of models made of types whose JSON is an object."""
+    from pydantic import RootModel  # builds a schema, which loads pydantic's plugins
 
     class Root(RootModel[Any]):
         @classmethod

@@ -34,3 +34,19 @@ def assembler(model: type[M]) -> Callable[[dict[str, Any]], M]:
         return made
 
     return assemble
+
+
+def maker_of_defaults(model: type[M]) -> Callable[[], M]:
+    """Return a function that makes a ``model`` with the default of every field."""
+    assemble = assembler(model)
+    fields = model.model_fields.items()
+    fixed = {name: field.default for name, field in fields if field.default_factory is None}
+    made = {name: field.default_factory for name, field in fields if field.default_factory}
+
+    def make() -> M:
+        values = fixed.copy()
+        for name, factory in made.items():
+            values[name] = factory()  # type: ignore[call-arg]  # none of ours takes arguments
+        return assemble(values)
+
+    return make

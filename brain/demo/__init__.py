@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
-from agent_brain.demo.llm import DemoLLM
-from agent_brain.demo.toolset import demo_tools
+from typing import TYPE_CHECKING
 
-__all__ = ["DemoLLM", "demo_tools"]
+if TYPE_CHECKING:
+    from agent_brain.demo.llm import DemoLLM as DemoLLM
+    from agent_brain.demo.toolset import demo_tools as demo_tools
+else:
+    from agent_brain.tools.lazy_exports import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(__name__)

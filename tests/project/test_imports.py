@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import agent_brain
 from tests.project.repository import ROOT
 
 HEAVY = {
@@ -49,6 +50,35 @@ def test_an_import_loads_nothing_heavy(package: str) -> None:
 
 def test_the_brain_loads_nothing_heavy_until_it_is_used() -> None:
     assert modules_loaded_by("from agent_brain import Brain") & HEAVY == set()
+
+
+def test_the_brain_loads_no_event_loop_and_builds_no_schema() -> None:
+    # The first schema that pydantic builds makes it look for plugins among all distributions.
+    loaded = modules_loaded_by("from agent_brain import Brain")
+
+    assert loaded & {"asyncio", "ssl", "email"} == set()
+
+
+def test_the_demo_loads_only_the_tools_that_it_has() -> None:
+    program = "import sys; from agent_brain import Brain; Brain('react'); print(*sys.modules)"
+
+    assert {"agent_brain.tools.builtin.web", "urllib.request"} & set(
+        python(program).split()
+    ) == set()
+
+
+@pytest.mark.parametrize("package", ["agent_brain", *(f"agent_brain.{name}" for name in PACKAGES)])
+def test_a_star_import_brings_every_public_name(package: str) -> None:
+    python(
+        f"from {package} import *\n"
+        f"import {package} as module\n"
+        "assert set(module.__all__) <= set(globals())\n"
+    )
+
+
+def test_a_name_that_a_package_does_not_have_is_named() -> None:
+    with pytest.raises(AttributeError, match="module 'agent_brain' has no attribute 'Brian'"):
+        agent_brain.Brian  # noqa: B018
 
 
 @pytest.mark.parametrize("package", ["memories", "nets", "states", "tools"])
