@@ -1,6 +1,6 @@
 """Agent Brain: LLM agents as finite state machines.
 
-Small stateless states, wired into a net, driven by a brain over a memory::
+Small stateless states form a net, which a brain runs over a memory::
 
     from agent_brain import Brain, tool
 
@@ -11,8 +11,8 @@ Small stateless states, wired into a net, driven by a brain over a memory::
 
     result = Brain("react", tools=[add]).run_sync("What is 17 + 25?")
 
-Names are imported when they are first used: ``import agent_brain`` itself is cheap, and neither
-litellm nor chromadb is loaded before something needs it.
+Names are imported at first use: ``import agent_brain`` is cheap, and litellm and chromadb are
+loaded only when something needs them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Memories: everything a run knows, and what of it a model is shown.
+"""Memories: everything a run knows, and the part of it that a model sees.
 
-Names are imported when they are first used, so that a program loads only the memories it has.
+Names are imported at first use, so a program loads only the memories that it uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nets: states wired into a thinking machine, checked before it runs."""
+"""Nets: states and the edges between them, validated before they run."""
 
 from __future__ import annotations
 

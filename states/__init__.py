@@ -1,4 +1,4 @@
-"""States: the small stateless steps of thinking, what they stream, and the model port."""
+"""States: small stateless steps of an agent, the events that they stream, and models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools: what a model may call, and one call of it."""
+"""Tools: functions that a model may call, and their calls."""
 
 from __future__ import annotations
 

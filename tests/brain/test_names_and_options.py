@@ -249,7 +249,7 @@ def test_a_name_that_is_close_to_none_is_refused_without_a_guess() -> None:
 
 @pytest.mark.parametrize("register", [register_net, register_memory])
 def test_what_cannot_be_called_is_not_registered(register: Any) -> None:
-    with pytest.raises(AgentBrainError, match="cannot make"):
+    with pytest.raises(AgentBrainError, match="is not callable"):
         register("nothing", 3)
 
 

@@ -68,7 +68,7 @@ def test_an_unknown_version_is_refused_by_its_number(version):
 
 
 def test_an_unknown_version_is_refused_when_it_is_used():
-    with pytest.raises(SnapshotError, match="has version 7; this library reads version 1"):
+    with pytest.raises(SnapshotError, match="has version 7, and this library reads version 1"):
         Snapshot(version=7).check()
 
 
