@@ -42,7 +42,7 @@ def register_net(name: str, factory: NetFactory) -> None:
         UnknownNetError: The name is taken by another factory, or the factory cannot be called.
     """
     if not callable(factory):
-        raise UnknownNetError(f"{factory!r} is not callable: register a function that takes a model")
+        raise UnknownNetError(f"{factory!r} is not callable: register a function of a model")
     known = _find(name)
     if known is not None and known is not factory:
         raise UnknownNetError(
