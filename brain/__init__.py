@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.brain import Brain as Brain
     from agent_brain.errors import AgentBrainError as AgentBrainError
     from agent_brain.errors import BrainDefinitionError as BrainDefinitionError
@@ -59,7 +61,3 @@ if TYPE_CHECKING:
     from agent_brain.tools import BaseTool as BaseTool
     from agent_brain.tools import ToolError as ToolError
     from agent_brain.tools import tool as tool
-else:
-    from agent_brain.tools.lazy_exports import lazy_exports
-
-    __getattr__, __dir__ = lazy_exports(__name__)

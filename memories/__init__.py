@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.base import Memory as Memory
     from agent_brain.memories.control import Call as Call
     from agent_brain.memories.control import Control as Control
@@ -48,7 +50,3 @@ if TYPE_CHECKING:
     from agent_brain.memories.vector import VectorMemory as VectorMemory
     from agent_brain.memories.windowed import WindowedMemory as WindowedMemory
     from agent_brain.memories.wrapper import WrappingMemory as WrappingMemory
-else:
-    from agent_brain.tools.lazy_exports import lazy_exports
-
-    __getattr__, __dir__ = lazy_exports(__name__)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.nets.composition import ParallelState as ParallelState
     from agent_brain.nets.composition import SubnetState as SubnetState
     from agent_brain.nets.delegation import Branch as Branch
@@ -48,7 +50,3 @@ if TYPE_CHECKING:
     from agent_brain.nets.registry import describe_net as describe_net
     from agent_brain.nets.registry import net_names as net_names
     from agent_brain.nets.registry import register_net as register_net
-else:
-    from agent_brain.tools.lazy_exports import lazy_exports
-
-    __getattr__, __dir__ = lazy_exports(__name__)

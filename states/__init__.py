@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.aclosing import closing as closing
     from agent_brain.states.acting import ActionState as ActionState
     from agent_brain.states.answering import AnswerState as AnswerState
@@ -69,7 +71,3 @@ if TYPE_CHECKING:
     from agent_brain.states.stored_answer import TellState as TellState
     from agent_brain.states.summarizing import model_summarizer as model_summarizer
     from agent_brain.states.usage import Usage as Usage
-else:
-    from agent_brain.tools.lazy_exports import lazy_exports
-
-    __getattr__, __dir__ = lazy_exports(__name__)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.tools.action import Action as Action
     from agent_brain.tools.base import BaseTool as BaseTool
     from agent_brain.tools.calling import Outcome as Outcome
@@ -28,7 +30,3 @@ if TYPE_CHECKING:
     from agent_brain.tools.text import shorten as shorten
     from agent_brain.tools.toolset import ToolLike as ToolLike
     from agent_brain.tools.toolset import Toolset as Toolset
-else:
-    from agent_brain.tools.lazy_exports import lazy_exports
-
-    __getattr__, __dir__ = lazy_exports(__name__)

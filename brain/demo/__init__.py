@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.demo.llm import DemoLLM as DemoLLM
     from agent_brain.demo.toolset import demo_tools as demo_tools
-else:
-    from agent_brain.tools.lazy_exports import lazy_exports
-
-    __getattr__, __dir__ = lazy_exports(__name__)

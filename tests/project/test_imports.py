@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import compileall
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import agent_brain
+from scripts.link_package import link
 from tests.project.repository import ROOT
 
 HEAVY = {
@@ -28,11 +32,11 @@ HEAVY = {
 PACKAGES = ("tools", "memories", "states", "nets")
 
 
-def python(program: str) -> str:
-    """What a new interpreter, started in the checkout, prints."""
+def python(program: str, folder: Path = ROOT) -> str:
+    """What a new interpreter, started in the checkout or in ``folder``, prints."""
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
@@ -74,6 +78,38 @@ def test_a_star_import_brings_every_public_name(package: str) -> None:
         f"import {package} as module\n"
         "assert set(module.__all__) <= set(globals())\n"
     )
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Path:
+    """The package under its import name, in real files."""
+    link(ROOT, tmp_path / "links")
+    return Path(shutil.copytree(tmp_path / "links", tmp_path / "package"))
+
+
+USE = "from agent_brain import Brain; from agent_brain.states import LLM; import agent_brain.nets"
+
+
+def test_a_program_without_sources_imports_it(layout: Path) -> None:
+    assert compileall.compile_dir(layout, quiet=1, legacy=True)
+    for source in layout.rglob("*.py"):
+        source.unlink()
+
+    printed = python(f"{USE}; print(Brain.__module__, agent_brain.__file__)", layout)
+
+    assert printed.split() == ["agent_brain.brain", str(layout / "agent_brain" / "__init__.pyc")]
+
+
+def test_pytest_may_rewrite_its_assertions(layout: Path) -> None:
+    (layout / "conftest.py").write_text(
+        "import pytest\npytest.register_assert_rewrite('agent_brain')"
+    )
+    (layout / "test_it.py").write_text(
+        f"{USE}\ndef test(): assert 'Rewriting' in type(agent_brain.__loader__).__name__\n"
+    )
+
+    program = "import pytest, sys; sys.exit(pytest.main(['-q', '-p', 'no:agent_brain', '.']))"
+    assert "1 passed" in python(program, layout)
 
 
 def test_a_name_that_a_package_does_not_have_is_named() -> None:

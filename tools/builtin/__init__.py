@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.tools.builtin.asking import ask_user as ask_user
     from agent_brain.tools.builtin.calculator import calculate as calculate
     from agent_brain.tools.builtin.calculator import convert_units as convert_units
@@ -13,7 +15,3 @@ if TYPE_CHECKING:
     from agent_brain.tools.builtin.files import file_tools as file_tools
     from agent_brain.tools.builtin.recall import memory_search_tool as memory_search_tool
     from agent_brain.tools.builtin.web import http_get_tool as http_get_tool
-else:
-    from agent_brain.tools.lazy_exports import lazy_exports
-
-    __getattr__, __dir__ = lazy_exports(__name__)
