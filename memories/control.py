@@ -287,9 +287,9 @@ class Control(BaseModel):
             error=None,
         )
 
-    def begin_branch(self, main: Control, path: tuple[str, ...], state: str) -> None:
+    def begin_branch(self, run_id: str, main: Control, path: tuple[str, ...], state: str) -> None:
         """Begin as the registers of a branch of the run that ``main`` belongs to."""
-        self.begin(main.run_id or "", state)
+        self.begin(run_id, state)
         self.branch = f"{'/'.join(path)}@{main.step}"
         self.dry_run = main.dry_run
 
@@ -343,6 +343,10 @@ class Control(BaseModel):
         else:
             registers["state"] = state
 
+    def count_step(self) -> None:
+        """Count a step of a net inside the current state."""
+        vars(self)["step"] += 1
+
     def advance_subnet(self, path: str, state: str | None, answer: str) -> None:
         """Complete a step of a net inside the current state.
 
@@ -379,14 +383,19 @@ class Control(BaseModel):
             error.state = state
             raise
 
-    def note_step(self, fingerprint: str, keep: int) -> list[str]:
-        """Append the fingerprint of a step; return the last ``keep`` fingerprints."""
+    def note_step(self, fingerprint: str, *, keep: int, known: bool) -> list[str]:
+        """Append the fingerprint of a step; return the last ``keep`` fingerprints.
+
+        A step that is not ``known`` is progress, which resets ``hint_count``.
+        """
+        if not known:
+            vars(self)["hint_count"] = 0
         self.fingerprints.append(fingerprint)
         del self.fingerprints[:-keep]
         return self.fingerprints
 
-    def give_hint(self, hint: str, keep: int) -> None:
-        """Set the hint for the next model call and keep the last ``keep`` fingerprints only."""
+    def give_hint(self, hint: str, *, keep: int) -> None:
+        """Set the hint for the next model call, and keep the last ``keep`` fingerprints only."""
         vars(self).update(hint=hint, hint_count=self.hint_count + 1)
         del self.fingerprints[:-keep]
 
