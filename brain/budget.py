@@ -16,7 +16,7 @@ logger = get_logger(__name__)
 class Budget:
     """Counts into the registers of the run's own memory, also for branches on other memories."""
 
-    __slots__ = ("_started", "_warned", "control", "limits")
+    __slots__ = ("_started", "_steps_only", "_warned", "control", "limits")
 
     control: Control  # of the run's own memory; set when the run starts
 
@@ -24,6 +24,9 @@ class Budget:
         self.limits = limits
         self._started = 0.0
         self._warned: set[str] = set()
+        self._steps_only = limits == Limits(max_steps=limits.max_steps, strict=limits.strict) and (
+            limits.max_steps is not None
+        )
 
     def start_clock(self) -> None:
         """Begin to count the time."""
@@ -41,7 +44,7 @@ class Budget:
             BrainUseError: A strict limit cannot count the call.
         """
         self.control.spent.add(usage)
-        if usage.cost is None and self.limits.watches_use:
+        if not self._steps_only and usage.cost is None and self.limits.watches_use:
             self._check_counted(usage)
 
     def _check_counted(self, usage: Usage) -> None:
@@ -69,9 +72,16 @@ class Budget:
         """Wall-clock seconds since the start, times before a resume included."""
         return anyio.current_time() - self._started if self._started else 0.0
 
-    def reached(self, calls: int = 0) -> StopReason | None:
-        """The limit that is reached, if any, when so many tool calls are asked for next."""
+    def reached(self, control: Control) -> StopReason | None:
+        """Return the limit that is reached, if any.
+
+        Args:
+            control: The registers with the tool calls that are requested next.
+        """
+        if self._steps_only:
+            over = self.control.step >= self.limits.max_steps  # type: ignore[operator]
+            return StopReason.MAX_STEPS if over else None
         timeout = self.limits.timeout
         if timeout is not None and self.seconds() >= timeout:
             return StopReason.TIMEOUT
-        return self.limits.reached(self.control, calls)
+        return self.limits.reached(self.control, len(control.next_actions))

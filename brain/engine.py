@@ -13,14 +13,7 @@ import anyio
 
 from agent_brain.branches import run_branches
 from agent_brain.budget import Budget
-from agent_brain.decision import (
-    Decision,
-    StepReport,
-    after_move,
-    after_proposal,
-    after_run,
-    stops_before,
-)
+from agent_brain.decision import StepReport, is_stuck, next_node, stops_after, stops_before
 from agent_brain.errors import (
     BrainUseError,
     LLMError,
@@ -77,6 +70,7 @@ class Engine:
         "_as_thoughts",
         "_budget",
         "_delegated",
+        "_durable",
         "_key",
         "_memory",
         "_net",
@@ -114,6 +108,7 @@ class Engine:
         self._path = path
         self._key = key  # the memory keeps the state of a subnet under it
         self._as_thoughts = as_thoughts  # what is said here is not for the reader
+        self._durable = memory.durable
         self._report = StepReport()
         self._text: list[str] = []  # of the last step that said anything
         self._delegated: Counter[str] = Counter()  # branches of this step, by name
@@ -133,7 +128,11 @@ class Engine:
         """Yield events until the net ends or a limit is reached."""
         memory = self._memory
         node = None if self.over else self._current()
-        while node is not None and (node := await self._within_limits(node)) is not None:
+        while node is not None:
+            reached = None if self.reason else self._budget.reached(memory.control)
+            if reached and not await self._may_run(node, reached):
+                node = await self._stop(reached)
+                continue
             at = self._enter(node)
             yield StateEntered(at=at)
             stream: AsyncIterator[StreamItem] | None = None
@@ -148,7 +147,7 @@ class Engine:
                         if not isinstance(item, Work):
                             yield self._note(item, at)
                             continue
-                        events = perform(item, self)
+                        events = item.events(self) if item.clock is None else perform(item, self)
                         try:
                             async for event in events:
                                 yield self._note(event, at)
@@ -171,16 +170,9 @@ class Engine:
             node = following
         self.reason = self.reason or StopReason.DONE
 
-    async def _within_limits(self, node: Node) -> Node | None:
-        """Return ``node``, or the fallback state if a limit is reached."""
-        memory = self._memory
-        reached = self._budget.reached(len(memory.control.next_actions))
-        if reached is None or self.reason is not None:
-            return node
-        free = reached in SPENDING and await node.state.costs_nothing(memory)
-        if not stops_before(reached, costs_nothing=free):
-            return node
-        return await self._carry_out(Decision("stop", reason=reached))
+    async def _may_run(self, node: Node, reached: StopReason) -> bool:
+        free = reached in SPENDING and await node.state.costs_nothing(self._memory)
+        return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> Position:
         if self._report.said:
@@ -286,32 +278,38 @@ class Engine:
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """Do what is decided after a step; return the next state and the events of leaving."""
-        decision = after_run(self._report)
-        if decision is not None and decision.kind == "wait":
-            self.reason = decision.reason
-            return None, []
-        if decision is not None:
-            following = await self._carry_out(decision)
-            return following, [StateExited(following.name if following else None, at=self.at)]
-        control = self._memory.control
-        if self.reason is None:
-            decision = after_proposal(node, await self._propose(node), done=control.done)
-        else:  # the fallback state proposes nothing
-            decision = Decision("move")
-        control.check_notes(node.name)
-        self._advance(decision.node)
-        verdict = None if self._stuck is None else self._look_for_cycles(node, self._stuck)
-        if self._memory.durable:
-            await self._memory.checkpoint()
-        events: list[Event] = [
-            StateExited(decision.node.name if decision.node else None, at=self.at)
-        ]
-        if verdict is not None and decision.node is not None:
-            events.append(StuckDetected(*verdict, at=self.at))
-            decision = after_move(decision, verdict)
-        following = await self._carry_out(decision)
-        if decision.kind == "stop" and following is None and not self.answer():
-            events.append(self._note(await best_words(self._memory), self.at))
+        report, memory, at = self._report, self._memory, self.at
+        if (reason := stops_after(report)) is not None:
+            if reason in WAITING:
+                self.reason = reason
+                return None, []
+            following = await self._stop(reason)
+            return following, [StateExited(following.name if following else None, at=at)]
+        control = memory.control
+        following = None
+        if self.reason is None:  # the fallback state is the last
+            target = await self._propose(node) if report.error is None else None
+            following = next_node(node, target, report, done=control.done)
+        name = following.name if following else None
+        self.over = following is None
+        if self._path:
+            control.check_notes(node.name)
+            control.advance_subnet(self._key, name, self.answer(), main=self._budget.control)
+        else:
+            control.advance(name, left=node.name)
+        control.error = report.error
+        verdict = None
+        if self._stuck is not None and (report.finished or report.said):
+            verdict = self._look_for_cycles(node, self._stuck)
+        if self._durable:
+            await memory.checkpoint()
+        events: list[Event] = [StateExited(name, at=at)]
+        if verdict is not None and following is not None:
+            events.append(StuckDetected(*verdict, at=at))
+            if is_stuck(following, verdict):
+                following = await self._stop(StopReason.STUCK)
+                if following is None and not self.answer():
+                    events.append(self._note(await best_words(memory), at))
         return following, events
 
     async def _propose(self, node: Node) -> Enum | None:
@@ -321,19 +319,6 @@ class Engine:
             if (failure := _failure(error, node)) is error:
                 raise
             raise failure from error
-
-    def _advance(self, node: Node | None) -> None:
-        """Record what comes next: ``node``, or the end."""
-        name = None if node is None else node.name
-        self.over = name is None
-        main, own = self._budget.control, self._memory.control
-        if not self._path:
-            own.advance(name)
-            return
-        main.count_step()
-        if own is not main:
-            own.count_step()
-        own.advance_subnet(self._key, name, self.answer())
 
     def _current(self) -> Node:
         control = self._memory.control
@@ -346,23 +331,18 @@ class Engine:
         return node
 
     def _look_for_cycles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
-        report = self._report
-        if not (report.finished or report.said):
-            return None
-        tools = self._memory.available_tools
+        report, tools = self._report, self._memory.available_tools
         mark = fingerprint(
             node.name, report.finished, report.said, asked=report.requested, tools=tools
         )
         return None if mark is None else policy.look(self._memory.control, mark)
 
-    async def _carry_out(self, decision: Decision) -> Node | None:
-        """Return the state that comes next; at a stop, the one that gives the best answer."""
-        if decision.reason is None:
-            return decision.node
-        self.reason = decision.reason
-        await close_open_calls(self._memory, decision.reason.clause)
+    async def _stop(self, reason: StopReason) -> Node | None:
+        """Stop; return the state that gives the best answer, if the net has one and there is time."""
+        self.reason = reason
+        await close_open_calls(self._memory, reason.clause)
         fallback = self._net.fallback
-        if fallback is None or decision.reason is StopReason.TIMEOUT:  # there is no time left
+        if fallback is None or reason is StopReason.TIMEOUT:
             return None
         return self._net.node(fallback)
 

@@ -153,7 +153,7 @@ def fingerprint(
 
 def _plain_args(action: Action) -> str:
     args = repr(sorted(action.args.items()))
-    return _plain(args) if any(isinstance(arg, str) for arg in action.args.values()) else args
+    return _plain(args) if str in map(type, action.args.values()) else args
 
 
 def _plain(text: str) -> str:

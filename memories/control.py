@@ -329,9 +329,19 @@ class Control(BaseModel):
             error=None,
         )
 
-    def advance(self, state: str | None) -> None:
-        """Complete a step. ``state`` comes next; None if the net has ended."""
-        registers = vars(self)  # one write instead of four validated ones: this is the hot path
+    def advance(self, state: str | None, *, left: str = "") -> None:
+        """Complete a step. ``state`` comes next; None if the net has ended.
+
+        Args:
+            state: The name of the next state.
+            left: The state that is left.
+
+        Raises:
+            ScratchError: As :meth:`check_notes`.
+        """
+        registers = vars(self)  # no validated writes: this is the hot path
+        if registers["scratch"].nested is not None or registers["session"].nested is not None:
+            self.check_notes(left)
         registers["hint"] = None
         registers["step"] += 1
         if registers["ended"]:
@@ -343,19 +353,19 @@ class Control(BaseModel):
         else:
             registers["state"] = state
 
-    def count_step(self) -> None:
-        """Count a step of a net inside the current state."""
-        vars(self)["step"] += 1
-
-    def advance_subnet(self, path: str, state: str | None, answer: str) -> None:
+    def advance_subnet(self, path: str, state: str | None, answer: str, *, main: Control) -> None:
         """Complete a step of a net inside the current state.
 
         Args:
             path: Its path: the names of the states and branches around it, joined by ``/``.
             state: The state that comes next; None at its end.
             answer: What it has said, for its end.
+            main: The registers of the run's own memory, which counts the steps of all.
         """
+        vars(main)["step"] += 1
         vars(self).update(hint=None, human_requests=None)
+        if self is not main:
+            vars(self)["step"] += 1
         inside = f"{path}/"
         for ended in [key for key in self.ended if key.startswith(inside)]:
             del self.ended[ended]

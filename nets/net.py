@@ -37,6 +37,7 @@ class Node:
     targets: frozenset[Target]
     on_enter: bool
     on_exit: bool
+    on_error: Node | None = field(default=None, repr=False, compare=False)
     following: dict[int, Node] = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -20,7 +20,9 @@ Piece: TypeAlias = Work | Callable[[Report], Awaitable[T]]
 
 
 class Together(Work, Generic[T]):
-    """Several pieces of work at once. Yield it from ``State.run``, then read ``results``::
+    """Several pieces of work at once. Yield it from ``State.run``, then read ``results``.
+
+    ::
 
         calls = [StructuredRequest(self.llm, [*messages, idea], Rating) for idea in ideas]
         together = Together(calls)

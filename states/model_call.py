@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterable,
     AsyncIterator,
     Callable,
     Coroutine,
     Iterable,
-    Iterator,
     Sequence,
 )
 from functools import lru_cache
@@ -45,7 +43,7 @@ from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import Work, WorkContext, close_stream
+from agent_brain.states.work import Work, WorkContext
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.ids import new_id
@@ -60,7 +58,9 @@ _CUT = {
 
 
 class ModelCall(Work):
-    """One request to a model. Yield it from ``State.run``, then read what came of it::
+    """One request to a model. Yield it from ``State.run``, then read the response.
+
+    ::
 
         async def run(self, memory):
             call = self.llm.call(await memory.context())
@@ -195,7 +195,7 @@ class ModelCall(Work):
                 async for piece in pieces:
                     if shown and type(piece) is str and self._is_plain(piece):
                         parts.append(piece)  # the way of nearly all pieces
-                        yield TextDelta(piece, thought, response_id, at=at)
+                        yield TextDelta(piece, thought=thought, response_id=response_id, at=at)
                     else:
                         if pace is not None:
                             await pace.keep()
@@ -211,15 +211,17 @@ class ModelCall(Work):
                 if messages is None:
                     raise
             finally:
-                await close_stream(pieces)
+                aclose = getattr(pieces, "aclose", None)
+                if aclose is not None:
+                    await aclose()
 
     def _stream(
         self, messages: Sequence[Message], context: WorkContext | None
     ) -> AsyncIterator[Piece]:
         stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
-        given: object = stream
-        if isinstance(given, AsyncIterable):
+        if hasattr(stream, "__aiter__"):
             return stream
+        given: object = stream
         if isinstance(given, Coroutine):
             given.close()  # or Python warns that it was never awaited
         raise TypeError(
@@ -231,7 +233,8 @@ class ModelCall(Work):
         """Return what to send if the response cannot be used; None if it can."""
         if self.check is None:
             return None
-        self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
+        if self.finish is not None:
+            self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
         problem = self.check(self)
         if problem is None:
             return None
@@ -288,7 +291,7 @@ class ModelCall(Work):
 
     def _part(self, part: str) -> Iterable[TextDelta]:
         if isinstance(part, Thought):
-            return (TextDelta(part, True, self.id, at=self._at),)
+            return (TextDelta(part, thought=True, response_id=self.id, at=self._at),)
         if not self._parts and not part.strip():
             self._blank += part
             return ()
@@ -296,27 +299,29 @@ class ModelCall(Work):
         self._parts.append(part)
         if self.words == "hidden":
             return ()
-        return (TextDelta(part, self.words == "thought", self.id, at=self._at),)
+        return (TextDelta(part, thought=self.words == "thought", response_id=self.id, at=self._at),)
 
     def _requested(self, action: Action) -> Iterable[ActionRequested]:
-        if self.actions and any(
-            action.id == other.id for other in self.actions
-        ):  # some servers number badly
+        if self.actions and action.id in {other.id for other in self.actions}:
+            # some servers number badly
             action = Action(name=action.name, args=action.args, unparsed=action.unparsed)
         self.actions.append(action)
         return (ActionRequested(action, self.id, at=self._at),) if self.acts else ()
 
-    def _end(self) -> Iterator[Event]:
+    def _end(self) -> list[Event]:
+        events: list[Event] = []
         if self._tags is not None:
             for part in self._tags.flush():
-                yield from self._part(part)
+                events += self._part(part)
         self.text = "".join(self._parts)
-        yield self._report(self._used or _unknown(self.llm.model))
+        events.append(self._report(self._used or _unknown(self.llm.model)))
+        return events
 
     def _report(self, usage: Usage) -> UsageReported:
         self._reported = True
         self.usage = usage if self.usage is None else self.usage + usage
-        return UsageReported(usage, self.id, self.finish_reason, at=self._at)
+        reason = None if self.finish is None else self.finish.reason
+        return UsageReported(usage, self.id, reason, at=self._at)
 
 
 def correction(output: str, problem: str) -> list[Message]:

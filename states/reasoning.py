@@ -71,7 +71,7 @@ class ReasoningState(State):
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Stream the model's words; record them, and the calls in them, when they are whole."""
         await self.llm.open()
-        native = is_native(self.mode, self.llm)
+        native = self.llm.supports_tools if self.mode == "auto" else self.mode == "native"
         tools = tuple(memory.offered_tools().values())
         prompt = self.prompt
         if prompt is None:
@@ -93,13 +93,15 @@ class ReasoningState(State):
             yield ActionRequested(turn.actions[0], call.id)
         await memory.update([self._message(turn, call, aside=aside)])
         memory.control.request_calls(turn.actions)
-        if call.cut is not None:
+        if call.finish is not None and call.cut is not None:
             _answer_cut_calls(memory, call.cut)
 
     def _message(self, turn: _Turn, call: ModelCall, *, aside: bool) -> Message:
         calls = tuple(turn.actions)
         cause = type(self).__name__
         message = trusted(Role.ASSISTANT, turn.text, tool_calls=calls, cause_by=cause)
+        if call.finish is None and (calls or not aside):
+            return message
         metadata = call.metadata()
         if aside and not calls:  # closing words that are no answer yet
             metadata["thought"] = True

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
 import anyio
@@ -62,6 +63,7 @@ class ToolRound(Work):
         self.tools = memory.offered_tools()
         self.nested: list[int] = []
         self.questions: dict[int, str] = {}
+        self._durable = memory.durable
         self._begun: set[int] = set()
         self._reported: set[int] = set()  # ends that were streamed before a wait or a crash
         self._todo: deque[int] = deque()
@@ -127,12 +129,11 @@ class ToolRound(Work):
 
     def sort_out(self) -> None:
         """Sort the calls: which have an outcome already, which the Brain runs, which run here."""
-        self._take_over()
-        self._todo.extend(
-            index
-            for index in range(len(self.actions))
-            if index not in self._outcomes and self._plain(index)
-        )
+        if self.control.pending:
+            self._take_over()
+        for index in range(len(self.actions)):
+            if index not in self._outcomes and self._plain(index):
+                self._todo.append(index)
 
     def _take_over(self) -> None:
         """Take over the results, and the calls in doubt, that a wait or a crash has left."""
@@ -163,14 +164,16 @@ class ToolRound(Work):
     async def run_all(self, report: Report) -> None:
         """Run the calls that are not nested, and report what happens to each as it happens."""
         self._report = report
-        todo = self._todo
         for index in self.nested:
             report(ActionStarted(self.actions[index]))
         for index in sorted(self._outcomes.keys() - self._reported):
             report(self._finished(index))
+        todo = self._todo
         workers = min(len(todo), self.max_concurrency or len(todo))
-        begun = deque(todo.popleft() for _ in range(workers))
-        await self._note_begun(begun)
+        begun = deque(islice(todo, workers))
+        todo = deque(islice(todo, workers, None))
+        if begun:
+            await self._note_result(None, begun)
         if workers <= 1:
             await self._work(begun, todo)
             return
@@ -186,21 +189,17 @@ class ToolRound(Work):
         while begun:
             index = begun.popleft()
             finished = await self._run_one(index)
-            following = [todo.popleft()] if todo else []
-            await self._note_result(index if finished else None, following)
-            begun.extend(following)
+            if self._durable or todo:
+                following = [todo.popleft()] if todo else []
+                await self._note_result(index if finished else None, following)
+                begun.extend(following)
             if finished:
                 self._report(self._finished(index))
-
-    async def _note_begun(self, indices: Collection[int]) -> None:
-        """Write down that calls begin, before they do."""
-        if indices:
-            await self._note_result(None, indices)
 
     async def _note_result(self, finished: int | None, begun: Collection[int] = ()) -> None:
         """Write down the result of a call and, in the same write, which calls begin next."""
         self._begun.update(begun)
-        if not self.memory.durable:
+        if not self._durable:
             return
         control = self.control
         if finished is not None and self.actions[finished].id in control.pending:
@@ -292,7 +291,7 @@ class ToolRound(Work):
 
         Their memories are closed with ``stack``.
         """
-        await self._note_begun(self.nested)
+        await self._note_result(None, self.nested)
         for index in self.nested:
             action = self.actions[index]
             tool = self.tools[action.name]
@@ -370,9 +369,12 @@ class ToolRound(Work):
 
     async def record(self) -> None:
         """Write all results in the order of the calls, in one update; twice writes the same."""
-        asked = {action.id for action in self.control.next_actions}  # the others were forgotten
-        messages = [self._message(index) for index in range(len(self.actions))]
-        results = [message for message in messages if message.tool_call_id in asked]
+        open_calls = {action.id for action in self.control.next_actions}  # others were forgotten
+        results: list[Message] = []
+        for index in range(len(self.actions)):
+            message = self._message(index)
+            if message.tool_call_id in open_calls:
+                results.append(message)
         if results:
             await self.memory.update(results)
         self.control.close_calls()

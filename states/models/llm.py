@@ -127,7 +127,9 @@ class LLM(ABC):
         output_type: Any = None,
         thought: bool = False,
     ) -> ModelCall:
-        """Return one call of this model as work: yield it from ``State.run``, then read it::
+        """Return one call of this model as work: yield it from ``State.run``, then read it.
+
+        ::
 
             call = self.llm.call(await memory.context())
             yield call
