@@ -16,7 +16,7 @@ logger = get_logger(__name__)
 class Budget:
     """Counts into the registers of the run's own memory, also for branches on other memories."""
 
-    __slots__ = ("_started", "_steps_only", "_warned", "control", "limits")
+    __slots__ = ("_only_steps", "_started", "_warned", "control", "limits")
 
     control: Control  # of the run's own memory; set when the run starts
 
@@ -24,8 +24,8 @@ class Budget:
         self.limits = limits
         self._started = 0.0
         self._warned: set[str] = set()
-        self._steps_only = limits == Limits(max_steps=limits.max_steps, strict=limits.strict) and (
-            limits.max_steps is not None
+        self._only_steps = (
+            limits.timeout is limits.max_tokens is limits.max_cost is limits.max_tool_calls is None
         )
 
     def start_clock(self) -> None:
@@ -44,7 +44,7 @@ class Budget:
             BrainUseError: A strict limit cannot count the call.
         """
         self.control.spent.add(usage)
-        if not self._steps_only and usage.cost is None and self.limits.watches_use:
+        if not self._only_steps and usage.cost is None and self.limits.watches_use:
             self._check_counted(usage)
 
     def _check_counted(self, usage: Usage) -> None:
@@ -78,8 +78,9 @@ class Budget:
         Args:
             control: The registers with the tool calls that are requested next.
         """
-        if self._steps_only:
-            over = self.control.step >= self.limits.max_steps  # type: ignore[operator]
+        if self._only_steps:
+            most = self.limits.max_steps
+            over = most is not None and self.control.step >= most
             return StopReason.MAX_STEPS if over else None
         timeout = self.limits.timeout
         if timeout is not None and self.seconds() >= timeout:

@@ -214,14 +214,10 @@ class Engine:
     def _note_text(self, event: TextDelta) -> TextDelta:
         if event.thought:
             return event
-        self._say(event.text, event.response_id)
+        self._report.said.append(event.text)
+        if event.response_id is None or event.response_id != self._answered_by:
+            self._answered_by, self.finish_reason = event.response_id, None
         return dataclasses.replace(event, thought=True) if self._as_thoughts else event
-
-    def _say(self, text: str, response_id: str | None) -> None:
-        """Record text for the reader; ``response_id`` names the model response it is from."""
-        self._report.said.append(text)
-        if response_id is None or response_id != self._answered_by:
-            self._answered_by, self.finish_reason = response_id, None
 
     def _note_request(self, event: ActionRequested) -> Event:
         self._report.requested = True
@@ -294,10 +290,11 @@ class Engine:
         self.over = following is None
         if self._path:
             control.check_notes(node.name)
-            control.advance_subnet(self._key, name, self.answer(), main=self._budget.control)
+            control.advance_subnet(
+                self._key, name, self.answer(), main=self._budget.control, error=report.error
+            )
         else:
-            control.advance(name, left=node.name)
-        control.error = report.error
+            control.advance(name, left=node.name, error=report.error)
         verdict = None
         if self._stuck is not None and (report.finished or report.said):
             verdict = self._look_for_cycles(node, self._stuck)
@@ -362,7 +359,8 @@ class Engine:
             elif reason is not None and reason not in (*OWN, *WAITING):
                 self._report.cut = StopReason(reason)
         if len(order.branches) == 1 and not order.aside and not part:
-            self._say(order.branches[0].answer, None)
+            self._report.said.append(order.branches[0].answer)
+            self._answered_by = None
             self.finish_reason = order.branches[0].finish_reason
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001

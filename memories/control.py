@@ -329,12 +329,13 @@ class Control(BaseModel):
             error=None,
         )
 
-    def advance(self, state: str | None, *, left: str = "") -> None:
+    def advance(self, state: str | None, *, left: str = "", error: str | None = None) -> None:
         """Complete a step. ``state`` comes next; None if the net has ended.
 
         Args:
             state: The name of the next state.
             left: The state that is left.
+            error: The text of the error that the state raised, if it failed.
 
         Raises:
             ScratchError: As :meth:`check_notes`.
@@ -342,7 +343,7 @@ class Control(BaseModel):
         registers = vars(self)  # no validated writes: this is the hot path
         if registers["scratch"].nested is not None or registers["session"].nested is not None:
             self.check_notes(left)
-        registers["hint"] = None
+        registers["hint"], registers["error"] = None, error
         registers["step"] += 1
         if registers["ended"]:
             registers["ended"] = {}
@@ -353,7 +354,15 @@ class Control(BaseModel):
         else:
             registers["state"] = state
 
-    def advance_subnet(self, path: str, state: str | None, answer: str, *, main: Control) -> None:
+    def advance_subnet(
+        self,
+        path: str,
+        state: str | None,
+        answer: str,
+        *,
+        main: Control,
+        error: str | None = None,
+    ) -> None:
         """Complete a step of a net inside the current state.
 
         Args:
@@ -361,9 +370,10 @@ class Control(BaseModel):
             state: The state that comes next; None at its end.
             answer: What it has said, for its end.
             main: The registers of the run's own memory, which counts the steps of all.
+            error: The text of the error that the state raised, if it failed.
         """
         vars(main)["step"] += 1
-        vars(self).update(hint=None, human_requests=None)
+        vars(self).update(hint=None, error=error, human_requests=None)
         if self is not main:
             vars(self)["step"] += 1
         inside = f"{path}/"

@@ -193,7 +193,9 @@ class ModelCall(Work):
             pieces = self._stream(messages, context)
             try:
                 async for piece in pieces:
-                    if shown and type(piece) is str and self._is_plain(piece):
+                    tags = self._tags
+                    plain = shown and type(piece) is str and parts and "<" not in piece
+                    if plain and (tags is None or tags.idle):
                         parts.append(piece)  # the way of nearly all pieces
                         yield TextDelta(piece, thought=thought, response_id=response_id, at=at)
                     else:
@@ -252,9 +254,6 @@ class ModelCall(Work):
             return None
         self._trimmed = True
         return without_oldest(messages)
-
-    def _is_plain(self, piece: str) -> bool:
-        return bool(self._parts) and "<" not in piece and (self._tags is None or self._tags.idle)
 
     def _note(self, piece: Piece) -> Iterable[Event]:
         if isinstance(piece, Usage):
