@@ -15,6 +15,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import Event
+from agent_brain.states.hooks import HookChain
 from agent_brain.states.work import Work, WorkContext
 
 
@@ -30,6 +31,7 @@ class Branch:
         stop_reason: Why it ended; None if it failed or was cancelled.
         error: What it raised.
         finish_reason: Why the model response that gave the answer ended, if one did.
+        hooks: The hooks around the net, if not those of the run.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Branch:
     stop_reason: str | None = None
     error: Exception | None = None
     finish_reason: str | None = None
+    hooks: HookChain | None = None
 
     @property
     def ended(self) -> bool:

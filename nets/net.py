@@ -20,6 +20,8 @@ from agent_brain.nets.errors import NetDefinitionError, Problem
 from agent_brain.nets.validation import ALLOWABLE, check_declared, check_graph, meant, name_of
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
+from agent_brain.states.hooks import Hook as ModelHook
+from agent_brain.states.hooks import as_hooks
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
 from agent_brain.tools.suggest import did_you_mean
@@ -59,6 +61,7 @@ class Net:
         after: Called with the memory after each state ran without an error.
         on_error: Called with the memory and the error when a state raised; returning True swallows
             the error (see :class:`agent_brain.states.GuardedState`).
+        hooks: Hooks around every model call and tool call (:class:`agent_brain.states.Hook`).
 
     Raises:
         NetDefinitionError: Everything that is wrong, in one error.
@@ -76,6 +79,7 @@ class Net:
         before: Hook | None = None,
         after: Hook | None = None,
         on_error: ErrorHook | None = None,
+        hooks: Iterable[ModelHook] = (),
     ) -> None:
         self._states = MappingProxyType(dict(states))
         self._transitions = MappingProxyType(dict(transitions or {}))
@@ -84,6 +88,7 @@ class Net:
         self._name = name or _name_from(self._states)
         self._allow = frozenset(allow)
         self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": on_error}
+        self.hooks = as_hooks(hooks)
         self._edges = self._find_edges()
         problems = self.validate()
         if problems:
@@ -200,6 +205,7 @@ class Net:
             fallback=self._fallback if fallback is None else fallback,
             name=name or self.name,
             allow=self._allow if allow is None else allow,
+            hooks=self.hooks,
             **self._hooks,
         )
 
