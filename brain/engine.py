@@ -15,11 +15,16 @@ from agent_brain.branches import run_branches
 from agent_brain.budget import Budget
 from agent_brain.decision import StepReport, is_stuck, next_node, stops_after, stops_before
 from agent_brain.errors import (
+    BrainDefinitionError,
     BrainUseError,
     LLMError,
+    NetDefinitionError,
     ResumeError,
     ScratchError,
     StateCancelledError,
+    StateDefinitionError,
+    StateMutationError,
+    TransitionError,
 )
 from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
 from agent_brain.memories.base import Memory
@@ -48,6 +53,18 @@ from agent_brain.states.usage import Usage
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.calling import is_being_cancelled
+from agent_brain.tools.secrets import hide_registered
+
+FINAL = (
+    BrainDefinitionError,
+    BrainUseError,
+    NetDefinitionError,
+    StateCancelledError,
+    StateDefinitionError,
+    StateMutationError,
+    TransitionError,
+)
+"""Errors that end the run even where the net has an edge for the errors of a state."""
 
 CLEANUP_SECONDS = 5.0  # how long an interrupted step may take to leave things in order
 
@@ -160,9 +177,11 @@ class Engine:
                             break
             except BaseException as error:
                 await self._leave_hurt(node, stream, error)
-                raise
-            if node.on_exit or self._report.waits is not None:
-                await self._exit(node, stream)
+                if not await self._fail(node, error):
+                    raise
+            else:
+                if node.on_exit or self._report.waits is not None:
+                    await self._exit(node, stream)
             following, noted = await self._decide(node)
             for event in noted:
                 yield event
@@ -265,6 +284,17 @@ class Engine:
         if failure is not error:
             raise failure from error
 
+    async def _fail(self, node: Node, error: BaseException) -> bool:
+        """Have an error lead to another state; return whether the net has an edge for it."""
+        if node.on_error is None or not isinstance(error, Exception) or isinstance(error, FINAL):
+            return False
+        report = self._report
+        report.waits = report.cut = None
+        report.error = error
+        if self.memory.control.next_actions:
+            await close_open_calls(self.memory, f"state {node.name!r} failed")
+        return True
+
     def _count_open_responses(self) -> None:
         """Count the model calls that were closed or cancelled before they reported their usage."""
         for _ in self._open_responses:
@@ -293,13 +323,13 @@ class Engine:
                 self._key, name, self.answer(), main=self._budget.control, error=report.error
             )
         else:
-            control.advance(name, left=node.name, error=report.error)
+            control.advance(name, left=node.name, error=words_of(report.error))
         verdict = None
         if self._stuck is not None and (report.finished or report.said):
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
-        events: list[Event] = [StateExited(name, at=at)]
+        events: list[Event] = [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
             events.append(StuckDetected(*verdict, at=at))
             if is_stuck(following, verdict):
@@ -312,6 +342,8 @@ class Engine:
         try:
             return await node.state.next_state(self.memory)
         except BaseException as error:
+            if await self._fail(node, error):
+                return None
             if (failure := _failure(error, node)) is error:
                 raise
             raise failure from error
@@ -425,6 +457,11 @@ def no_state(net: Net, name: str) -> str:
         f"The run is in state {name!r}, which the net {net.name!r} does not have: resume it with "
         "the net that it was started with"
     )
+
+
+def words_of(error: Exception | None) -> str | None:
+    """Return the text of an error for ``control.error``, without configured secrets."""
+    return None if error is None else hide_registered(f"{type(error).__name__}: {error}")
 
 
 def _failure(error: BaseException, node: Node) -> BaseException:

@@ -32,6 +32,7 @@ class Branch:
         error: What it raised.
         finish_reason: Why the model response that gave the answer ended, if one did.
         hooks: The hooks around the net, if not those of the run.
+        prepare: Makes the memory when the branch begins; it is closed when the branch has ended.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Branch:
     error: Exception | None = None
     finish_reason: str | None = None
     hooks: HookChain | None = None
+    prepare: Callable[[], Awaitable[Memory]] | None = None
 
     @property
     def ended(self) -> bool:
