@@ -127,7 +127,7 @@ class OperationState(State):
         messages: list[Message],
     ) -> Piece[Any]:
         """One portion of an operation, by its function or by the model."""
-        by = None if isinstance(operation, KeepBest) else operation.by
+        by: Any = None if isinstance(operation, KeepBest) else operation.by
         if by is None and not isinstance(operation, KeepBest):
             request = [*messages, _request(operation, ideas)]
             return StructuredRequest(self.llm, request, ASKED[operation.kind])
