@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from agent_brain.nets.errors import NetDefinitionError, Problem
 from agent_brain.nets.validation import ALLOWABLE, check_declared, check_graph, meant, name_of
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
+from agent_brain.states.hooks import Hook as ModelHook
+from agent_brain.states.hooks import as_hooks
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
 from agent_brain.tools.suggest import did_you_mean
@@ -36,6 +38,8 @@ class Node:
     targets: frozenset[Target]
     on_enter: bool
     on_exit: bool
+    on_error: Node | None = field(default=None, repr=False, compare=False)
+    following: dict[int, Node] = field(default_factory=dict, repr=False, compare=False)
 
 
 class Net:
@@ -55,7 +59,10 @@ class Net:
         before: Called with the memory before each state runs.
         after: Called with the memory after each state ran without an error.
         on_error: Called with the memory and the error when a state raised; returning True swallows
-            the error (see :class:`agent_brain.states.GuardedState`).
+            the error (see :class:`agent_brain.states.GuardedState`). Or a mapping of states to
+            the states that their errors lead to, instead of ending the run; the text of the error
+            is then in ``memory.control.error``.
+        hooks: Hooks around every model call and tool call (:class:`agent_brain.states.Hook`).
 
     Raises:
         NetDefinitionError: Everything that is wrong, in one error.
@@ -72,7 +79,8 @@ class Net:
         allow: Collection[str | tuple[str, Enum]] = (),
         before: Hook | None = None,
         after: Hook | None = None,
-        on_error: ErrorHook | None = None,
+        on_error: ErrorHook | Mapping[Any, Enum] | None = None,
+        hooks: Iterable[ModelHook] = (),
     ) -> None:
         self._states = MappingProxyType(dict(states))
         self._transitions = MappingProxyType(dict(transitions or {}))
@@ -80,7 +88,12 @@ class Net:
         self._fallback = fallback
         self._name = name or _name_from(self._states)
         self._allow = frozenset(allow)
-        self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": on_error}
+        self._error_edges: Mapping[Enum, Enum] = MappingProxyType(
+            dict(on_error) if isinstance(on_error, Mapping) else {}
+        )
+        hook = None if isinstance(on_error, Mapping) else on_error
+        self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": hook}
+        self.hooks = as_hooks(hooks)
         self._edges = self._find_edges()
         problems = self.validate()
         if problems:
@@ -88,6 +101,11 @@ class Net:
         self._nodes = {
             key: _node(key, self._hooked(state), self._edges[key]) for key, state in states.items()
         }
+        for node in self._nodes.values():  # by identity, which costs no call of Enum.__hash__
+            keys = [key for key in node.targets if key is not None]
+            if (target := self._error_edges.get(node.key)) is not None:
+                object.__setattr__(node, "on_error", self._nodes[target])
+            node.following.update({id(key): self._nodes[key] for key in keys})
         self._by_name = {node.name: node for node in self._nodes.values()}
         self.parallel = any(_is_parallel(state) for state in self._states.values())
         for state in self._states.values():
@@ -148,6 +166,11 @@ class Net:
         """Where each state may go; None is the end."""
         return self._edges
 
+    @property
+    def error_edges(self) -> Mapping[Enum, Enum]:
+        """Where an error of a state leads, for the states that say so (``on_error=``)."""
+        return self._error_edges
+
     def node(self, key: Enum) -> Node:
         """The state of that key, ready to run."""
         return self._nodes[key]
@@ -194,7 +217,8 @@ class Net:
             fallback=self._fallback if fallback is None else fallback,
             name=name or self.name,
             allow=self._allow if allow is None else allow,
-            **self._hooks,
+            hooks=self.hooks,
+            **{**self._hooks, "on_error": self._error_edges or self._hooks["on_error"]},
         )
 
     def __or__(self, extra: Mapping[Any, State]) -> Net:
@@ -237,7 +261,11 @@ class Net:
         )
 
     def _check_wiring(self) -> Iterator[Problem]:
-        yield from check_graph(self._edges, self._initial, self._fallback)
+        edges: dict[Enum, tuple[Target, ...]] = dict(self._edges)
+        for key, target in self._error_edges.items():
+            if key in edges:
+                edges[key] = (*edges[key], target)
+        yield from check_graph(edges, self._initial, self._fallback)
         yield from self._check_edges()
 
     def _check_edges(self) -> Iterator[Problem]:
@@ -288,11 +316,12 @@ class Net:
                 f"allow= names {code!r}, which is no problem that can be allowed",
                 f"Take some of: {', '.join(ALLOWABLE)}.{did_you_mean(code, ALLOWABLE)}",
             )
-        for key in self._transitions:
+        sources = [("transitions=", key) for key in self._transitions]
+        for option, key in [*sources, *(("on_error=", key) for key in self._error_edges)]:
             if key not in self._states:
                 yield Problem(
                     "unknown_source",
-                    f"transitions= has edges from {key!r}, which is no state of the net",
+                    f"{option} has edges from {key!r}, which is no state of the net",
                     meant(key, self._states) or "Add that state, or leave its edges out",
                 )
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
 from agent_brain.budget import Budget
-from agent_brain.engine import run_branches
+from agent_brain.engine import Engine
 from agent_brain.errors import ScratchError
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Asked
 from agent_brain.nets.delegation import Delegate
 from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import (
+    NOWHERE,
     ApprovalRequested,
     Event,
     InputRequested,
@@ -25,7 +25,7 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.states.models.llm import Thought
-from agent_brain.states.work import next_item
+from agent_brain.states.work import StreamItem, Work, next_item, perform
 from agent_brain.stuck import StuckPolicy
 from agent_brain.testing.person import Approval, person
 from agent_brain.tools.ids import new_id
@@ -112,12 +112,13 @@ async def run_state(
         control.status, done.waits = "running", False
     someone.assert_heard()
     done.next_state = await state.next_state(memory)
-    control.asked = None
+    control.human_requests = None
     return done
 
 
 async def _run_once(state: State, done: StateRun[M]) -> None:
     memory = done.memory
+    context = _Context(state, memory)
     try:
         try:
             await state.on_enter(memory)
@@ -129,9 +130,9 @@ async def _run_once(state: State, done: StateRun[M]) -> None:
                     except StopAsyncIteration:
                         break
                     failed = None
-                    if isinstance(item, Delegate):
+                    if isinstance(item, Work):
                         try:
-                            async with closing(_delegated(item, state, memory)) as events:
+                            async with aclosing(perform(item, context)) as events:
                                 async for event in events:
                                     _keep(done, event)
                         except Exception as error:
@@ -145,22 +146,34 @@ async def _run_once(state: State, done: StateRun[M]) -> None:
         raise
 
 
-def _delegated(order: Delegate, state: State, memory: Memory) -> AsyncIterator[Event]:
-    budget = Budget(Limits())
-    budget.start(memory.control)
-    return run_branches(
-        order,
-        budget,
-        StuckPolicy(),
-        run_id=memory.control.run_id or new_id("run"),
-        path=(type(state).__name__,),
-        aside=len(order.branches) > 1,
-        within=type(state).__name__,
-        seen=Counter(),
-    )
+class _Context:
+    """What the work of a state that is run alone can use."""
+
+    at = NOWHERE
+    hooks = None
+
+    def __init__(self, state: State, memory: Memory) -> None:
+        self._path = (type(state).__name__,)
+        self.memory = memory
+
+    def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
+        """Run the nets as a Brain does, within its default limits."""
+        budget = Budget(Limits())
+        budget.start(self.memory.control)
+        run_id = self.memory.control.run_id or new_id("run")
+        outer = Engine(
+            order.branches[0].net,
+            self.memory,
+            budget,
+            StuckPolicy(),
+            run_id=run_id,
+            path=self._path,
+            key=self._path[0],
+        )
+        return outer.delegate(order, part=part)
 
 
-def _keep(done: StateRun[M], item: str | Event) -> None:
+def _keep(done: StateRun[M], item: StreamItem) -> None:
     if isinstance(item, str):
         (done.thoughts if isinstance(item, Thought) else done.chunks).append(item)
         return
@@ -178,9 +191,8 @@ def _keep(done: StateRun[M], item: str | Event) -> None:
 def _note_question(done: StateRun[M], event: ApprovalRequested | InputRequested) -> None:
     """Write down what a person is asked, as a Brain does."""
     control = done.memory.control
-    asked = control.asked = control.asked or Asked()
     done.waits = True
     if isinstance(event, ApprovalRequested):
-        asked.approvals = [action.id for action in event.actions]
+        control.request_approval(event.actions)
     else:
-        asked.questions[event.id] = event.prompt
+        control.request_input(event.id, event.prompt)

@@ -59,7 +59,9 @@ def _attributes(box: Box) -> str:
 
 
 def _strength(arrow: Arrow) -> str:
-    return f' [label="{arrow.taken}×", penwidth=2, color="#1f5fbf"]' if arrow.taken else ""
+    strong = ', penwidth=2, color="#1f5fbf"' if arrow.taken else ""
+    dashed = ", style=dashed" if arrow.on_error else ""
+    return f' [label="{arrow.text}"{strong}{dashed}]' if arrow.text else ""
 
 
 def _quoted(text: str) -> str:

@@ -36,11 +36,21 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """One edge; ``target`` None is the end. ``taken`` counts how often the drawn run took it."""
+    """One edge; ``target`` None is the end. ``taken`` counts how often the drawn run took it.
+
+    ``on_error`` marks the edge that an error of the state takes.
+    """
 
     source: str
     target: str | None
     taken: int = 0
+    on_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """What is written beside it; may be empty."""
+        parts = ["error"] if self.on_error else []
+        return " ".join([*parts, f"{self.taken}×"] if self.taken else parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,7 @@ class Way:
     """How often a run left each state, and took each edge, by path."""
 
     visits: Counter[tuple[Path, str]] = field(default_factory=Counter)
+    failed: Counter[tuple[Path, str]] = field(default_factory=Counter)
     taken: Counter[tuple[Path, str, str | None]] = field(default_factory=Counter)
 
 
@@ -75,7 +86,10 @@ def way_of(events: Iterable[Event]) -> Way:
     for event in events:
         if isinstance(event, StateExited) and event.state is not None:
             way.visits[event.path, event.state] += 1
-            way.taken[event.path, event.state, event.next] += 1
+            if event.error is None:
+                way.taken[event.path, event.state, event.next] += 1
+            else:
+                way.failed[event.path, event.state] += 1
     return way
 
 
@@ -96,7 +110,11 @@ def draw(net: Net, way: Way | None = None, *, name: str | None = None, path: Pat
         for source, targets in net.edges.items()
         for end in (None if target is None else target.name for target in targets)
     )
-    return Picture(name or net.name, net.initial.name, boxes, arrows, path)
+    errors = tuple(
+        Arrow(source.name, target.name, way.failed[path, source.name], on_error=True)
+        for source, target in net.error_edges.items()
+    )
+    return Picture(name or net.name, net.initial.name, boxes, arrows + errors, path)
 
 
 def _inside(key: Enum, state: State, way: Way, path: Path) -> Iterator[Picture]:

@@ -17,7 +17,8 @@ _CSS = (
     "text{font:13px sans-serif;fill:#1b1f24}.t{font-weight:600}.n{font-size:11px;fill:#1f5fbf}"
     ".b{fill:#fff;stroke:#57606a;stroke-width:1.4}.v{fill:#dcebff;stroke:#1f5fbf;stroke-width:2}"
     ".f{stroke-dasharray:5 3}.e{fill:none;stroke:#8c959f;stroke-width:1.3}"
-    ".w{stroke:#1f5fbf;stroke-width:2.2}.frame{fill:none;stroke:#d0d7de;stroke-dasharray:2 3}"
+    ".d{stroke-dasharray:4 3}.w{stroke:#1f5fbf;stroke-width:2.2}"
+    ".frame{fill:none;stroke:#d0d7de;stroke-dasharray:2 3}"
 )
 _HEAD = (
     '<defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
@@ -122,7 +123,7 @@ def _edges(picture: Picture, spots: Mapping[str, _Spot], end: _Spot) -> Iterator
 
 def _edge(arrow: Arrow, spots: Mapping[str, _Spot], end: _Spot) -> str:
     source = spots[arrow.source]
-    look = "e w" if arrow.taken else "e"
+    look = ("e w" if arrow.taken else "e") + (" d" if arrow.on_error else "")
     y = source.y + HEIGHT / 2
     if arrow.target is None:
         bend = source.y - 18
@@ -153,4 +154,5 @@ def _edge(arrow: Arrow, spots: Mapping[str, _Spot], end: _Spot) -> str:
 
 
 def _line(path: str, look: str) -> str:
-    return f'<path class="{look}" d="{path}" marker-end="url(#a)"/>'
+    title = "<title>error</title>" if look.endswith(" d") else ""
+    return f'<path class="{look}" d="{path}" marker-end="url(#a)">{title}</path>'
