@@ -55,7 +55,7 @@ from agent_brain.nets.options import NetOptions
 from agent_brain.states import AnswerState, EvaluationState, ReasoningState
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_net
-from agent_brain.testing.options import LimitOptions
+from agent_brain.testing.net_run import LimitOptions
 from agent_brain.tools.litellm.setup import load_litellm
 from tests.brain.nets import Say, single
 from tests.support.openai_server import OpenAIServer, Reply

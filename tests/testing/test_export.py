@@ -212,7 +212,7 @@ async def test_a_net_without_a_name_must_be_told(tmp_path: Path) -> None:
 async def test_branches_that_ran_at_once_are_refused(tmp_path: Path) -> None:
     net = single(ParallelState({"a": single(Say("x")), "b": single(Say("y"))}))
     done = await run_net(net, "go")
-    with pytest.raises(ExportError, match="Branches ran at once"):
+    with pytest.raises(ExportError, match="Branches ran concurrently"):
         export_test(done.events, tmp_path / "test_it.py")
 
 
@@ -222,7 +222,7 @@ async def test_events_of_half_a_run_are_refused(tmp_path: Path) -> None:
     for part, said in (([], "begin"), (events[1:], "begin"), (events[:-1], "last one is missing")):
         with pytest.raises(ExportError, match=said):
             export_test(part, path)
-    with pytest.raises(ExportError, match="no Python file"):
+    with pytest.raises(ExportError, match="not a Python file"):
         export_test(events, tmp_path / "it.txt")
     assert list(tmp_path.iterdir()) == []
 
@@ -233,7 +233,7 @@ async def test_a_resumed_or_interrupted_run_is_refused(tmp_path: Path) -> None:
         await brain.run("go")
     async with brain.stream_resume() as resumed:
         events = [event async for event in resumed]
-    with pytest.raises(ExportError, match="took up an earlier one"):
+    with pytest.raises(ExportError, match="resumed an earlier one"):
         export_test(events, tmp_path / "test_it.py")
     late = [*(await run("x")).events]
     cut: list[Any] = [*late[:-1], {**late[-1].to_dict(), "stop_reason": "timeout"}]
