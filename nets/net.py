@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from agent_brain.nets.diagrams.dot import to_dot
 from agent_brain.nets.diagrams.mermaid import to_mermaid
-from agent_brain.nets.diagrams.model import Picture, draw, way_of
+from agent_brain.nets.diagrams.model import draw
 from agent_brain.nets.diagrams.svg import to_svg
 from agent_brain.nets.edges import Target, as_targets, declared_targets, known_targets
 from agent_brain.nets.errors import NetDefinitionError, Problem
@@ -203,19 +203,16 @@ class Net:
         return self.replace(extra) if isinstance(extra, Mapping) else NotImplemented
 
     def to_mermaid(self, run: Iterable[Event] | None = None) -> str:
-        """The net as a mermaid state diagram; the events of a run highlight the way it took."""
-        return to_mermaid(self._picture(run))
+        """Return a Mermaid state diagram; events of a run highlight its path."""
+        return to_mermaid(draw(self, run))
 
     def to_dot(self, run: Iterable[Event] | None = None) -> str:
-        """The net as a Graphviz digraph; the events of a run highlight the way it took."""
-        return to_dot(self._picture(run))
+        """Return a Graphviz digraph; events of a run highlight its path."""
+        return to_dot(draw(self, run))
 
     def to_svg(self, run: Iterable[Event] | None = None) -> str:
-        """The net as an SVG image; the events of a run highlight the way it took."""
-        return to_svg(self._picture(run))
-
-    def _picture(self, run: Iterable[Event] | None) -> Picture:
-        return draw(self, None if run is None else way_of(run))
+        """Return an SVG image; events of a run highlight its path."""
+        return to_svg(draw(self, run))
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """How a notebook shows the net."""

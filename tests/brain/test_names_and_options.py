@@ -342,7 +342,7 @@ def test_limits_and_policies_of_another_kind_are_refused(options: Any) -> None:
 @pytest.mark.parametrize("text", ["b", "B", "bb"])
 def test_a_text_in_the_annotation_is_refused_and_the_member_named(text: str) -> None:
     with pytest.raises(
-        NetDefinitionError, match=rf"'{text}', which is no state.*Did you mean S\.B"
+        NetDefinitionError, match=rf"'{text}', which is not a state.*Did you mean S\.B"
     ):
         Net({S.A: going(Literal[text], S.B), S.B: END})
 

@@ -84,7 +84,7 @@ MISTAKES: list[tuple[str, type[Exception], list[str]]] = [
     ("net = 'react'\n[states.A]\ntype = 'answer'", NetFileError, ["either net"]),
     ("net = 'nope'", UnknownNetError, ["'nope'"]),
     ("net = 'react'\n[options]\nnope = 1", UnknownNetError, ["nope"]),
-    ("[states.A]\ntype = 'os.system'", NetDefinitionError, ["'os.system' is no kind"]),
+    ("[states.A]\ntype = 'os.system'", NetDefinitionError, ["'os.system' is not a kind"]),
     (
         "[states.A]\ntype = 'answer'\nask = 'maybe'\n[states.B]\ntype = 'action'",
         NetDefinitionError,
@@ -116,7 +116,7 @@ def test_yaml_is_data_and_nothing_else(tmp_path: Path, text: str) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(NetFileError, match=r"no \.toml"):
+    with pytest.raises(NetFileError, match=r"not a \.toml"):
         read_file(write(tmp_path, "{}", "net.json"))
     with pytest.raises(NetFileError, match="No such file"):
         read_file(tmp_path / "none.toml")
