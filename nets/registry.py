@@ -49,9 +49,7 @@ def register_net(name: str, factory: NetFactory) -> None:
         UnknownNetError: The name belongs to another factory, or the factory cannot be called.
     """
     if not callable(factory):
-        raise UnknownNetError(
-            f"{factory!r} cannot make a net: register a function of a model"
-        )
+        raise UnknownNetError(f"{factory!r} cannot make a net: register a function of a model")
     key = _key(name)
     if _factories.setdefault(key, factory) is not factory:
         raise UnknownNetError(

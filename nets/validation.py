@@ -1,12 +1,15 @@
-"""The graph checks of a net, which report all problems at once. Private, except ``ALLOWABLE``."""
+"""The checks of a net, which report all problems at once. Private, except ``ALLOWABLE``."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Any
 
 from agent_brain.nets.edges import Target
 from agent_brain.nets.errors import Problem
+from agent_brain.states.base import State
 from agent_brain.tools.suggest import closest
 
 Edges = Mapping[Enum, Collection[Target]]
@@ -82,6 +85,49 @@ def _problem(code: str, key: Enum, **names: str) -> Problem:
     message, hint = _GRAPH[code]
     allow = f"; if it is intended, allow it: Net(…, allow=[{code!r}])"
     return Problem(code, message.format(state=name_of(key), **names), hint + allow, (name_of(key),))
+
+
+def check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:
+    """Find keys that are not members of one Enum, and values that are not sound states."""
+    kinds = {type(key) for key in states if isinstance(key, Enum)}
+    for key, state in states.items():
+        if not isinstance(key, Enum):
+            yield Problem(
+                "not_an_enum",
+                f"The key {key!r} is not a member of an Enum",
+                "Use the members of one Enum as keys",
+            )
+        if not isinstance(state, State):
+            wrong = "is a class: pass an instance" if isinstance(state, type) else "is not a State"
+            yield Problem(
+                "not_a_state",
+                f"State {name_of(key)!r} is {state!r}, which {wrong}",
+                "Derive it from agent_brain.states.State",
+                (name_of(key),),
+            )
+        elif inspect.iscoroutinefunction(state.run) or inspect.isgeneratorfunction(state.run):
+            yield Problem(
+                "not_a_generator",
+                f"{type(state).__name__}.run of state {name_of(key)!r} is not an async generator",
+                "Write it as 'async def run(self, memory)' with at least one 'yield' in it",
+                (name_of(key),),
+            )
+        else:
+            yield from _check_async(state, name_of(key))
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        yield Problem("several_enums", f"The keys belong to several Enums: {names}", "Use one Enum")
+
+
+def _check_async(state: State, name: str) -> Iterator[Problem]:
+    for method in (state.next_state, state.on_enter, state.on_exit):
+        if inspect.ismethod(method) and not inspect.iscoroutinefunction(method):
+            yield Problem(
+                "not_async",
+                f"{type(state).__name__}.{method.__name__} of state {name!r} is not async",
+                f"Write it as 'async def {method.__name__}(self, memory)'",
+                (name,),
+            )
 
 
 def meant(target: object, keys: Iterable[Enum]) -> str | None:
