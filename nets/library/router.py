@@ -1,4 +1,4 @@
-"""Router: look at what is asked, and hand it to the net that is made for it."""
+"""Router: choose the net for a goal, and run it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from agent_brain.states.session_state import Notes
 Choose: TypeAlias = Callable[[Memory], str | Awaitable[str]]
 
 CHOOSING = (
-    "You decide who is to work on the user's goal, and do not work on it yourself. Choose the one "
-    "that fits best:\n{routes}"
+    "You decide who works on the user's goal, and do not work on it yourself. Choose the one that "
+    "fits best:\n{routes}"
 )
-REQUEST = "Who is to work on my goal? Give the name, as it is written above."
+REQUEST = "Who should work on my goal? Give the name as it is written above."
 
 
 class Router(Enum):
@@ -44,7 +44,7 @@ class Router(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A net, and what it is good for, in words for the model that chooses."""
+    """A net, with a description for the model that chooses."""
 
     net: NetLike
     description: str = ""
@@ -72,18 +72,18 @@ def router(
     choose: Choose | LLM | str | None = None,
     prompt: prompts.Prompt = CHOOSING,
 ) -> Net:
-    """A net that picks one of several nets, which then works on the goal and speaks for itself.
+    """Choose one of several nets, which then works on the goal.
 
-    The routing of "Building effective agents" (Anthropic 2024). The net that is picked runs on the
-    memory itself. Model calls: 1 to choose, none with a function, and those of the net.
+    The routing of "Building effective agents" (Anthropic 2024). The chosen net runs on the memory
+    itself. Model calls: 1 to choose (none with a function), and those of the net.
 
     Args:
         llm: The model that chooses.
-        routes: Nets by name, as :class:`Route` with a description or as they are. Default:
-            :func:`react` for what takes a few tool calls, :func:`plan_execute` for longer tasks.
+        routes: Nets by name, each a net or a :class:`Route` with a description. Default:
+            :func:`react` for short tasks, :func:`plan_execute` for longer ones.
         choose: Another model that chooses; or a function of the memory, sync or async, that returns
             the name of a route.
-        prompt: What the choosing model is told first; ``{routes}`` are names and descriptions.
+        prompt: System prompt; ``{routes}`` are names and descriptions.
 
     Raises:
         StateDefinitionError: There are no routes; while running: a function chose none of them.
@@ -105,7 +105,7 @@ def router(
 
 
 def default_routes(llm: LLM | str) -> Mapping[str, Route]:
-    """Where goals go if nothing else is said."""
+    """Return the routes that :func:`router` has by default."""
     return {
         "react": Route(react(llm), "questions, and tasks that take a few tool calls"),
         "plan_execute": Route(plan_execute(llm), "tasks of many steps that need a plan"),
@@ -113,13 +113,13 @@ def default_routes(llm: LLM | str) -> Mapping[str, Route]:
 
 
 class ChoiceState(State):
-    """Choose a route, by a model or by a function, and note it.
+    """Choose a route, by a model or by a function.
 
     Args:
         choose: A model; or a function of the memory, sync or async, that returns a name.
-        routes: What there is to choose from.
-        on_done: Where to go afterwards.
-        prompt: What the model is told first; ``{routes}`` are names and descriptions.
+        routes: The routes by name.
+        on_done: The next state.
+        prompt: System prompt; ``{routes}`` are names and descriptions.
 
     Raises:
         StateDefinitionError: There are no routes; while running: a function chose none of them.
@@ -141,7 +141,7 @@ class ChoiceState(State):
         self.prompt = prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Choose, and say so in a thought."""
+        """Choose, and stream the choice as a thought."""
         if isinstance(self.choose, LLM):
             listed = "\n".join(f"- {name}: {what}" for name, what in self.routes.items())
             prompt = prompts.extended(self.prompt, routes=lambda memory: listed)
@@ -165,16 +165,16 @@ class ChoiceState(State):
         return f"there is no route of that name, but {', '.join(map(repr, self.routes))}"
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_done``, always."""
+        """Return ``on_done``."""
         return self.on_done
 
 
 class RouteState(State):
-    """Run the net that was chosen, on the memory itself.
+    """Run the chosen net on the memory itself.
 
     Args:
         nets: The nets by name.
-        on_done: Where to go afterwards; None ends the run.
+        on_done: The next state; None ends the run.
     """
 
     def __init__(self, nets: Mapping[str, NetLike], *, on_done: Enum | None = None) -> None:
@@ -183,18 +183,18 @@ class RouteState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The nets, by name."""
+        """The nets by name."""
         return self.nets
 
     async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Have the net run; its events carry the route's name in ``path``."""
+        """Run the net; the ``path`` of its events includes the name of the route."""
         name = Chosen.read(memory).name
         yield Delegate([Branch(name, self.nets[name], memory)])
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
+        """Return ``on_done``."""
         return self.on_done
 
     def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
+        """Return ``on_done``."""
         return (self.on_done,)

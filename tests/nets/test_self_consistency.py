@@ -94,7 +94,7 @@ async def test_a_choice_that_is_none_goes_back_once() -> None:
     Candidates(answers=["one", "two"]).write(memory)
     llm = ScriptedLLM(['{"number": 3}', '{"number": 2}'])
     assert (await run_state(VoteState(llm), memory)).text == "two"
-    assert "there are only 2 to choose from" in llm.calls[1].messages[-1].content
+    assert "there are only 2 options" in llm.calls[1].messages[-1].content
     with pytest.raises(MalformedOutputError, match="only 2"):
         await run_state(VoteState(ScriptedLLM(['{"number": 3}'] * 2)), memory)
 
