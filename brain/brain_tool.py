@@ -81,7 +81,9 @@ class BrainTool(NestedTool):
         return Branch(name, self.brain.net, memory)
 
     @staticmethod
-    def order(runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd) -> Event:
+    def order(
+        runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd
+    ) -> Delegate:
         """All of them at once; what they say is not what the state says."""
         branches = cast("Sequence[Branch]", runs)
         return Delegate(branches, on_error="report", aside=True, beside=beside, on_end=on_end)

@@ -14,7 +14,7 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
+from agent_brain.states.work import StreamItem
 
 NetLike: TypeAlias = Net | Mapping[Any, State]
 Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
@@ -60,7 +60,7 @@ class SubnetState(State):
         """The net inside."""
         return {self.net.name: self.net}
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Have the net run, and record its answer if it ran on a fork."""
         if not self.fork:
             yield Delegate([Branch("", self.net, memory)], aside=self.aside)
@@ -138,7 +138,7 @@ class ParallelState(State):
         """The nets of the branches, by name."""
         return self.branches
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Have the branches run at once, join them, record and say what came of it."""
         async with AsyncExitStack() as stack:
             branches = [

@@ -1,26 +1,26 @@
-"""Handing work to other nets: a state says what is to be run, and the Brain runs it.
+"""Other nets as work of a state: the Brain runs them while the state waits.
 
-A state that needs another net yields a :class:`Delegate` and finds the outcome in its branches when
-it goes on. Whatever runs a state (the Brain, ``run_state`` in tests) does this in the same way, so
-events, limits, cancellation and resuming reach into every branch.
+A state that needs another net yields a :class:`Delegate`, then reads the outcome from its branches.
+The Brain, and ``run_state`` in tests, run them, so events, limits, cancellation and resuming reach
+into every branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import Event
-from agent_brain.states.work import Work
+from agent_brain.states.work import Work, WorkContext
 
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """One net to be run over one memory, and what came of it.
+    """One net to run over one memory, and its outcome.
 
     Attributes:
         name: What it is called in the ``path`` of its events.
@@ -49,11 +49,11 @@ class Branch:
 OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Delegate(Work):
-    """Yield it from ``State.run`` to have nets run here and now.
+    """Nets to run now; yield it from ``State.run``.
 
-    One branch is run as part of the state: what it says is what the state says, unless it is run
+    One branch runs as part of the state: what it says is what the state says, unless it is run
     ``aside``. Several run at once, on memories of their own; what they say streams as thoughts, as
     it comes.
 
@@ -67,15 +67,31 @@ class Delegate(Work):
         beside: Events of the state's own that stream while the branches run.
         on_end: Called when a branch has ended, however it did; the events that it returns, which
             are the state's own, stream then.
+        max_concurrency: How many branches run at once, begun in their order; None for all.
     """
 
-    kind: ClassVar[Literal["delegate"]] = "delegate"
     branches: Sequence[Branch] = field(default_factory=tuple)
     on_error: Literal["cancel", "report"] = "cancel"
     aside: bool = False
     until: Literal["all", "first"] = "all"
     beside: AsyncIterator[Event] | None = None
     on_end: OnEnd | None = None
+    max_concurrency: int | None = None
+
+    def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
+        """Have ``context`` run the nets.
+
+        Raises:
+            RuntimeError: There is no run to be part of.
+        """
+        if context is None:
+            raise RuntimeError("A Delegate needs a run: yield it from State.run")
+        return context.delegate(self)
+
+    @property
+    def result(self) -> Sequence[Branch]:
+        """The branches."""
+        return self.branches
 
 
 async def answer_of(branch: Branch) -> str:

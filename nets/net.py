@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -43,6 +43,8 @@ class Node:
     targets: frozenset[Target]
     on_enter: bool
     on_exit: bool
+    on_error: Node | None = field(default=None, repr=False, compare=False)
+    following: dict[int, Node] = field(default_factory=dict, repr=False, compare=False)
 
 
 class Net:
@@ -99,6 +101,9 @@ class Net:
         self._nodes = {
             key: _node(key, self._hooked(state), self._edges[key]) for key, state in states.items()
         }
+        for node in self._nodes.values():  # by identity, which costs no call of Enum.__hash__
+            keys = [key for key in node.targets if key is not None]
+            node.following.update({id(key): self._nodes[key] for key in keys})
         self._by_name = {node.name: node for node in self._nodes.values()}
         self.parallel = any(_is_parallel(state) for state in self._states.values())
         for state in self._states.values():

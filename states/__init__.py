@@ -49,17 +49,27 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.states.function import FunctionState
-from agent_brain.states.model_request import DataQuestion, Question, TextQuestion, brief
+from agent_brain.states.model_call import ModelCall
+from agent_brain.states.model_call import ModelCall as Response
+from agent_brain.states.model_request import (
+    DataQuestion,
+    Question,
+    StructuredRequest,
+    TextQuestion,
+    TextRequest,
+    brief,
+    build_messages,
+)
 from agent_brain.states.models.llm import LLM, Finish, FinishReason, Piece, Thought
 from agent_brain.states.planning import Plan, PlanningState
 from agent_brain.states.reasoning import ReasoningState
 from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
 from agent_brain.states.resilience import GuardedState
-from agent_brain.states.response import Response
 from agent_brain.states.session_state import Notes
 from agent_brain.states.stored_answer import TellState
 from agent_brain.states.summarizing import model_summarizer
 from agent_brain.states.usage import Usage
+from agent_brain.states.work import StreamItem, Work
 
 if TYPE_CHECKING:
     from agent_brain.states.models.litellm.adapter import LiteLLM
@@ -94,6 +104,7 @@ __all__ = [
     "LLMTimeoutError",
     "LiteLLM",
     "MalformedOutputError",
+    "ModelCall",
     "Notes",
     "Piece",
     "Plan",
@@ -117,16 +128,21 @@ __all__ = [
     "StateExited",
     "StateMutationError",
     "StateTimeoutError",
+    "StreamItem",
+    "StructuredRequest",
     "StuckDetected",
     "TellState",
     "TextDelta",
     "TextQuestion",
+    "TextRequest",
     "Thought",
     "Together",
     "ToolProgress",
     "Usage",
     "UsageReported",
+    "Work",
     "brief",
+    "build_messages",
     "closing",
     "model_summarizer",
 ]

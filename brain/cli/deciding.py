@@ -12,7 +12,7 @@ from agent_brain.cli.agents import AgentOptions
 from agent_brain.cli.exits import UserError, tell
 from agent_brain.cli.texts import call_text
 from agent_brain.memories import Memory
-from agent_brain.memories.control import Asked
+from agent_brain.memories.control import HumanRequests
 from agent_brain.tools import Action, ToolArgumentsError
 
 Read = Callable[[str], str | None]
@@ -53,7 +53,7 @@ class Waiting:
         control = memory.control
         if control.status != "waiting":
             return None
-        asked = control.asked or Asked()
+        asked = control.human_requests or HumanRequests()
         calls = [action for action in control.next_actions if action.id in asked.approvals]
         return cls(calls, dict(asked.questions))
 

@@ -105,7 +105,7 @@ class Waiting:
 def waiting_in(memory: Memory) -> Waiting | None:
     """What the run in ``memory`` waits for first; None if it waits for nobody."""
     control = memory.control
-    asked = control.asked
+    asked = control.human_requests
     if control.status != "waiting" or asked is None:
         return None
     calls = {action.id: action for action in control.next_actions}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from agent_brain.human_input import Decisions
-from agent_brain.memories.control import Asked, Control
+from agent_brain.memories.control import Control, HumanRequests
 
 Approval: TypeAlias = bool | str | Iterable[str]
 
@@ -27,7 +27,7 @@ class Person:
 
     def decide(self, control: Control) -> Decisions | None:
         """Decide about everything that ``control`` waits for; None if something stays open."""
-        asked = control.asked or Asked()
+        asked = control.human_requests or HumanRequests()
         if (asked.approvals and self._approve is None) or len(asked.questions) > len(self._answers):
             return None
         names = {action.id: action.name for action in control.next_actions}

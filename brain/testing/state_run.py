@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
 from agent_brain.budget import Budget
-from agent_brain.engine import run_branches
+from agent_brain.engine import Engine
 from agent_brain.errors import ScratchError
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Asked
 from agent_brain.nets.delegation import Delegate
 from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import (
+    NOWHERE,
     ApprovalRequested,
     Event,
     InputRequested,
@@ -25,7 +25,7 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.states.models.llm import Thought
-from agent_brain.states.work import next_item
+from agent_brain.states.work import StreamItem, Work, next_item, perform
 from agent_brain.stuck import StuckPolicy
 from agent_brain.testing.person import Approval, Person
 from agent_brain.tools.ids import new_id
@@ -115,7 +115,7 @@ async def run_state(
         control.status, done.waits = "running", False
     person.assert_heard()
     done.next_state = await state.next_state(memory)
-    control.asked = None
+    control.human_requests = None
     return done
 
 
@@ -132,7 +132,8 @@ async def _run_once(state: State, done: StateRun[M]) -> None:
         raise
 
 
-async def _read(stream: AsyncIterator[str | Event], state: State, done: StateRun[M]) -> None:
+async def _read(stream: AsyncIterator[StreamItem], state: State, done: StateRun[M]) -> None:
+    context = _Context(state, done.memory)
     failed: Exception | None = None
     while True:
         try:
@@ -140,33 +141,45 @@ async def _read(stream: AsyncIterator[str | Event], state: State, done: StateRun
         except StopAsyncIteration:
             return
         failed = None
-        if not isinstance(item, Delegate):
+        if not isinstance(item, Work):
             _keep(done, item)
             continue
         try:
-            async with closing(_delegated(item, state, done.memory)) as events:
+            async with aclosing(perform(item, context)) as events:
                 async for event in events:
                     _keep(done, event)
         except Exception as error:
             failed = error
 
 
-def _delegated(order: Delegate, state: State, memory: Memory) -> AsyncIterator[Event]:
-    budget = Budget(Limits())
-    budget.start(memory.control)
-    return run_branches(
-        order,
-        budget,
-        StuckPolicy(),
-        run_id=memory.control.run_id or new_id("run"),
-        path=(type(state).__name__,),
-        aside=len(order.branches) > 1,
-        within=type(state).__name__,
-        seen=Counter(),
-    )
+class _Context:
+    """The context of the work of a single state."""
+
+    at = NOWHERE
+    hooks = None
+
+    def __init__(self, state: State, memory: Memory) -> None:
+        self._path = (type(state).__name__,)
+        self._memory = memory
+
+    def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
+        """Run the nets as a Brain does, with its default limits."""
+        budget = Budget(Limits())
+        budget.start(self._memory.control)
+        run_id = self._memory.control.run_id or new_id("run")
+        outer = Engine(
+            order.branches[0].net,
+            self._memory,
+            budget,
+            StuckPolicy(),
+            run_id=run_id,
+            path=self._path,
+            key=self._path[0],
+        )
+        return outer.delegate(order, part=part)
 
 
-def _keep(done: StateRun[M], item: str | Event) -> None:
+def _keep(done: StateRun[M], item: StreamItem) -> None:
     if isinstance(item, str):
         (done.thoughts if isinstance(item, Thought) else done.chunks).append(item)
         return
@@ -180,8 +193,7 @@ def _keep(done: StateRun[M], item: str | Event) -> None:
     elif isinstance(item, ApprovalRequested | InputRequested):
         done.waits = True
         control = done.memory.control
-        asked = control.asked = control.asked or Asked()
         if isinstance(item, ApprovalRequested):
-            asked.approvals = [action.id for action in item.actions]
+            control.request_approval(item.actions)
         else:
-            asked.questions[item.id] = item.prompt
+            control.request_input(item.id, item.prompt)

@@ -18,11 +18,11 @@ from agent_brain.states import prompts
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.session_state import Notes
+from agent_brain.states.work import StreamItem
 
 PERSONAS: Mapping[str, str] = {
     "Advocate": "You look for the best answer and argue for it as strongly as the facts allow.",
@@ -172,7 +172,7 @@ class RoundState(State):
         """The nets of the personas by name."""
         return self.personas
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run all personas concurrently and store what they said."""
         notes = Debated.take_up(memory)
         async with AsyncExitStack() as stack:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
-from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -21,16 +20,17 @@ from agent_brain.nets.library.graph_operations import (
 )
 from agent_brain.nets.library.tree_states import Thoughts
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Report, Together, Work, ask_aside, settle
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, asked, brief
+from agent_brain.states.concurrency import Piece, Report, Together, maybe_await
+from agent_brain.states.model_request import (
+    StructuredRequest,
+    build_messages,
+    request_message,
+)
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.session_state import Notes
-
-T = TypeVar("T")
+from agent_brain.states.work import StreamItem
 
 OPERATING = (
     "You do one operation of a larger plan to reach the user's goal. Do exactly what is asked; "
@@ -104,63 +104,70 @@ class OperationState(State):
         self.on_done = on_done
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Operate; tell the new thoughts, and note them."""
         graph = Graph.take_up(memory)
         todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
-        messages = await brief(self.llm, memory, self.prompt)
-        works: list[Work[list[Idea]]] = []
-        owners: list[str] = []
-        for operation in todo:
-            for ideas in _portions(operation, graph.inputs(operation)):
-                works.append(partial(self._do, operation, ideas, memory, messages))
-                owners.append(operation.name)
-        together = Together(works)
-        async with closing(together.events()) as events:
-            async for event in events:
-                yield event
-        for name, made in zip(owners, together.results, strict=True):
-            graph.made.setdefault(name, []).extend(made)
-            yield Thought("".join(f"{name}: {idea.text}\n" for idea in made))
+        messages = await build_messages(self.llm, memory, self.prompt)
+        portions = [(o, ideas) for o in todo for ideas in _portions(o, graph.inputs(o))]
+        together = Together([self._work(o, ideas, memory, messages) for o, ideas in portions])
+        yield together
+        for (operation, ideas), found in zip(portions, together.results, strict=True):
+            made = _made(operation, ideas, found)
+            graph.made.setdefault(operation.name, []).extend(made)
+            yield Thought("".join(f"{operation.name}: {idea.text}\n" for idea in made))
         graph.ended = len(graph.made) == len(self.operations)
         graph.write(memory)
 
-    async def _do(
+    def _work(
         self,
         operation: Operation,
         ideas: Sequence[Idea],
         memory: Memory,
         messages: list[Message],
-        report: Report,
-    ) -> list[Idea]:
+    ) -> Piece[Any]:
         """One portion of an operation, by its function or by the model."""
-
-        async def ask(output_type: type[T]) -> T:
+        by = None if isinstance(operation, KeepBest) else operation.by
+        if by is None and not isinstance(operation, KeepBest):
             request = [*messages, _request(operation, ideas)]
-            return await ask_aside(DataQuestion(self.llm, request, output_type), report)
+            return StructuredRequest(self.llm, request, ASKED[operation.kind])
 
-        texts = [idea.text for idea in ideas]
-        match operation:
-            case KeepBest():
-                return ranked(ideas)[: operation.count]
-            case Generate(by=by) if by:
-                return [Idea(text=text) for text in await settle(by(memory, *(texts or [""])))]
-            case Generate():
-                found = (await ask(Thoughts)).thoughts[: operation.count]
-                return [Idea(text=text) for text in found]
-            case Score(by=by):
-                score = await settle(by(memory, *texts)) if by else (await ask(Rating)).score
-                return [Idea(text=texts[0], score=score)]
-            case Aggregate(by=by):
-                text = await settle(by(memory, texts)) if by else (await ask(OneThought)).thought
-                return [Idea(text=text)]
-            case Refine(by=by):
-                text = await settle(by(memory, *texts)) if by else (await ask(OneThought)).thought
-                return [Idea(text=text)]
+        async def call(report: Report) -> Any:
+            texts = [idea.text for idea in ideas]
+            if by is None:
+                return None
+            if isinstance(operation, Aggregate):
+                return await maybe_await(by(memory, texts))
+            return await maybe_await(by(memory, *(texts or [""])))
+
+        return call
 
     async def next_state(self, memory: Memory) -> Enum:
         """``on_more`` while operations are left."""
         return self.on_done if Graph.read(memory).ended else self.on_more
+
+
+ASKED: Mapping[str, type[BaseModel]] = {
+    "generate": Thoughts,
+    "aggregate": OneThought,
+    "refine": OneThought,
+    "score": Rating,
+}
+
+
+def _made(operation: Operation, ideas: Sequence[Idea], found: Any) -> list[Idea]:
+    """The thoughts that a portion has made; ``found`` is from a model or a function."""
+    match operation:
+        case KeepBest():
+            return ranked(ideas)[: operation.count]
+        case Generate(by=by):
+            return [
+                Idea(text=text) for text in (found if by else found.thoughts[: operation.count])
+            ]
+        case Score(by=by):
+            return [Idea(text=ideas[0].text, score=found if by else found.score)]
+        case Aggregate(by=by) | Refine(by=by):
+            return [Idea(text=found if by else found.thought)]
 
 
 def _portions(operation: Operation, ideas: Sequence[Idea]) -> list[list[Idea]]:
@@ -174,7 +181,7 @@ def _request(operation: Operation, ideas: Sequence[Idea]) -> Message:
     text = operation.prompt or REQUESTS[operation.kind]
     if isinstance(operation, Generate):
         text = text.replace("{count}", str(operation.count))
-    return asked("\n\n".join([text, *(idea.text for idea in ideas)]))
+    return request_message("\n\n".join([text, *(idea.text for idea in ideas)]))
 
 
 def ranked(ideas: Sequence[Idea]) -> list[Idea]:

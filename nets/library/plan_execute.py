@@ -14,12 +14,12 @@ from agent_brain.states.aclosing import closing
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.evaluation import Evaluate, EvaluationState, Trials
-from agent_brain.states.events import Event
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.planning import PLANNING, Planned, PlanningState
 from agent_brain.states.prompts import ANSWER, Prompt
+from agent_brain.states.work import StreamItem
 from agent_brain.tools.values import is_count
 
 EVALUATION = (
@@ -148,7 +148,7 @@ class StepEvaluationState(EvaluationState):
         )
         self.on_step = on_step
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Evaluate, update the progress of the plan, and request the next step."""
         async with closing(super().run(memory)) as items:
             async for item in items:

@@ -16,15 +16,14 @@ from agent_brain.nets.library.plan_execute import plan_execute
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import settle
+from agent_brain.states.concurrency import maybe_await
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, brief
+from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm, llm_or
 from agent_brain.states.session_state import Notes
+from agent_brain.states.work import StreamItem
 
 Choose: TypeAlias = Callable[[Memory], str | Awaitable[str]]
 
@@ -140,19 +139,17 @@ class ChoiceState(State):
         self.on_done = on_done
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Choose, and stream the choice as a thought."""
         if isinstance(self.choose, LLM):
             listed = "\n".join(f"- {name}: {what}" for name, what in self.routes.items())
             prompt = prompts.extended(self.prompt, routes=lambda memory: listed)
-            messages = await brief(self.choose, memory, prompt, REQUEST)
-            question = DataQuestion(self.choose, messages, RouteName, check=self._unknown)
-            async with closing(question.events()) as events:
-                async for event in events:
-                    yield event
-            name = question.answer.name
+            messages = await build_messages(self.choose, memory, prompt, REQUEST)
+            question = StructuredRequest(self.choose, messages, RouteName, check=self._unknown)
+            yield question
+            name = question.output.name
         else:
-            name = await settle(self.choose(memory))
+            name = await maybe_await(self.choose(memory))
             problem = self._unknown(RouteName(name=name))
             if problem:
                 raise StateDefinitionError(f"choose= returned {name!r}: {problem}")
@@ -186,7 +183,7 @@ class RouteState(State):
         """The nets by name."""
         return self.nets
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the net; the ``path`` of its events includes the name of the route."""
         name = Chosen.read(memory).name
         yield Delegate([Branch(name, self.nets[name], memory)])

@@ -12,15 +12,18 @@ from pydantic import BaseModel, Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.library.thought_tree import Bounds, Search, Tree, Value
-from agent_brain.nets.library.voting import choice_question
+from agent_brain.nets.library.voting import Choice, choice_question
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Report, Together, Work, ask_aside, settle
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, asked, brief
+from agent_brain.states.concurrency import Piece, Report, Together, maybe_await
+from agent_brain.states.model_request import (
+    StructuredRequest,
+    build_messages,
+    request_message,
+)
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
+from agent_brain.states.work import StreamItem
 
 Path: TypeAlias = Sequence[str]
 Propose: TypeAlias = Callable[[Memory, Path], Sequence[str] | Awaitable[Sequence[str]]]
@@ -44,6 +47,10 @@ class Thoughts(BaseModel, frozen=True):
     """Thoughts that could come next."""
 
     thoughts: list[str] = Field(min_length=1, description="thoughts that could come next")
+
+
+Proposed: TypeAlias = Thoughts | Sequence[str]  # by a model, or by a function
+Judged: TypeAlias = Value | Choice | float  # of one way; or which of all is best
 
 
 def written(path: Path) -> str:
@@ -81,42 +88,46 @@ class ProposeState(State):
         self.bounds = bounds
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Propose, tell the thoughts, and note them as fresh."""
         tree = Tree.take_up(memory)
         affordable = max(0, self.bounds.max_calls - tree.calls) // self.samples
         parents = tree.frontier[:affordable]
         paths = [tree.path(parent) for parent in parents for _ in range(self.samples)]
         together = Together(await self._works(memory, paths))
-        async with closing(together.events()) as events:
-            async for event in events:
-                yield event
+        yield together
         tree.calls += len(paths)
         for index, parent in enumerate(parents):
             samples = together.results[index * self.samples : (index + 1) * self.samples]
-            tree.add(parent, [thought for sample in samples for thought in sample])
+            tree.add(parent, [thought for sample in samples for thought in self._read(sample)])
         yield Thought("".join(f"- {tree.nodes[number].thought}\n" for number in tree.fresh))
         tree.write(memory)
 
-    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Work[Sequence[str]]]:
+    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Piece[Proposed]]:
         propose = self.propose
         if isinstance(propose, LLM):
-            messages = await brief(propose, memory, self.prompt)
-            return [partial(self._ask, propose, messages, path) for path in paths]
+            messages = await build_messages(propose, memory, self.prompt)
+            return [self._request(propose, messages, path) for path in paths]
 
         async def call(path: Path, report: Report) -> Sequence[str]:
-            return await settle(propose(memory, path))
+            return await maybe_await(propose(memory, path))
 
         return [partial(call, path) for path in paths]
 
-    async def _ask(
-        self, llm: LLM, messages: list[Message], path: Path, report: Report
-    ) -> Sequence[str]:
-        wanted = self.count if self.samples == 1 else 1
-        text = (CONTINUE if wanted > 1 else SAMPLE).replace("{count}", str(wanted))
-        request = asked(text.replace("{path}", written(path)))
-        found = await ask_aside(DataQuestion(llm, [*messages, request], Thoughts), report)
-        return found.thoughts[:wanted]
+    def _request(
+        self, llm: LLM, messages: list[Message], path: Path
+    ) -> StructuredRequest[Thoughts]:
+        text = (CONTINUE if self._wanted > 1 else SAMPLE).replace("{count}", str(self._wanted))
+        request = request_message(text.replace("{path}", written(path)))
+        return StructuredRequest(llm, [*messages, request], Thoughts)
+
+    @property
+    def _wanted(self) -> int:
+        """How many thoughts one call of a model is to give."""
+        return self.count if self.samples == 1 else 1
+
+    def _read(self, proposed: Proposed) -> Sequence[str]:
+        return proposed.thoughts[: self._wanted] if isinstance(proposed, Thoughts) else proposed
 
     async def next_state(self, memory: Memory) -> Enum:
         """``on_done``, always."""
@@ -157,57 +168,45 @@ class SearchState(State):
         self.votes = votes
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Judge, tell the scores, and note where to go on."""
         tree = Tree.read(memory)
         left = max(0, self.bounds.max_calls - tree.calls)
         fresh = tree.fresh if self.votes else tree.fresh[:left]
         works = await self._works(memory, [tree.path(number) for number in fresh])
         together = Together(works[:left])
-        async with closing(together.events()) as events:
-            async for event in events:
-                yield event
+        yield together
         tree.calls += len(together.works)
-        for number, value in zip(fresh, self._values(together.results), strict=False):
+        for number, value in zip(fresh, self._values(together.results, len(fresh)), strict=False):
             tree.nodes[number].value = self._at_its_end(value, tree.depth(number))
             yield Thought(f"{value.score:.2g}: {tree.nodes[number].thought}\n")
         self.search(tree, self.bounds)
         tree.ended = not tree.frontier or tree.calls >= self.bounds.max_calls
         tree.write(memory)
 
-    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Work[list[Value]]]:
+    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Piece[Judged]]:
         evaluate = self.evaluate
         if isinstance(evaluate, LLM):
-            messages = await brief(evaluate, memory, self.prompt)
+            messages = await build_messages(evaluate, memory, self.prompt)
             if self.votes and paths:
-                return [partial(self._vote, evaluate, messages, paths)] * self.votes
-            return [partial(self._value, evaluate, messages, path) for path in paths]
+                options = [written(path) for path in paths]
+                votes = range(self.votes)
+                return [choice_question(evaluate, messages, VOTE, options) for _ in votes]
+            requests = [request_message(JUDGE.replace("{path}", written(path))) for path in paths]
+            return [StructuredRequest(evaluate, [*messages, asked], Value) for asked in requests]
 
-        async def call(path: Path, report: Report) -> list[Value]:
-            value: float | Value = await settle(evaluate(memory, path))
-            return [value if isinstance(value, Value) else Value(score=value)]
+        async def call(path: Path, report: Report) -> float | Value:
+            return await maybe_await(evaluate(memory, path))
 
         return [partial(call, path) for path in paths]
 
-    async def _value(
-        self, llm: LLM, messages: list[Message], path: Path, report: Report
-    ) -> list[Value]:
-        request = asked(JUDGE.replace("{path}", written(path)))
-        return [await ask_aside(DataQuestion(llm, [*messages, request], Value), report)]
-
-    async def _vote(
-        self, llm: LLM, messages: list[Message], paths: Sequence[Path], report: Report
-    ) -> list[Value]:
-        options = [written(path) for path in paths]
-        choice = await ask_aside(choice_question(llm, messages, VOTE, options), report)
-        return [Value(score=number == choice.number) for number in range(1, len(paths) + 1)]
-
-    def _values(self, results: Sequence[list[Value]]) -> list[Value]:
-        """One value for each way: its own, or its share of the votes."""
-        if not self.votes:
-            return [value for values in results for value in values]
-        columns = zip(*results, strict=True)
-        return [Value(score=sum(v.score for v in votes) / len(votes)) for votes in columns]
+    def _values(self, results: Sequence[Judged], count: int) -> list[Value]:
+        """One value for each of ``count`` ways: its own, or its share of the votes."""
+        votes = [result.number for result in results if isinstance(result, Choice)]
+        if votes:
+            numbers = range(1, count + 1)
+            return [Value(score=votes.count(number) / len(votes)) for number in numbers]
+        return [r if isinstance(r, Value) else Value(score=r) for r in results]  # type: ignore[arg-type]
 
     def _at_its_end(self, value: Value, depth: int) -> Value:
         """A way of full length that is sure to reach the goal has reached it."""

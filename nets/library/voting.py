@@ -14,14 +14,18 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
 from agent_brain.states.aclosing import closing
-from agent_brain.states.concurrency import settle
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, asked, brief
+from agent_brain.states.concurrency import maybe_await
+from agent_brain.states.model_request import (
+    StructuredRequest,
+    build_messages,
+    request_message,
+)
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import choice_or_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.session_state import Notes
 from agent_brain.states.stored_answer import TellState
+from agent_brain.states.work import StreamItem
 
 Judge: TypeAlias = Callable[[Memory, Sequence[str]], str | Awaitable[str]]
 
@@ -77,16 +81,16 @@ def majority(answers: Sequence[str], normalise: Callable[[str], str] = final_ans
 
 def choice_question(
     llm: LLM, messages: Sequence[Message], request: str, options: Sequence[str]
-) -> DataQuestion[Choice]:
+) -> StructuredRequest[Choice]:
     """Return the request to choose the best of ``options``, which replace ``{options}``."""
     numbered = "\n\n".join(f"Number {n}:\n{option}" for n, option in enumerate(options, 1))
-    question = [*messages, asked(request.replace("{options}", numbered))]
+    question = [*messages, request_message(request.replace("{options}", numbered))]
 
     def check(choice: Choice) -> str | None:
         known = choice.number <= len(options)
         return None if known else f"there are only {len(options)} options"
 
-    return DataQuestion(llm, question, Choice, check=check)
+    return StructuredRequest(llm, question, Choice, check=check)
 
 
 class VoteState(TellState):
@@ -113,18 +117,16 @@ class VoteState(TellState):
         self.normalise = normalise
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Vote, store the winner, and answer with it."""
         notes = Candidates.read(memory)
         if isinstance(self.vote, LLM):
-            messages = await brief(self.vote, memory, self.prompt)
+            messages = await build_messages(self.vote, memory, self.prompt)
             question = choice_question(self.vote, messages, REQUEST, notes.answers)
-            async with closing(question.events()) as events:
-                async for event in events:
-                    yield event
-            notes.winner = notes.answers[question.answer.number - 1]
+            yield question
+            notes.winner = notes.answers[question.output.number - 1]
         elif callable(self.vote):
-            notes.winner = await settle(self.vote(memory, notes.answers))
+            notes.winner = await maybe_await(self.vote(memory, notes.answers))
         else:
             notes.winner = majority(notes.answers, self.normalise)
             count = Counter(map(self.normalise, notes.answers))
