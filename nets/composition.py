@@ -1,4 +1,4 @@
-"""Nets inside nets: one as a step of another, or several at once."""
+"""Nets inside nets: as one step, or several concurrently."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | Awaitable[str | Non
 class SubnetState(State):
     """A net as one state of another net.
 
-    On the memory of the outer net (the default) it adds its messages there; on a fork, only its
-    answer is added, as an assistant's message. Its events carry this state's name in ``path``.
+    By default it runs on the memory of the outer net and adds its messages there; on a fork, only
+    its answer is added, as an assistant message. The ``path`` of its events includes the name of
+    this state.
 
     Args:
-        net: What is run.
-        on_done: Where to go afterwards; None ends the run.
-        fork: Run on a fork of the memory.
-        goal: What is asked of the subnet, if not the goal of the outer net: text, or a function of
-            the memory. Needs ``fork``.
-        aside: What the subnet says is not for the reader: it streams as thoughts.
+        net: The net to run.
+        on_done: The next state; None ends the run.
+        fork: Whether to run on a fork of the memory.
+        goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
+            of the memory. Requires ``fork``.
+        aside: Whether the text of the subnet streams as thoughts.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class SubnetState(State):
     ) -> None:
         if goal is not None and not fork:
             raise StateDefinitionError(
-                "SubnetState(goal=…) needs fork=True: a memory has one goal at a time"
+                "SubnetState(goal=…) requires fork=True: a memory has one goal at a time"
             )
         self.net = as_net(net)
         self.on_done = on_done
@@ -57,11 +58,11 @@ class SubnetState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The net inside."""
+        """The net by its name."""
         return {self.net.name: self.net}
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Have the net run, and record its answer if it ran on a fork."""
+        """Run the net, and record its answer if it ran on a fork."""
         if not self.fork:
             yield Delegate([Branch("", self.net, memory)], aside=self.aside)
             return
@@ -70,35 +71,35 @@ class SubnetState(State):
                 await fork.set_goal(await _resolve(self.goal, memory))
             branch = Branch("", self.net, fork)
             yield Delegate([branch], aside=self.aside)
-        if branch.ended:  # a state whose branch a limit stopped is run again when the run goes on
+        if branch.ended:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
+        """Return ``on_done``."""
         return self.on_done
 
     def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
+        """Return ``on_done``."""
         return (self.on_done,)
 
 
 class ParallelState(State):
-    """Several nets at once, each on a fork of the memory, and a function that joins their findings.
+    """Several nets that run concurrently, each on a fork of the memory, and are joined.
 
-    What the branches say streams as thoughts while they run, each event with its ``path``; the
-    joined text is what the state says, and is recorded as an assistant's message. The memory itself
-    changes only then: a branch that fails, or is cancelled, leaves no trace in it.
+    The text of the branches streams as thoughts, each event with its ``path``. The joined text is
+    the text of the state and is recorded as an assistant message. The memory changes only then: a
+    branch that fails or is cancelled leaves no trace in it.
 
     Args:
-        branches: Nets, by name or in order (then named ``"0"``, ``"1"``, …).
-        join: Makes one text of the ended branches; it may be async, and may write to the memory
-            itself and return None. Default: the branches' answers, each under its name.
-        on_error: A branch that fails cancels the others and the run (``"cancel"``), or is told to
-            ``join`` as ``branch.error`` (``"report"``).
-        until: ``"all"`` waits for all branches. ``"first"`` ends with the first that has come to
-            its end and cancels the others; ``join`` then gets that one, and those that failed
-            before, and its default is the answer of that one.
-        on_done: Where to go afterwards; None ends the run.
+        branches: Nets by name, or in order (then named ``"0"``, ``"1"``, …).
+        join: Makes one text of the ended branches. It may be async; it may also write to the memory
+            itself and return None. Default: the answers of the branches, with their names.
+        on_error: Whether a branch that fails cancels the others and the run (``"cancel"``), or is
+            passed to ``join`` with its ``error`` (``"report"``).
+        until: ``"all"`` waits for all branches. ``"first"`` ends with the first branch that
+            finishes and cancels the others; ``join`` then gets that branch and those that failed
+            before, and by default returns the answer of that branch.
+        on_done: The next state; None ends the run.
     """
 
     parallel = True
@@ -118,7 +119,7 @@ class ParallelState(State):
             raise StateDefinitionError(f"on_error={on_error!r}: use 'cancel' or 'report'")
         if join is not None and not callable(join):
             raise StateDefinitionError(
-                f"join={join!r}: give a function of the memory and the branches"
+                f"join={join!r}: pass a function of the memory and the branches"
             )
         if not isinstance(branches, Mapping):
             branches = {str(index): net for index, net in enumerate(branches)}
@@ -126,7 +127,7 @@ class ParallelState(State):
             raise StateDefinitionError("ParallelState needs at least one branch")
         for name in branches:
             if not isinstance(name, str):
-                raise StateDefinitionError(f"The name of a branch is a text, not {name!r}")
+                raise StateDefinitionError(f"The name of a branch must be a string, not {name!r}")
         self.branches = {name: as_net(net) for name, net in branches.items()}
         self.join = join or (list_answers if until == "all" else first_answer)
         self.until: Literal["all", "first"] = until
@@ -135,11 +136,11 @@ class ParallelState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The nets of the branches, by name."""
+        """The nets of the branches by name."""
         return self.branches
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Have the branches run at once, join them, record and say what came of it."""
+        """Run the branches concurrently, join them, and record the result."""
         async with AsyncExitStack() as stack:
             branches = [
                 Branch(name, net, await stack.enter_async_context(await memory.fork()))
@@ -151,21 +152,21 @@ class ParallelState(State):
             joined = self.join(memory, branches)
             text = await joined if inspect.isawaitable(joined) else joined
         cut = any(branch.error is None and not branch.ended for branch in branches)
-        if text and not cut:  # else a limit was reached, and the state is run again after it
+        if text and not cut:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
+        """Return ``on_done``."""
         return self.on_done
 
     def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
+        """Return ``on_done``."""
         return (self.on_done,)
 
 
 def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
-    """The answers of the branches, or how they failed, each under its name."""
+    """Return the answers or errors of the branches, with their names."""
     return "\n\n".join(
         f"{branch.name}: {branch.answer if branch.error is None else f'failed: {branch.error}'}"
         for branch in branches
@@ -173,7 +174,7 @@ def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
 
 
 def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
-    """The answer of the branch that came to its end, or how the branches failed."""
+    """Return the answer of the branch that finished, or else the errors of the branches."""
     ended = [branch.answer for branch in branches if branch.ended]
     return ended[0] if ended else list_answers(memory, branches)
 
