@@ -21,7 +21,21 @@ Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
 Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | Awaitable[str | None] | None]
 
 
-class SubnetState(State):
+class OneTargetState(State):
+    """Base class for states with one target, ``on_done``; None ends the run."""
+
+    on_done: Enum | None
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """Return ``on_done``."""
+        return self.on_done
+
+    def targets(self) -> tuple[Enum | None, ...]:
+        """Return ``on_done``."""
+        return (self.on_done,)
+
+
+class SubnetState(OneTargetState):
     """A net as one state of another net.
 
     By default it runs on the memory of the outer net and adds its messages there; on a fork, only
@@ -74,16 +88,8 @@ class SubnetState(State):
         if branch.ended:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """Return ``on_done``."""
-        return self.on_done
 
-    def targets(self) -> tuple[Enum | None, ...]:
-        """Return ``on_done``."""
-        return (self.on_done,)
-
-
-class ParallelState(State):
+class ParallelState(OneTargetState):
     """Several nets that run concurrently, each on a fork of the memory, and are joined.
 
     The text of the branches streams as thoughts, each event with its ``path``. The joined text is
@@ -155,14 +161,6 @@ class ParallelState(State):
         if text and not cut:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
-
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """Return ``on_done``."""
-        return self.on_done
-
-    def targets(self) -> tuple[Enum | None, ...]:
-        """Return ``on_done``."""
-        return (self.on_done,)
 
 
 def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:

@@ -77,6 +77,14 @@ class Rating(BaseModel, frozen=True):
     score: float = Field(description="from 0, useless, to 1, perfect")
 
 
+_OUTPUTS: Mapping[str, type[BaseModel]] = {
+    "generate": Thoughts,
+    "aggregate": OneThought,
+    "refine": OneThought,
+    "score": Rating,
+}
+
+
 class OperationState(State):
     """Run all operations whose inputs are ready, concurrently.
 
@@ -120,25 +128,18 @@ class OperationState(State):
         graph.write(memory)
 
     def _work(
-        self,
-        operation: Operation,
-        ideas: Sequence[Idea],
-        memory: Memory,
-        messages: list[Message],
+        self, operation: Operation, ideas: Sequence[Idea], memory: Memory, messages: list[Message]
     ) -> Piece[Any]:
         """Return a part of an operation, done by its function or by the model."""
-        by = None if isinstance(operation, KeepBest) else operation.by
+        by: Any = getattr(operation, "by", None)
         if by is None and not isinstance(operation, KeepBest):
             request = [*messages, _request(operation, ideas)]
-            return StructuredRequest(self.llm, request, ASKED[operation.kind])
+            return StructuredRequest(self.llm, request, _OUTPUTS[operation.kind])
+        texts = [idea.text for idea in ideas]
 
         async def call(report: Report) -> Any:
-            texts = [idea.text for idea in ideas]
-            if by is None:
-                return None
-            if isinstance(operation, Aggregate):
-                return await maybe_await(by(memory, texts))
-            return await maybe_await(by(memory, *(texts or [""])))
+            arguments = [texts] if isinstance(operation, Aggregate) else texts or [""]
+            return None if by is None else await maybe_await(by(memory, *arguments))
 
         return call
 
@@ -147,23 +148,14 @@ class OperationState(State):
         return self.on_done if Graph.read(memory).ended else self.on_more
 
 
-ASKED: Mapping[str, type[BaseModel]] = {
-    "generate": Thoughts,
-    "aggregate": OneThought,
-    "refine": OneThought,
-    "score": Rating,
-}
-
-
 def _made(operation: Operation, ideas: Sequence[Idea], found: Any) -> list[Idea]:
     """Return the thoughts made from ``found``, the result of a model or a function."""
     match operation:
         case KeepBest():
             return ranked(ideas)[: operation.count]
         case Generate(by=by):
-            return [
-                Idea(text=text) for text in (found if by else found.thoughts[: operation.count])
-            ]
+            texts = found if by else found.thoughts[: operation.count]
+            return [Idea(text=text) for text in texts]
         case Score(by=by):
             return [Idea(text=ideas[0].text, score=found if by else found.score)]
         case Aggregate(by=by) | Refine(by=by):

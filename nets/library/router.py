@@ -10,13 +10,12 @@ from typing import TypeAlias
 from pydantic import BaseModel, Field
 
 from agent_brain.memories.base import Memory
-from agent_brain.nets.composition import NetLike
+from agent_brain.nets.composition import NetLike, OneTargetState
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.library.plan_execute import plan_execute
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states import prompts
-from agent_brain.states.base import State
 from agent_brain.states.concurrency import maybe_await
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import StructuredRequest, build_messages
@@ -111,7 +110,7 @@ def default_routes(llm: LLM | str) -> Mapping[str, Route]:
     }
 
 
-class ChoiceState(State):
+class ChoiceState(OneTargetState):
     """Choose a route, by a model or by a function.
 
     Args:
@@ -161,12 +160,8 @@ class ChoiceState(State):
             return None
         return f"there is no route of that name, but {', '.join(map(repr, self.routes))}"
 
-    async def next_state(self, memory: Memory) -> Enum:
-        """Return ``on_done``."""
-        return self.on_done
 
-
-class RouteState(State):
+class RouteState(OneTargetState):
     """Run the chosen net on the memory itself.
 
     Args:
@@ -187,11 +182,3 @@ class RouteState(State):
         """Run the net; the ``path`` of its events includes the name of the route."""
         name = Chosen.read(memory).name
         yield Delegate([Branch(name, self.nets[name], memory)])
-
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """Return ``on_done``."""
-        return self.on_done
-
-    def targets(self) -> tuple[Enum | None, ...]:
-        """Return ``on_done``."""
-        return (self.on_done,)

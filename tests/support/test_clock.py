@@ -42,7 +42,7 @@ async def sleepy(memory: Memory) -> str:
 
 
 @pytest.mark.anyio
-async def test_sleeping_takes_no_time_and_all_of_it() -> None:
+async def test_sleeping_takes_only_virtual_time() -> None:
     with fake_clock() as clock:
         await anyio.sleep(HOUR)
         assert clock.elapsed == pytest.approx(HOUR)
@@ -74,7 +74,7 @@ async def test_time_stands_still_while_there_is_work() -> None:
 
 
 @pytest.mark.anyio
-async def test_time_may_be_moved_by_hand_and_not_backwards() -> None:
+async def test_time_may_be_advanced_but_not_reversed() -> None:
     with fake_clock() as clock:
         with anyio.move_on_after(HOUR) as scope:
             clock.advance(2 * HOUR)

@@ -20,7 +20,7 @@ def preloaded() -> FakeMemory:
     return FakeMemory("What is 1 + 2?", messages, next_actions=[ADD])
 
 
-async def test_what_is_equal_passes_whatever_the_ids() -> None:
+async def test_equal_messages_pass_whatever_their_ids() -> None:
     memory = preloaded()
     again = Action(name="add", args={"b": 2, "a": 1})
     memory.assert_goal("What is 1 + 2?")
@@ -88,7 +88,7 @@ async def test_a_difference_is_explained(name: str) -> None:
     assert said in str(caught.value)
 
 
-async def test_what_was_added_against_expectation_is_shown() -> None:
+async def test_unexpected_messages_are_shown() -> None:
     memory = preloaded()
     await memory.update([Message.tool("oh no", ADD, is_error=True)])
     with pytest.raises(
