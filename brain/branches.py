@@ -14,6 +14,8 @@ from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
 from agent_brain.states.work import close_stream
 
+CLEANUP_SECONDS = 5.0  # how long closing the memory of a branch may take
+
 
 class Source(Protocol):
     """What a stream belongs to: a branch, or the state that has delegated."""
@@ -49,7 +51,7 @@ async def run_branches(
         Exception: The error of a branch, if ``on_error`` is ``"cancel"``.
     """
     streams: list[tuple[Source, AsyncIterator[Event]]] = [
-        (branch, _run_branch(order, branch, run(branch))) for branch in order.branches
+        (branch, _run_branch(order, branch, run)) for branch in order.branches
     ]
     beside = _Beside()
     if order.beside is not None:
@@ -65,16 +67,24 @@ async def run_branches(
 
 
 async def _run_branch(
-    order: Delegate, branch: Branch, events: AsyncGenerator[Event, None]
+    order: Delegate, branch: Branch, run: Callable[[Branch], AsyncGenerator[Event, None]]
 ) -> AsyncGenerator[Event, None]:
+    events: AsyncGenerator[Event, None] | None = None
     try:
+        if branch.prepare is not None:
+            branch.memory = await branch.prepare()
+        events = run(branch)
         async for event in events:
             yield event
-    except Exception:
+    except Exception as error:
+        branch.error = branch.error or error
         if order.on_error == "cancel":
             raise
     finally:
-        await events.aclose()
+        await close_stream(events)
+        if branch.prepare is not None and events is not None:
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await branch.memory.aclose()
     if order.on_end is not None:
         for event in await order.on_end(branch):
             yield event

@@ -21,7 +21,7 @@ class StepReport:
         requested: A model requested tool calls.
         waits: What the run waits for, if it waits for a person.
         cut: The limit that stopped a net inside the state, if one did.
-        error: The text of the error that the state raised, if the net has an edge for it.
+        error: What the state raised, if the net has an edge for its errors.
     """
 
     __slots__ = ("cut", "error", "finished", "requested", "said", "waits")
@@ -32,7 +32,7 @@ class StepReport:
         self.requested = False
         self.waits: StopReason | None = None
         self.cut: StopReason | None = None
-        self.error: str | None = None
+        self.error: Exception | None = None
 
 
 def stops_before(reached: StopReason, *, costs_nothing: bool) -> bool:

@@ -7,7 +7,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
@@ -15,11 +15,16 @@ from agent_brain.branches import run_branches
 from agent_brain.budget import Budget
 from agent_brain.decision import StepReport, is_stuck, next_node, stops_after, stops_before
 from agent_brain.errors import (
+    BrainDefinitionError,
     BrainUseError,
     LLMError,
+    NetDefinitionError,
     ResumeError,
     ScratchError,
     StateCancelledError,
+    StateDefinitionError,
+    StateMutationError,
+    TransitionError,
 )
 from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
 from agent_brain.memories.base import Memory
@@ -42,14 +47,24 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
+from agent_brain.states.hooks import HookChain, hooks_of
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.calling import is_being_cancelled
+from agent_brain.tools.secrets import hide_registered
 
-if TYPE_CHECKING:
-    from agent_brain.states.hooks import HookChain
+FINAL = (
+    BrainDefinitionError,
+    BrainUseError,
+    NetDefinitionError,
+    StateCancelledError,
+    StateDefinitionError,
+    StateMutationError,
+    TransitionError,
+)
+"""Errors that end the run even where the net has an edge for the errors of a state."""
 
 CLEANUP_SECONDS = 5.0  # how long an interrupted step may take to leave things in order
 
@@ -61,6 +76,7 @@ class Engine:
         at: The current step.
         finish_reason: Why the model response that gave the answer ended, if one did.
         hooks: The hooks around model calls and tool calls.
+        memory: The memory.
         over: The net has come to its end.
         reason: Why it stopped; None before that.
     """
@@ -72,7 +88,6 @@ class Engine:
         "_delegated",
         "_durable",
         "_key",
-        "_memory",
         "_net",
         "_open_responses",
         "_path",
@@ -83,6 +98,7 @@ class Engine:
         "at",
         "finish_reason",
         "hooks",
+        "memory",
         "over",
         "reason",
     )
@@ -101,7 +117,7 @@ class Engine:
         as_thoughts: bool = False,
     ) -> None:
         self._net = net
-        self._memory = memory
+        self.memory = memory
         self._budget = budget
         self._stuck = stuck
         self._run_id = run_id
@@ -124,9 +140,9 @@ class Engine:
         """Return what the last step that said anything has said."""
         return "".join(self._report.said or self._text)
 
-    async def steps(self) -> AsyncGenerator[Event, None]:
+    async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
         """Yield events until the net ends or a limit is reached."""
-        memory = self._memory
+        memory = self.memory
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else self._budget.reached(memory.control)
@@ -161,9 +177,11 @@ class Engine:
                             break
             except BaseException as error:
                 await self._leave_hurt(node, stream, error)
-                raise
-            if node.on_exit or self._report.waits is not None:
-                await self._exit(node, stream)
+                if not await self._fail(node, error):
+                    raise
+            else:
+                if node.on_exit or self._report.waits is not None:
+                    await self._exit(node, stream)
             following, noted = await self._decide(node)
             for event in noted:
                 yield event
@@ -171,7 +189,7 @@ class Engine:
         self.reason = self.reason or StopReason.DONE
 
     async def _may_run(self, node: Node, reached: StopReason) -> bool:
-        free = reached in SPENDING and await node.state.costs_nothing(self._memory)
+        free = reached in SPENDING and await node.state.costs_nothing(self.memory)
         return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> Position:
@@ -189,7 +207,7 @@ class Engine:
         """Leave a state; the stream of one that waits is not at its end."""
         await close_stream(stream)
         if node.on_exit:
-            await node.state.on_exit(self._memory)
+            await node.state.on_exit(self.memory)
 
     def _note(self, item: StreamItem, at: Position) -> Event:
         """Record what ``item`` reports; return it as an event that has its position."""
@@ -241,12 +259,12 @@ class Engine:
 
     def _note_approval(self, event: ApprovalRequested) -> Event:
         self._report.waits = StopReason.APPROVAL
-        self._memory.control.request_approval(event.actions)
+        self.memory.control.request_approval(event.actions)
         return event
 
     def _note_question(self, event: InputRequested) -> Event:
         self._report.waits = StopReason.INPUT
-        self._memory.control.request_input(event.id, event.prompt)
+        self.memory.control.request_input(event.id, event.prompt)
         return event
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
@@ -266,6 +284,17 @@ class Engine:
         if failure is not error:
             raise failure from error
 
+    async def _fail(self, node: Node, error: BaseException) -> bool:
+        """Have an error lead to another state; return whether the net has an edge for it."""
+        if node.on_error is None or not isinstance(error, Exception) or isinstance(error, FINAL):
+            return False
+        report = self._report
+        report.waits = report.cut = None
+        report.error = error
+        if self.memory.control.next_actions:
+            await close_open_calls(self.memory, f"state {node.name!r} failed")
+        return True
+
     def _count_open_responses(self) -> None:
         """Count the model calls that were closed or cancelled before they reported their usage."""
         for _ in self._open_responses:
@@ -274,7 +303,7 @@ class Engine:
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """Do what is decided after a step; return the next state and the events of leaving."""
-        report, memory, at = self._report, self._memory, self.at
+        report, memory, at = self._report, self.memory, self.at
         if (reason := stops_after(report)) is not None:
             if reason in WAITING:
                 self.reason = reason
@@ -294,13 +323,13 @@ class Engine:
                 self._key, name, self.answer(), main=self._budget.control, error=report.error
             )
         else:
-            control.advance(name, left=node.name, error=report.error)
+            control.advance(name, left=node.name, error=words_of(report.error))
         verdict = None
         if self._stuck is not None and (report.finished or report.said):
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
-        events: list[Event] = [StateExited(name, at=at)]
+        events: list[Event] = [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
             events.append(StuckDetected(*verdict, at=at))
             if is_stuck(following, verdict):
@@ -311,14 +340,16 @@ class Engine:
 
     async def _propose(self, node: Node) -> Enum | None:
         try:
-            return await node.state.next_state(self._memory)
+            return await node.state.next_state(self.memory)
         except BaseException as error:
+            if await self._fail(node, error):
+                return None
             if (failure := _failure(error, node)) is error:
                 raise
             raise failure from error
 
     def _current(self) -> Node:
-        control = self._memory.control
+        control = self.memory.control
         name = control.state or ""
         if self._path:
             name = control.subnets.get(self._key, self._net.initial.name)
@@ -328,23 +359,23 @@ class Engine:
         return node
 
     def _look_for_cycles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
-        report, tools = self._report, self._memory.available_tools
+        report, tools = self._report, self.memory.available_tools
         mark = fingerprint(
             node.name, report.finished, report.said, asked=report.requested, tools=tools
         )
-        return None if mark is None else policy.look(self._memory.control, mark)
+        return None if mark is None else policy.look(self.memory.control, mark)
 
     async def _stop(self, reason: StopReason) -> Node | None:
-        """Stop; return the state that gives the best answer, if the net has one and there is time."""
+        """Stop; return the state that gives the best answer, if there is one, and time for it."""
         self.reason = reason
-        await close_open_calls(self._memory, reason.clause)
+        await close_open_calls(self.memory, reason.clause)
         fallback = self._net.fallback
         if fallback is None or reason is StopReason.TIMEOUT:
             return None
         return self._net.node(fallback)
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
-        """Run the nets of ``order``; a single one may speak for the state, unless it is ``part``."""
+        """Run the nets of ``order``; a single one that is no ``part`` speaks for the state."""
         aside = self._as_thoughts or order.aside or part or len(order.branches) > 1
         events = run_branches(order, lambda branch: self._engine_for(branch, aside).branch(branch))
         try:
@@ -354,7 +385,7 @@ class Engine:
             await events.aclose()
         for branch in order.branches:
             reason = branch.stop_reason
-            if branch.memory is self._memory and reason in WAITING:
+            if branch.memory is self.memory and reason in WAITING:
                 self._report.waits = StopReason(reason)
             elif reason is not None and reason not in (*OWN, *WAITING):
                 self._report.cut = StopReason(reason)
@@ -374,15 +405,20 @@ class Engine:
             self._budget,
             self._stuck,
             run_id=self._run_id,
-            hooks=self.hooks,
+            hooks=self._hooks_of(branch),
             path=(*self._path, *inside),
             key="/".join(filter(None, (self._key, *inside))) + again,
             as_thoughts=aside,
         )
 
+    def _hooks_of(self, branch: Branch) -> HookChain | None:
+        """The hooks of a net inside: those around it, then its own; a brain has its own only."""
+        outer = self.hooks if branch.hooks is None else branch.hooks
+        return outer.then(branch.net.hooks) if outer else hooks_of(branch.net.hooks)
+
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
         """Run as a branch: from its beginning, or from where a resumed run had left it."""
-        control, main = self._memory.control, self._budget.control
+        control, main = self.memory.control, self._budget.control
         if control is not main:
             control.begin_branch(self._run_id, main, self._path, self._net.initial.name)
         ended = control.ended.get(self._key)
@@ -421,6 +457,11 @@ def no_state(net: Net, name: str) -> str:
         f"The run is in state {name!r}, which the net {net.name!r} does not have: resume it with "
         "the net that it was started with"
     )
+
+
+def words_of(error: Exception | None) -> str | None:
+    """Return the text of an error for ``control.error``, without configured secrets."""
+    return None if error is None else hide_registered(f"{type(error).__name__}: {error}")
 
 
 def _failure(error: BaseException, node: Node) -> BaseException:

@@ -32,6 +32,7 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
+from agent_brain.states.hooks import Hook, hooks_of
 from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
@@ -50,6 +51,7 @@ class Plan:
     sources: tuple[ToolSource, ...] = ()
     dry_run: bool = False
     on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
+    hooks: tuple[Hook, ...] = ()
 
 
 class Run(Generic[OutputT_co]):
@@ -212,7 +214,14 @@ class Run(Generic[OutputT_co]):
         if over:
             await self._set_result(StopReason(memory.control.stop_reason or StopReason.DONE))
         else:
-            self._engine = Engine(plan.net, memory, self._budget, plan.stuck, run_id=self.run_id)
+            self._engine = Engine(
+                plan.net,
+                memory,
+                self._budget,
+                plan.stuck,
+                run_id=self.run_id,
+                hooks=hooks_of(plan.hooks, plan.net.hooks),
+            )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 
     async def _take_up(self, memory: Memory) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, Field, JsonValue
 
@@ -12,25 +12,6 @@ from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
-
-
-class ModelUsage(Protocol):
-    """What a model call used; :class:`agent_brain.states.Usage` is one."""
-
-    @property
-    def input_tokens(self) -> int: ...
-    @property
-    def output_tokens(self) -> int: ...
-    @property
-    def cost(self) -> float | None: ...
-    @property
-    def requests(self) -> int: ...
-    @property
-    def cached_tokens(self) -> int: ...
-    @property
-    def reasoning_tokens(self) -> int: ...
-    @property
-    def estimated(self) -> bool: ...
 
 
 class Spent(BaseModel):
@@ -60,8 +41,8 @@ class Spent(BaseModel):
     tool_calls: int = 0
     seconds: float = 0.0
 
-    def add(self, usage: ModelUsage) -> None:
-        """Add what a model call used."""
+    def add(self, usage: Any) -> None:
+        """Add what a model call used: an :class:`agent_brain.states.Usage`."""
         spent = vars(self)  # unvalidated: the hot path
         spent["requests"] += usage.requests
         spent["input_tokens"] += usage.input_tokens

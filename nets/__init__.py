@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_brain.nets.composition import ParallelState, SubnetState
+from agent_brain.nets.composition import MapResult, MapState, ParallelState, SubnetState
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.errors import NetDefinitionError, Problem, TransitionError, UnknownNetError
 from agent_brain.nets.library.debate import Debate, debate
@@ -28,6 +28,8 @@ __all__ = [
     "Generate",
     "GraphOfThoughts",
     "KeepBest",
+    "MapResult",
+    "MapState",
     "Net",
     "NetDefinitionError",
     "Node",

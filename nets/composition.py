@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, Literal, TypeAlias
+
+import anyio
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
+from agent_brain.states.concurrency import Together, maybe_await
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.work import StreamItem
+from agent_brain.tools.text import to_text
+from agent_brain.tools.values import is_count
 
 NetLike: TypeAlias = Net | Mapping[Any, State]
 Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
@@ -155,12 +161,169 @@ class ParallelState(OneTargetState):
             yield Delegate(branches, on_error=self.on_error, aside=True, until=self.until)
             if self.until == "first" and any(branch.ended for branch in branches):
                 branches = [b for b in branches if b.ended or b.error is not None]
-            joined = self.join(memory, branches)
-            text = await joined if inspect.isawaitable(joined) else joined
+            text = await maybe_await(self.join(memory, branches))
         cut = any(branch.error is None and not branch.ended for branch in branches)
         if text and not cut:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
+
+
+class MapState(OneTargetState):
+    """Process each item of a list that is known only at run time.
+
+    ::
+
+        MapState(lambda memory: Pages.read(memory).urls, summarize, max_concurrency=5, join=collect)
+
+    A net or a state runs on a fork of the memory for each item, with the item as its goal. Its text
+    streams as thoughts, and the ``path`` of its events includes the name of the state and the index
+    of the item. A function is called with each item. The limits of the run apply to all items
+    together. The memory changes only when all have ended: an item that fails or is cancelled leaves
+    no trace in it.
+
+    Args:
+        items: A function of the memory, sync or async, that returns the list.
+        body: A net, a dict of states, a state, or a function of one item that returns its result,
+            sync or async.
+        max_concurrency: The maximum number of concurrent items, started in order. Default: all.
+        join: Makes one text of the memory and the :class:`MapResult` of each item, in order. It may
+            be async; it may also write to the memory itself and return None. The text is streamed
+            and recorded as an assistant message. Default: the results in order.
+        goal: The goal of a net for an item: a function of the item. Default: the item as text.
+        on_item_error: ``"raise"``: the first item that fails cancels the others, and its error is
+            raised. ``"collect"``: ``join`` gets the error as ``MapResult.error``.
+        on_done: The next state; None ends the run.
+
+    Raises:
+        StateDefinitionError: The arguments are invalid.
+    """
+
+    parallel = True
+
+    def __init__(
+        self,
+        items: Callable[[Memory], Iterable[Any] | Awaitable[Iterable[Any]]],
+        body: NetLike | State | Callable[[Any], Any],
+        *,
+        max_concurrency: int | None = None,
+        join: Callable[[Memory, Sequence[MapResult]], Any] | None = None,
+        goal: Callable[[Any], str | Message] | None = None,
+        on_item_error: Literal["raise", "collect"] = "raise",
+        on_done: Enum | None = None,
+    ) -> None:
+        for name, value in (("items", items), ("join", join), ("goal", goal)):
+            if not (callable(value) or (value is None and name != "items")):
+                raise StateDefinitionError(f"MapState({name}={value!r}): pass a function")
+        if max_concurrency is not None and not is_count(max_concurrency):
+            raise StateDefinitionError(
+                f"max_concurrency must be at least 1, not {max_concurrency!r}"
+            )
+        if on_item_error not in ("raise", "collect"):
+            raise StateDefinitionError(f"on_item_error={on_item_error!r}: use 'raise' or 'collect'")
+        self.items = items
+        self.net: Net | None = None
+        self.function: Callable[[Any], Any] | None = None
+        if isinstance(body, State):
+            self.net = Net({_Body.BODY: body}, transitions={_Body.BODY: None})
+        elif isinstance(body, Net | Mapping):
+            self.net = as_net(body)
+        elif callable(body) and goal is None:
+            self.function = body
+        else:
+            raise StateDefinitionError(
+                f"MapState(body={body!r}): pass a net, a state, or a function of an item (without "
+                "goal=)"
+            )
+        self.max_concurrency = max_concurrency
+        self.join = join or list_results
+        self.goal = goal
+        self.on_item_error: Literal["raise", "collect"] = on_item_error
+        self.on_done = on_done
+
+    @property
+    def subnets(self) -> Mapping[str, Net]:
+        """The net of an item, if ``body`` is not a function."""
+        return {} if self.net is None else {"item": self.net}
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Process all items, join the results, and record the text."""
+        found = [MapResult(item) for item in await maybe_await(self.items(memory))]
+        if self.function is not None:
+            work = partial(self._call, self.function)
+            yield Together(
+                [partial(work, result) for result in found], max_concurrency=self.max_concurrency
+            )
+            cut = False
+        else:
+            branches = self._branches(memory, found)
+            if branches:
+                yield Delegate(
+                    branches,
+                    on_error="cancel" if self.on_item_error == "raise" else "report",
+                    aside=True,
+                    max_concurrency=self.max_concurrency,
+                )
+            for result, branch in zip(found, branches, strict=True):
+                result.value, result.error = branch.answer, branch.error
+            cut = any(branch.error is None and not branch.ended for branch in branches)
+        text = None if cut else await maybe_await(self.join(memory, found))
+        if text:  # after a limit, the state runs again on resume
+            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
+            yield text
+
+    async def _call(
+        self, function: Callable[[Any], Any], result: MapResult, report: object
+    ) -> None:
+        try:
+            result.value = await maybe_await(function(result.item))
+        except Exception as error:
+            if self.on_item_error == "raise":
+                raise
+            result.error = error
+
+    def _branches(self, memory: Memory, results: Sequence[MapResult]) -> list[Branch]:
+        """Return a branch for each item, whose memory is forked when it begins."""
+        assert self.net is not None
+        one_at_a_time = anyio.Lock()
+
+        async def fork(item: Any) -> Memory:
+            goal = item if self.goal is None else self.goal(item)
+            async with one_at_a_time:
+                made = await memory.fork()
+            await made.set_goal(goal if isinstance(goal, Message) else to_text(goal))
+            return made
+
+        return [
+            Branch(str(index), self.net, memory, prepare=partial(fork, result.item))
+            for index, result in enumerate(results)
+        ]
+
+
+class _Body(Enum):
+    BODY = "body"
+
+
+@dataclass(slots=True)
+class MapResult:
+    """The outcome of one item of a :class:`MapState`.
+
+    Attributes:
+        item: The item.
+        value: The answer of the net, or the result of the function.
+        error: The exception that it raised, with ``on_item_error="collect"``.
+    """
+
+    item: Any
+    value: Any = None
+    error: Exception | None = None
+
+
+def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
+    """Return the results or errors in order."""
+    return "\n\n".join(
+        to_text(result.value) if result.error is None else f"failed: {result.error}"
+        for result in results
+    )
 
 
 def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
@@ -180,5 +343,4 @@ def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
 async def _resolve(goal: str | Goal, memory: Memory) -> str | Message:
     if isinstance(goal, str):
         return goal
-    made = goal(memory)
-    return await made if inspect.isawaitable(made) else made
+    return await maybe_await(goal(memory))

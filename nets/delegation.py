@@ -15,6 +15,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import Event
+from agent_brain.states.hooks import HookChain
 from agent_brain.states.work import Work, WorkContext
 
 
@@ -30,6 +31,8 @@ class Branch:
         stop_reason: Why it ended; None if it failed or was cancelled.
         error: The exception that it raised.
         finish_reason: The finish reason of the model response with the answer.
+        hooks: The hooks around the net, if they differ from those of the run.
+        prepare: Makes the memory when the branch begins; it is closed when the branch has ended.
     """
 
     name: str
@@ -39,6 +42,8 @@ class Branch:
     stop_reason: str | None = None
     error: Exception | None = None
     finish_reason: str | None = None
+    hooks: HookChain | None = None
+    prepare: Callable[[], Awaitable[Memory]] | None = None
 
     @property
     def ended(self) -> bool:

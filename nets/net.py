@@ -26,6 +26,8 @@ from agent_brain.nets.validation import (
 )
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
+from agent_brain.states.hooks import Hook as ModelHook
+from agent_brain.states.hooks import as_hooks
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
 from agent_brain.tools.suggest import did_you_mean
@@ -68,7 +70,10 @@ class Net:
         before: Called with the memory before each state runs.
         after: Called with the memory after each state ran without an error.
         on_error: Called with the memory and the error when a state raised; returning True swallows
-            the error (see :class:`agent_brain.states.GuardedState`).
+            the error (see :class:`agent_brain.states.GuardedState`). Or a mapping of states to
+            the next states after their errors, which then do not end the run; the text of the error
+            is in ``memory.control.error``.
+        hooks: Hooks around every model call and tool call (:class:`agent_brain.states.Hook`).
 
     Raises:
         NetDefinitionError: The net has problems; the error lists all of them.
@@ -85,7 +90,8 @@ class Net:
         allow: Collection[str | tuple[str, Enum]] = (),
         before: Hook | None = None,
         after: Hook | None = None,
-        on_error: ErrorHook | None = None,
+        on_error: ErrorHook | Mapping[Any, Enum] | None = None,
+        hooks: Iterable[ModelHook] = (),
     ) -> None:
         self._states = MappingProxyType(dict(states))
         self._transitions = MappingProxyType(dict(transitions or {}))
@@ -93,7 +99,12 @@ class Net:
         self._fallback = fallback
         self._name = name or _name_from(self._states)
         self._allow = frozenset(allow)
-        self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": on_error}
+        self._error_edges: Mapping[Enum, Enum] = MappingProxyType(
+            dict(on_error) if isinstance(on_error, Mapping) else {}
+        )
+        hook = None if isinstance(on_error, Mapping) else on_error
+        self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": hook}
+        self.hooks = as_hooks(hooks)
         self._edges = self._find_edges()
         problems = self.validate()
         if problems:
@@ -103,6 +114,8 @@ class Net:
         }
         for node in self._nodes.values():  # by identity, which costs no call of Enum.__hash__
             keys = [key for key in node.targets if key is not None]
+            if (target := self._error_edges.get(node.key)) is not None:
+                object.__setattr__(node, "on_error", self._nodes[target])
             node.following.update({id(key): self._nodes[key] for key in keys})
         self._by_name = {node.name: node for node in self._nodes.values()}
         self.parallel = any(_is_parallel(state) for state in self._states.values())
@@ -163,6 +176,11 @@ class Net:
         """The targets of each state; None is the end."""
         return self._edges
 
+    @property
+    def error_edges(self) -> Mapping[Enum, Enum]:
+        """The targets of states with an entry in ``on_error=``."""
+        return self._error_edges
+
     def node(self, key: Enum) -> Node:
         """Return the state of a key, ready to run."""
         return self._nodes[key]
@@ -209,7 +227,8 @@ class Net:
             fallback=self._fallback if fallback is None else fallback,
             name=name or self.name,
             allow=self._allow if allow is None else allow,
-            **self._hooks,
+            hooks=self.hooks,
+            **{**self._hooks, "on_error": self._error_edges or self._hooks["on_error"]},
         )
 
     def __or__(self, extra: Mapping[Any, State]) -> Net:
@@ -241,7 +260,11 @@ class Net:
         )
 
     def _check_wiring(self) -> Iterator[Problem]:
-        yield from check_graph(self._edges, self._initial, self._fallback)
+        edges: dict[Enum, tuple[Target, ...]] = dict(self._edges)
+        for key, target in self._error_edges.items():
+            if key in edges:
+                edges[key] = (*edges[key], target)
+        yield from check_graph(edges, self._initial, self._fallback)
         yield from self._check_edges()
 
     def _check_edges(self) -> Iterator[Problem]:
@@ -292,11 +315,12 @@ class Net:
                 f"allow= has {code!r}, which is not a problem that can be allowed",
                 f"Use some of: {', '.join(ALLOWABLE)}.{did_you_mean(code, ALLOWABLE)}",
             )
-        for key in self._transitions:
+        sources = [("transitions=", key) for key in self._transitions]
+        for option, key in [*sources, *(("on_error=", key) for key in self._error_edges)]:
             if key not in self._states:
                 yield Problem(
                     "unknown_source",
-                    f"transitions= has edges from {key!r}, which is not a state of the net",
+                    f"{option} has edges from {key!r}, which is not a state of the net",
                     meant(key, self._states) or "Add that state, or remove its edges",
                 )
 

@@ -22,6 +22,7 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     MalformedOutputError,
     RecordedError,
+    Refused,
     StateCancelledError,
     StateDefinitionError,
     StateMutationError,
@@ -49,6 +50,13 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.states.function import FunctionState
+from agent_brain.states.hooks import (
+    Hook,
+    ModelRequest,
+    ModelResponse,
+    ToolRequest,
+    ToolResponse,
+)
 from agent_brain.states.model_call import ModelCall
 from agent_brain.states.model_call import ModelCall as Response
 from agent_brain.states.model_request import (
@@ -92,6 +100,7 @@ __all__ = [
     "FinishReason",
     "FunctionState",
     "GuardedState",
+    "Hook",
     "InputRequested",
     "LLMAuthenticationError",
     "LLMBadRequestError",
@@ -105,6 +114,8 @@ __all__ = [
     "LiteLLM",
     "MalformedOutputError",
     "ModelCall",
+    "ModelRequest",
+    "ModelResponse",
     "Notes",
     "Piece",
     "Plan",
@@ -115,6 +126,7 @@ __all__ = [
     "RecordedError",
     "Reflection",
     "ReflectionState",
+    "Refused",
     "Response",
     "ResponseStarted",
     "RunFailed",
@@ -138,6 +150,8 @@ __all__ = [
     "Thought",
     "Together",
     "ToolProgress",
+    "ToolRequest",
+    "ToolResponse",
     "Usage",
     "UsageReported",
     "Work",

@@ -39,6 +39,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
+from agent_brain.states.hooks import HookChain, ModelRequest, Replaced
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
@@ -220,7 +221,34 @@ class ModelCall(Work):
     def _stream(
         self, messages: Sequence[Message], context: WorkContext | None
     ) -> AsyncIterator[Piece]:
-        stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
+        hooks = None if context is None else context.hooks
+        if hooks is not None and (hooks.model or hooks.attempt):
+            return self._hooked(messages, context, hooks)
+        return self._checked(
+            self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
+        )
+
+    def _hooked(
+        self, messages: Sequence[Message], context: WorkContext, hooks: HookChain
+    ) -> AsyncIterator[Piece]:
+        def send(request: ModelRequest) -> AsyncIterator[Piece]:
+            return self._checked(
+                request.llm.stream(
+                    request.messages, tools=request.tools, output_type=request.output_type
+                )
+            )
+
+        request = ModelRequest(
+            llm=self.llm,
+            messages=messages,
+            tools=self.tools,
+            output_type=self.output_type,
+            at=context.at,
+            memory=context.memory,
+        )
+        return hooks.model_call(request, send)
+
+    def _checked(self, stream: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
         if hasattr(stream, "__aiter__"):
             return stream
         given: object = stream
@@ -255,11 +283,14 @@ class ModelCall(Work):
         self._trimmed = True
         return without_oldest(messages)
 
-    def _note(self, piece: Piece) -> Iterable[Event]:
+    def _note(self, piece: Piece | Replaced) -> Iterable[Event]:
         if isinstance(piece, Usage):
             self._used = piece if self._used is None else self._used + piece
         elif isinstance(piece, Finish):
             self.finish = piece
+        elif isinstance(piece, Replaced):
+            self._parts[:] = [piece.response.text]
+            self.actions = [*piece.response.actions]
         else:
             self._started = True
             if isinstance(piece, Action):

@@ -17,6 +17,7 @@ from agent_brain.states.errors import (
     LLMAuthenticationError,
     LLMBadRequestError,
     LLMRefusalError,
+    Refused,
     StateDefinitionError,
     StateTimeoutError,
 )
@@ -52,6 +53,7 @@ NOT_RETRIED: tuple[type[Exception], ...] = (
     LookupError,
     NameError,
     NotImplementedError,
+    Refused,
     StateDefinitionError,
     TypeError,
 )

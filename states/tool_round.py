@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from itertools import islice
@@ -23,8 +23,9 @@ from agent_brain.states.events import (
     InputRequested,
     ToolProgress,
 )
+from agent_brain.states.hooks import Hook, HookChain, ToolRequest, ToolResponse
 from agent_brain.states.nested_tools import NestedRun, NestedTool
-from agent_brain.states.work import Work, WorkContext
+from agent_brain.states.work import Work, WorkContext, position_of
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result
@@ -72,16 +73,22 @@ class ToolRound(Work):
         self._messages: dict[int, Message] = {}  # one message a result, however often it is written
         self._report: Report = _ignore
         self._context: WorkContext | None = None
+        self._hooks: HookChain | None = None
+        self._entered: dict[int, tuple[Sequence[Hook], ToolRequest]] = {}  # of nested calls
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
         self._context = context
+        if context is not None and context.hooks is not None and context.hooks.tool:
+            self._hooks = context.hooks
         undecided = self.undecided()
         if undecided:
             yield ApprovalRequested(tuple(undecided))
             return
         try:
             self.sort_out()
+            if self.nested and self._hooks is not None:
+                await self._enter_nested(self._hooks)
             if self.nested or self.memory.watched:
                 async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
                     async for event in events:
@@ -99,6 +106,18 @@ class ToolRound(Work):
             raise
         for call_id, question in self.wait() if self.questions else ():
             yield InputRequested(question, call_id)
+
+    async def _enter_nested(self, hooks: HookChain) -> None:
+        """Call the hooks before the nested calls; those that they answer do not run."""
+        for index in [*self.nested]:
+            entered, request, response = await hooks.before_tool(self._request(index))
+            self.actions[index] = request.action
+            if response is None:
+                self._entered[index] = entered, request
+                continue
+            self.nested.remove(index)
+            outcome = Outcome(response.content, response.is_error, response.exception)
+            self._outcomes[index] = await self._after_hooks(hooks, entered, request, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Event, None]:
         """Return the events of the calls as they happen; memories of branches close with ``stack``.
@@ -218,7 +237,10 @@ class ToolRound(Work):
         self._report(ActionStarted(action))
         listener = progress_sink.set(partial(self._note_progress, action))
         try:
-            outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
+            if self._hooks is None:
+                outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
+            else:
+                outcome = await self._call_hooked(self._hooks, index, context)
         finally:
             progress_sink.reset(listener)
         if isinstance(outcome.exception, InputNeeded) and not control.branch:
@@ -227,6 +249,39 @@ class ToolRound(Work):
             return False
         self._outcomes[index] = outcome
         return True
+
+    async def _call_hooked(self, hooks: HookChain, index: int, context: ToolContext) -> Outcome:
+        """Call a tool with hooks around it, which see its whole text."""
+        entered, request, response = await hooks.before_tool(self._request(index))
+        self.actions[index] = context.action = action = request.action
+        if response is not None:
+            outcome = Outcome(response.content, response.is_error, response.exception)
+        else:
+            outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
+            if isinstance(outcome.exception, InputNeeded):
+                return outcome
+        return await self._after_hooks(hooks, entered, request, outcome)
+
+    async def _after_hooks(
+        self, hooks: HookChain, entered: Sequence[Hook], request: ToolRequest, outcome: Outcome
+    ) -> Outcome:
+        text = outcome.content if outcome.full is None else outcome.full
+        response = ToolResponse(text, outcome.is_error, outcome.exception)
+        changed = await hooks.after_tool(entered, request, response)
+        if changed is response:
+            return outcome
+        limit = None if request.tool is None else request.tool.max_result_tokens
+        fitted = fit_result(changed.content, limit, changed.exception)
+        return fitted._replace(is_error=changed.is_error, media=outcome.media)
+
+    def _request(self, index: int) -> ToolRequest:
+        action = self.actions[index]
+        return ToolRequest(
+            action=action,
+            tool=self.tools.get(action.name),
+            at=position_of(self._context),
+            memory=self.memory,
+        )
 
     def _note_progress(self, action: Action, progress: Progress) -> None:
         """Report it; may be called from any thread."""
@@ -310,7 +365,10 @@ class ToolRound(Work):
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
-        self._outcomes[index] = fit_result(text, limit, error)
+        outcome = fit_result(text, limit, error)
+        if self._hooks is not None:
+            outcome = await self._after_hooks(self._hooks, *self._entered[index], outcome)
+        self._outcomes[index] = outcome
         await self._note_result(index)
         return [self._finished(index)]
 

@@ -18,6 +18,7 @@ import anyio
 from agent_brain.states.events import NOWHERE, Event, Position
 
 if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
     from agent_brain.states.hooks import HookChain
 
 T = TypeVar("T")
@@ -72,6 +73,11 @@ class WorkContext(Protocol):
     @property
     def at(self) -> Position:
         """The step that yielded the work."""
+        ...
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the run."""
         ...
 
     @property

@@ -160,16 +160,16 @@ class _Context:
 
     def __init__(self, state: State, memory: Memory) -> None:
         self._path = (type(state).__name__,)
-        self._memory = memory
+        self.memory = memory
 
     def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets as a Brain does, with its default limits."""
         budget = Budget(Limits())
-        budget.start(self._memory.control)
-        run_id = self._memory.control.run_id or new_id("run")
+        budget.start(self.memory.control)
+        run_id = self.memory.control.run_id or new_id("run")
         outer = Engine(
             order.branches[0].net,
-            self._memory,
+            self.memory,
             budget,
             StuckPolicy(),
             run_id=run_id,

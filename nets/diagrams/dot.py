@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent_brain.nets.diagrams.model import Box, Picture, quoted
 
 _VISITED = 'fillcolor="#dcebff", color="#1f5fbf", penwidth=2'
-_TAKEN = ' [label="{}×", penwidth=2, color="#1f5fbf"]'
+_STRONG = ', penwidth=2, color="#1f5fbf"'
 
 
 def to_dot(picture: Picture) -> str:
@@ -37,8 +37,10 @@ def _net(picture: Picture, prefix: str, indent: str) -> Iterator[str]:
     yield f"{indent}{start} -> {quoted(prefix + picture.initial)};"
     for arrow in picture.arrows:
         target = end if arrow.target is None else quoted(prefix + arrow.target)
-        taken = _TAKEN.format(arrow.taken) if arrow.taken else ""
-        yield f"{indent}{quoted(prefix + arrow.source)} -> {target}{taken};"
+        strong = _STRONG if arrow.taken else ""
+        dashed = ", style=dashed" if arrow.on_error else ""
+        look = f' [label="{arrow.text}"{strong}{dashed}]' if arrow.text else ""
+        yield f"{indent}{quoted(prefix + arrow.source)} -> {target}{look};"
 
 
 def _cluster(inner: Picture, node: str, prefix: str, indent: str) -> Iterator[str]:

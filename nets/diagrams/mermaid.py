@@ -40,7 +40,7 @@ def _net(picture: Picture, prefix: str, indent: str) -> Iterator[str]:
     yield f"{indent}[*] --> {ids[picture.initial]}"
     for arrow in picture.arrows:
         target = "[*]" if arrow.target is None else ids.get(arrow.target, arrow.target)
-        often = f" : {arrow.taken}×" if arrow.taken else ""
+        often = f" : {arrow.text}" if arrow.text else ""
         yield f"{indent}{ids[arrow.source]} --> {target}{often}"
     for box in picture.boxes:
         if box.fallback:

@@ -35,11 +35,25 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """One edge; ``target`` None is the end. ``taken`` counts how often the run took it."""
+    """One edge.
+
+    Attributes:
+        source: The name of a state.
+        target: The name of the next state; None is the end.
+        taken: How often the run took it.
+        on_error: Whether it is taken after an error of the state.
+    """
 
     source: str
     target: str | None
     taken: int = 0
+    on_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The label of the edge; may be empty."""
+        parts = ["error"] if self.on_error else []
+        return " ".join([*parts, f"{self.taken}×"] if self.taken else parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +79,9 @@ def draw(net: Net, run: Iterable[Event] | None = None) -> Picture:
     counts: Counts = Counter()
     for event in run or ():
         if isinstance(event, StateExited):
+            target = event.next if event.error is None else Exception
             counts[event.path, event.state] += 1
-            counts[event.path, event.state, event.next] += 1
+            counts[event.path, event.state, target] += 1
     return _picture(net, net.name, (), counts)
 
 
@@ -83,6 +98,10 @@ def _picture(net: Net, name: str, path: Path, counts: Counts) -> Picture:
         Arrow(source.name, end, counts[path, source.name, end])
         for source, targets in net.edges.items()
         for end in (None if t is None else t.name for t in targets)
+    ]
+    arrows += [
+        Arrow(source.name, target.name, counts[path, source.name, Exception], on_error=True)
+        for source, target in net.error_edges.items()
     ]
     return Picture(name, net.initial.name, tuple(boxes), tuple(arrows), path)
 

@@ -18,7 +18,8 @@ _CSS = (
     "text{font:13px sans-serif;fill:#1b1f24}.t{font-weight:600}.n{font-size:11px;fill:#1f5fbf}"
     ".b{fill:#fff;stroke:#57606a;stroke-width:1.4}.v{fill:#dcebff;stroke:#1f5fbf;stroke-width:2}"
     ".f{stroke-dasharray:5 3}.e{fill:none;stroke:#8c959f;stroke-width:1.3}"
-    ".w{stroke:#1f5fbf;stroke-width:2.2}.frame{fill:none;stroke:#d0d7de;stroke-dasharray:2 3}"
+    ".d{stroke-dasharray:4 3}.w{stroke:#1f5fbf;stroke-width:2.2}"
+    ".frame{fill:none;stroke:#d0d7de;stroke-dasharray:2 3}"
 )
 _HEAD = (
     '<defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
@@ -118,13 +119,14 @@ def _edges(picture: Picture, spots: Mapping[str, _Spot], end: _Spot) -> Iterator
 def _edge(arrow: Arrow, spots: Mapping[str, _Spot], end: _Spot) -> str:
     source, half = spots[arrow.source], WIDTH / 2
     right, y = source.x + WIDTH, source.y + HEIGHT / 2
+    look = ("e w" if arrow.taken else "e") + (" d" if arrow.on_error else "")
     if arrow.target is None:
         if source.y <= end.y and right + GAP_X < end.x:  # above the states in between
             x, bend = source.x + half, source.y - 18
             path = f"M{x} {source.y}C{x} {bend} {end.x} {bend} {end.x} {end.y - 7}"
         else:
             path = f"M{right} {y}C{end.x - 30} {y} {end.x - 40} {end.y} {end.x - 7} {end.y}"
-        return _line(path, taken=arrow.taken)
+        return _line(path, look)
     target = spots[arrow.target]
     if target.x > source.x:
         to_y, reach = target.y + HEIGHT / 2, (target.x - right) / 2
@@ -133,9 +135,9 @@ def _edge(arrow: Arrow, spots: Mapping[str, _Spot], end: _Spot) -> str:
         start, stop = source.x + half - 10, target.x + half + 10
         low = max(source.y, target.y) + HEIGHT + 26
         path = f"M{start} {source.y + HEIGHT}C{start} {low} {stop} {low} {stop} {target.y + HEIGHT}"
-    return _line(path, taken=arrow.taken)
+    return _line(path, look)
 
 
-def _line(path: str, taken: int = 0) -> str:
-    look = "e w" if taken else "e"
-    return f'<path class="{look}" d="{path}" marker-end="url(#a)"/>'
+def _line(path: str, look: str = "e") -> str:
+    title = "<title>error</title>" if look.endswith(" d") else ""
+    return f'<path class="{look}" d="{path}" marker-end="url(#a)">{title}</path>'
