@@ -155,8 +155,8 @@ class Engine:
             try:
                 if node.on_enter:
                     await node.state.on_enter(memory)
-                items: AsyncIterator[StreamItem] | None = node.state.run(memory)
-                stream = items
+                running = stream = node.state.run(memory)
+                items: AsyncIterator[StreamItem] | None = running
                 while items is not None:
                     current, items = items, None
                     async for item in current:
@@ -170,7 +170,7 @@ class Engine:
                         except BrainUseError:  # a strict limit, which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
-                            items = Resumed(stream, error)
+                            items = Resumed(running, error)
                         finally:
                             await events.aclose()
                         if items is not None or self._report.waits is not None:
@@ -319,9 +319,8 @@ class Engine:
         self.over = following is None
         if self._path:
             control.check_notes(node.name)
-            control.advance_subnet(
-                self._key, name, self.answer(), main=self._budget.control, error=report.error
-            )
+            main, error = self._budget.control, words_of(report.error)
+            control.advance_subnet(self._key, name, self.answer(), main=main, error=error)
         else:
             control.advance(name, left=node.name, error=words_of(report.error))
         verdict = None

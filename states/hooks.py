@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -332,8 +332,9 @@ async def _model_pieces(
             raise
     changed = await _leave(entered, kind, request, response, ModelResponse)
     if held or not whole.pieces:
-        for piece in whole.pieces if changed is whole.made else _pieces_of(changed, whole):
-            yield piece
+        same = changed is whole.made
+        for held_back in whole.pieces if same else _pieces_of(changed, whole):
+            yield held_back
     elif changed is not whole.made:
         yield Replaced(changed)
 
@@ -455,9 +456,8 @@ def as_hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
         StateDefinitionError: Something that is not a hook.
     """
     found = tuple(hooks)
-    for hook in found:
-        if not isinstance(hook, Hook):
-            given: object = hook
+    for given in cast("tuple[object, ...]", found):
+        if not isinstance(given, Hook):
             hint = ", not its class" if isinstance(given, type) else ""
             raise StateDefinitionError(f"hooks={given!r}: pass objects of subclasses of Hook{hint}")
     return found

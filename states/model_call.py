@@ -17,7 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import lru_cache
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, JsonValue
 
@@ -29,6 +29,7 @@ from agent_brain.states.errors import (
     LLMError,
     LLMRefusalError,
     MalformedOutputError,
+    Refused,
 )
 from agent_brain.states.events import (
     NOWHERE,
@@ -114,7 +115,7 @@ class ModelCall(Work):
         words: Words = "shown",
         ending: str = prompts.GO_ON,
         acts: bool = False,
-        check: Callable[[Self], str | None] | None = None,
+        check: Callable[[Any], str | None] | None = None,
         complaint: str = "The model's output could not be used",
     ) -> None:
         self.llm = llm
@@ -195,8 +196,13 @@ class ModelCall(Work):
             try:
                 async for piece in pieces:
                     tags = self._tags
-                    plain = shown and type(piece) is str and parts and "<" not in piece
-                    if plain and (tags is None or tags.idle):
+                    if (
+                        shown
+                        and type(piece) is str
+                        and parts
+                        and "<" not in piece
+                        and (tags is None or tags.idle)
+                    ):
                         parts.append(piece)  # the way of nearly all pieces
                         yield TextDelta(piece, thought=thought, response_id=response_id, at=at)
                     else:
@@ -222,7 +228,7 @@ class ModelCall(Work):
         self, messages: Sequence[Message], context: WorkContext | None
     ) -> AsyncIterator[Piece]:
         hooks = None if context is None else context.hooks
-        if hooks is not None and (hooks.model or hooks.attempt):
+        if context is not None and hooks is not None and (hooks.model or hooks.attempt):
             return self._hooked(messages, context, hooks)
         return self._checked(
             self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
@@ -230,7 +236,7 @@ class ModelCall(Work):
 
     def _hooked(
         self, messages: Sequence[Message], context: WorkContext, hooks: HookChain
-    ) -> AsyncIterator[Piece]:
+    ) -> AsyncIterator[Any]:
         def send(request: ModelRequest) -> AsyncIterator[Piece]:
             return self._checked(
                 request.llm.stream(
@@ -276,10 +282,13 @@ class ModelCall(Work):
         self.messages = [*self.messages, *correction(self.text, problem)]
         return self.messages
 
-    def _shorter(self, messages: Sequence[Message], error: Exception) -> list[Message] | None:
+    def _shorter(
+        self, messages: Sequence[Message] | None, error: Exception
+    ) -> list[Message] | None:
         """What to send instead, once, if the request was too long and nothing was said yet."""
         if self._trimmed or self._started or not isinstance(error, ContextWindowError):
             return None
+        assert messages is not None
         self._trimmed = True
         return without_oldest(messages)
 
@@ -373,6 +382,8 @@ def _unknown(model: str) -> Usage:
 
 def _failed(known: Usage | None, error: Exception) -> Usage:
     """What a call that failed used: its attempts count, their tokens are not known."""
+    if isinstance(error, Refused):  # no model was called
+        return known or Usage(cost=0.0, requests=0)
     tries = 1 + (error.retries if isinstance(error, LLMError) else 0)
     if known is None:
         return Usage(requests=tries)

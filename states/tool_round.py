@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -119,7 +119,7 @@ class ToolRound(Work):
             outcome = Outcome(response.content, response.is_error, response.exception)
             self._outcomes[index] = await self._after_hooks(hooks, entered, request, outcome)
 
-    async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Event, None]:
+    async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
         """Return the events of the calls as they happen; memories of branches close with ``stack``.
 
         Nothing has begun before the first event is awaited, but for the branches' memories.
