@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
@@ -141,6 +142,7 @@ class ParallelState(OneTargetState):
             if not isinstance(name, str):
                 raise StateDefinitionError(f"The name of a branch must be a string, not {name!r}")
         self.branches = {name: as_net(net) for name, net in branches.items()}
+        Control.model_rebuild()  # forks write it: its schema is built here, not in a run's time
         self.join = join or (list_answers if until == "all" else first_answer)
         self.until: Literal["all", "first"] = until
         self.on_error: Literal["cancel", "report"] = on_error
