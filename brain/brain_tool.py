@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
-from agent_brain.states.hooks import HookChain
+from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.nested_tools import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.base import Approval
 from agent_brain.tools.errors import ToolError

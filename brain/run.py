@@ -32,7 +32,8 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
-from agent_brain.states.hooks import Hook, hooks_of
+from agent_brain.states.hook_chain import hooks_of
+from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh

@@ -50,13 +50,7 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.states.function import FunctionState
-from agent_brain.states.hooks import (
-    Hook,
-    ModelRequest,
-    ModelResponse,
-    ToolRequest,
-    ToolResponse,
-)
+from agent_brain.states.hooks import Hook, ModelRequest, ModelResponse, ToolRequest, ToolResponse
 from agent_brain.states.model_call import ModelCall
 from agent_brain.states.model_call import ModelCall as Response
 from agent_brain.states.model_request import (
