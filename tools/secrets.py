@@ -85,7 +85,7 @@ def register_secrets(values: Iterable[str]) -> None:
     found = set(_values)
     for value in values:
         # as such, in JSON, and in a URL
-        in_json = (json.dumps(value, ensure_ascii=ascii)[1:-1] for ascii in (True, False))
+        in_json = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
         forms = (value, value.strip(), *in_json, quote(value, safe=""))
         found.update(form for form in forms if len(form) >= SHORTEST)
     if len(found) > len(_values):
