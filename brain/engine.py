@@ -42,9 +42,8 @@ from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import Resumed, within_time
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.calling import is_being_cancelled
-
-CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to leave things in order
 
 
 class Machine:

@@ -8,6 +8,7 @@ from pydantic_core import from_json
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import SnapshotError
 from agent_brain.memories.message import Message
+from agent_brain.tools.values import error_lines
 
 VERSION = 1
 
@@ -47,9 +48,8 @@ class Snapshot(BaseModel, extra="forbid"):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "the text"
-            raise SnapshotError(f"Not a snapshot of a memory: {place}: {first['msg']}") from error
+            first = next(error_lines(error, "the text"))
+            raise SnapshotError(f"Not a snapshot of a memory: {first}") from error
 
     def check(self) -> None:
         """Refuse versions that this library does not know.

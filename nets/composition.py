@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum
@@ -15,6 +14,7 @@ from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
+from agent_brain.tools.aio import maybe_await
 
 NetLike: TypeAlias = Net | Mapping[Any, State]
 Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
@@ -148,8 +148,7 @@ class ParallelState(State):
             yield Delegate(branches, on_error=self.on_error, aside=True, until=self.until)
             if self.until == "first" and any(branch.ended for branch in branches):
                 branches = [b for b in branches if b.ended or b.error is not None]
-            joined = self.join(memory, branches)
-            text = await joined if inspect.isawaitable(joined) else joined
+            text = await maybe_await(self.join(memory, branches))
         cut = any(branch.error is None and not branch.ended for branch in branches)
         if text and not cut:  # else a limit was reached, and the state is run again after it
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
@@ -181,5 +180,4 @@ def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
 async def _resolve(goal: str | Goal, memory: Memory) -> str | Message:
     if isinstance(goal, str):
         return goal
-    made = goal(memory)
-    return await made if inspect.isawaitable(made) else made
+    return await maybe_await(goal(memory))

@@ -19,6 +19,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM
 from agent_brain.tools.suggest import did_you_mean
+from agent_brain.tools.values import error_details, error_line
 
 
 class NetSpec(BaseModel):
@@ -127,12 +128,11 @@ def _states(spec: NetSpec, site: Site, where: str) -> tuple[dict[Enum, State], l
             problems += [
                 Problem(
                     "bad_option",
-                    f"{where}states.{name}.{'.'.join(map(str, e['loc']))}: {e['msg']}"
-                    + _meant_option(e, data),
+                    f"{where}states.{name}.{error_line(e)}" + _meant_option(e, data),
                     "See 'agent-brain nets schema' for what each type of state takes",
                     (name,),
                 )
-                for e in error.errors(include_url=False)
+                for e in error_details(error)
             ]
         except (StateDefinitionError, ValueError) as error:
             problems.append(

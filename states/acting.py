@@ -16,9 +16,8 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import ApprovalRequested, Event, InputRequested
 from agent_brain.states.tool_round import Calls, is_progress
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.values import is_count
-
-CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to record what had finished
 
 
 class ActionState(State):

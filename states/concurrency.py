@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
@@ -12,6 +11,7 @@ from agent_brain.states.aclosing import closing
 from agent_brain.states.background import live
 from agent_brain.states.events import Event
 from agent_brain.states.model_request import Question
+from agent_brain.tools.aio import maybe_await
 
 T = TypeVar("T")
 Report: TypeAlias = Callable[[str | Event], None]
@@ -72,9 +72,4 @@ async def ask_aside(question: Question[T], report: Report) -> T:
     return question.answer
 
 
-async def settle(value: T | Awaitable[T]) -> T:
-    """What a function that may be sync or async has returned."""
-    if inspect.isawaitable(value):
-        settled: T = await value
-        return settled
-    return value
+settle = maybe_await  # its former name

@@ -26,6 +26,7 @@ from agent_brain.states.events import Event
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import Shape, shape_of
 from agent_brain.states.response import Response, Words
+from agent_brain.tools.values import error_lines
 
 T = TypeVar("T")
 
@@ -186,16 +187,10 @@ class DataQuestion(Question[T]):
         try:
             self.answer = self.shape.read(output, repair=cut is None)
         except ValidationError as error:
-            return cut or ("it was empty" if not output.strip() else _explain(error))
+            lines = error_lines(error, "the answer") if output.strip() else ["it was empty"]
+            return cut or "; ".join(lines)
         return self.check(self.answer) if self.check is not None else None
 
     def complaint(self, problem: str) -> str:
         """Name the shape and how the answer differs."""
         return f"The answer does not fit {self.shape.name}: {problem}"
-
-
-def _explain(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc'])) or 'the answer'}: {e['msg']}"
-        for e in error.errors(include_url=False, include_context=False, include_input=False)
-    )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent_brain.testing.cassettes.errors import CassetteFileError
+from agent_brain.tools.files import replace_file
 
 FORMAT = "agent-brain-cassette"
 VERSION = 1
@@ -45,15 +44,7 @@ def write_calls(path: Path, calls: list[RecordedCall]) -> None:
     """Write the file, whole or not at all; its folder is made if need be."""
     data = {"format": FORMAT, "version": VERSION, "calls": [call.to_data() for call in calls]}
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    replace_file(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n", mode=0o644)
 
 
 def read_calls(path: Path) -> list[RecordedCall]:

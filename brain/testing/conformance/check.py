@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 
 from agent_brain.memories.base import Memory
+from agent_brain.tools.aio import maybe_await
 
 MakeMemory: TypeAlias = Callable[[], Memory | Awaitable[Memory]]
 Behaviour: TypeAlias = Callable[[Callable[..., Awaitable[Any]]], Awaitable[None]]
@@ -37,8 +37,7 @@ class Check:
         """
 
         async def make(*arguments: Any) -> Any:
-            made = self._make(*arguments)
-            return await made if inspect.isawaitable(made) else made
+            return await maybe_await(self._make(*arguments))
 
         await self._behaviour(make)
 

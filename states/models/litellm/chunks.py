@@ -57,12 +57,12 @@ class ChunkReader:
 
     def read(self, chunk: Any) -> list[str]:
         """Return the text and thoughts in a chunk; fragments of calls are kept."""
-        self.usage = getattr(chunk, "usage", None) or self.usage
+        self.usage = _get(chunk, "usage") or self.usage
         if not chunk.choices:
             return []
         delta = chunk.choices[0].delta
         pieces: list[str] = []
-        if piece := getattr(delta, "reasoning_content", None):
+        if piece := _get(delta, "reasoning_content"):
             thought, self._half_thought = _whole(self._half_thought + piece)
             if thought:
                 self._reasoning.append(thought)
@@ -74,9 +74,9 @@ class ChunkReader:
         self.written += pieces
         for call in delta.tool_calls or ():
             self._add(call)
-        if blocks := getattr(delta, "thinking_blocks", None):
+        if blocks := _get(delta, "thinking_blocks"):
             self._thinking.add(blocks)
-        fields = getattr(delta, "provider_specific_fields", None)
+        fields = _get(delta, "provider_specific_fields")
         signatures = fields.get("thought_signatures") if isinstance(fields, dict) else None
         if signatures:
             self._message["provider_specific_fields"] = {"thought_signatures": list(signatures)}
@@ -201,8 +201,16 @@ class RefusalWatch:
         return getattr(self._stream, name)
 
 
+def _get(model: Any, name: str) -> Any:
+    """Return an optional attribute of a pydantic model, faster than ``getattr``."""
+    found = vars(model).get(name)
+    if found is None and (extra := getattr(model, "__pydantic_extra__", None)):
+        found = extra.get(name)
+    return found
+
+
 def _whole(text: str) -> tuple[str, str]:
-    """Return ``text``, and the half of a surrogate pair at its end left over at its end."""
+    """Return ``text`` without half a surrogate pair at its end, and that half."""
     if text.isascii():
         return text, ""
     if "\ud800" <= text[-1] <= "\udbff":

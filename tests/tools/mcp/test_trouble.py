@@ -12,8 +12,8 @@ import pytest
 from agent_brain import Brain
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
-from agent_brain.tools.mcp import McpServerError, McpTools
 from agent_brain.tools.aio import CLEANUP_SECONDS
+from agent_brain.tools.mcp import McpServerError, McpTools
 from tests.tools.mcp.support import call, children, config, http_server, script, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
@@ -43,8 +43,7 @@ async def test_a_server_that_is_killed_in_the_middle_of_a_call_is_started_again(
     assert outcome is not None
     assert outcome.is_error
     assert outcome.content == (
-        "MCP server 's' stopped before it answered; the request may or may not have been "
-        "executed"
+        "MCP server 's' stopped before it answered; the request may or may not have been executed"
     )
     assert again != pid
 
