@@ -57,16 +57,8 @@ async def call_tool(
         dry_run: Check the call without running it.
     """
     tool = tools.get(action.name)
-    if tool is None:
-        return Outcome(_unknown(action.name, tools), is_error=True)
-    if action.unparsed is not None:
-        return Outcome(
-            f"The arguments of {action.name!r} were not a JSON object, so it was not run. You "
-            f"wrote: {shorten(action.unparsed, 200)}",
-            is_error=True,
-        )
-    if dry_run:
-        return _rehearse(action, tool)
+    if tool is None or action.unparsed is not None or dry_run:
+        return _without_running(action, tool, tools)
     token = enter_call(context or ToolContext(action))
     try:
         if tool.limiter is None and tool.timeout is None:
@@ -79,11 +71,11 @@ async def call_tool(
     except asyncio.CancelledError:
         if is_being_cancelled():
             raise
-        text = f"Tool {action.name!r} failed: something that it awaited was cancelled"
-        return Outcome(text, is_error=True, exception=ToolError(text))
+        why = ToolError(f"Tool {action.name!r} failed: something that it awaited was cancelled")
+        return Outcome(str(why), is_error=True, exception=why)
     except SystemExit as error:  # a command's main() must not end the program that runs the agent
-        text = f"Tool {action.name!r} tried to exit the program with {error.code!r}"
-        return Outcome(text, is_error=True, exception=ToolError(text))
+        why = ToolError(f"Tool {action.name!r} tried to exit the program with {error.code!r}")
+        return Outcome(str(why), is_error=True, exception=why)
     finally:
         leave_call(token)
 
@@ -137,7 +129,18 @@ def _failed(error: Exception, tool: BaseTool, name: str) -> Outcome:
     )
 
 
-def _rehearse(action: Action, tool: BaseTool) -> Outcome:
+def _without_running(
+    action: Action, tool: BaseTool | None, tools: Mapping[str, BaseTool]
+) -> Outcome:
+    """Return the outcome of a call that cannot run, or of a dry run."""
+    if tool is None:
+        return Outcome(_unknown(action.name, tools), is_error=True)
+    if action.unparsed is not None:
+        return Outcome(
+            f"The arguments of {action.name!r} were not a JSON object, so it was not run. You "
+            f"wrote: {shorten(action.unparsed, 200)}",
+            is_error=True,
+        )
     try:
         tool.validate(action.args)
     except ToolArgumentsError as error:

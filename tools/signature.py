@@ -7,7 +7,7 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.errors import PydanticUserError
@@ -18,6 +18,8 @@ from typing_extensions import TypedDict
 
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolDefinitionError
+
+_typed_dict: Any = TypedDict  # type checkers know it with literal fields only
 
 
 class Signature(NamedTuple):
@@ -62,11 +64,6 @@ def read_signature(
                 )
             context = parameter.name
             continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ToolDefinitionError(
-                f"Tool {name!r} takes {parameter}: a model cannot know what to pass; "
-                "name every parameter"
-            )
         own = Any if parameter.annotation is parameter.empty else parameter.annotation
         hint = hints.get(parameter.name, own)
         fields[parameter.name] = _field(parameter, hint, texts.get(parameter.name, ""))
@@ -74,7 +71,7 @@ def read_signature(
             positional.append(parameter.name)
     adapter = _adapter(name, fields)
     return Signature(
-        typing.cast("SchemaValidator", adapter.validator),
+        cast("SchemaValidator", adapter.validator),
         _schema(name, adapter),
         positional,
         context,
@@ -102,7 +99,7 @@ def innermost(function: Callable[..., Any]) -> Callable[..., Any]:
 def _adapter(name: str, fields: dict[str, Any]) -> TypeAdapter[Any]:
     try:
         # a dict rather than a model: its keys may have any name, and it is cheaper to validate
-        arguments: Any = TypedDict(f"{name}_arguments", fields)  # type: ignore[misc]
+        arguments = _typed_dict(f"{name}_arguments", fields)
         arguments.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
         return TypeAdapter(arguments)
     except PydanticUserError as error:
@@ -142,7 +139,14 @@ def _open_parameters(name: str, function: Callable[..., Any]) -> list[inspect.Pa
     while isinstance(function, functools.partial):
         bound |= function.keywords.keys()
         function = function.func
-    return [parameter for parameter in parameters if parameter.name not in bound]
+    found = [parameter for parameter in parameters if parameter.name not in bound]
+    for parameter in found:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise ToolDefinitionError(
+                f"Tool {name!r} takes {parameter}: a model cannot know what to pass; "
+                "name every parameter"
+            )
+    return found
 
 
 def _type_hints(
@@ -190,7 +194,7 @@ def _schema(name: str, adapter: TypeAdapter[Any]) -> dict[str, Any]:
         raise ToolDefinitionError(
             f"Tool {name!r} has a parameter that JSON cannot express: {error.message}"
         ) from error
-    return typing.cast("dict[str, Any]", _without_titles({"properties": {}, **schema}))
+    return cast("dict[str, Any]", _without_titles({"properties": {}, **schema}))
 
 
 def _without_titles(node: Any, *, names: bool = False) -> Any:

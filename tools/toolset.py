@@ -143,8 +143,8 @@ def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], obj
         return lambda tool: default
     if callable(choice):
         return choice
-    named = isinstance(choice, Iterable) and not isinstance(choice, str)
-    patterns = list(choice) if named else [choice]
+    several = isinstance(choice, Iterable) and not isinstance(choice, str)
+    patterns: list[str] = list(choice) if several else [choice]  # type: ignore[list-item]
     if not all(isinstance(pattern, str) for pattern in patterns):
         raise ToolDefinitionError(
             f"{choice!r} chooses no tools: give names, patterns such as 'fs_*', or a function"

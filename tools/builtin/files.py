@@ -47,22 +47,28 @@ def file_tools(
     Raises:
         ToolDefinitionError: ``root`` is not a folder.
     """
-    rooted = Root(root, max_bytes=max_bytes)
+    files = _Files(Root(root, max_bytes=max_bytes), search_seconds)
+    make = tool(idempotent=True, max_result_tokens=max_result_tokens)
+    tools = [make(files.read_file), make(files.list_files), make(files.search_files)]
+    return Toolset([*tools, make(files.search_pattern)] if has_re2() else tools)
 
-    def search(path: str, pattern: str, matches: Matcher) -> str:
-        return _search(rooted, path, pattern, matches, search_seconds)
 
-    @tool(idempotent=True, max_result_tokens=max_result_tokens)
-    def read_file(path: str) -> str:
+class _Files:
+    """The functions of the tools: their docstrings are for models."""
+
+    def __init__(self, root: Root, search_seconds: float) -> None:
+        self._root = root
+        self._seconds = search_seconds
+
+    def read_file(self, path: str) -> str:
         """Read a text file.
 
         Args:
             path: Its path from the root folder, such as "notes/today.md".
         """
-        return _text(path, rooted.read(path))
+        return _text(path, self._root.read(path))
 
-    @tool(idempotent=True, max_result_tokens=max_result_tokens)
-    def list_files(path: str = ".", pattern: str = "*", *, recursive: bool = False) -> str:
+    def list_files(self, path: str = ".", pattern: str = "*", *, recursive: bool = False) -> str:
         """List files, with their sizes in bytes, and folders, which end in "/".
 
         Args:
@@ -71,7 +77,7 @@ def file_tools(
             recursive: Also list what is in the folders inside.
         """
         lines: list[str] = []
-        entries = rooted.walk(path, depth=MAX_DEPTH if recursive else 1)
+        entries = self._root.walk(path, depth=MAX_DEPTH if recursive else 1)
         for seen, entry in enumerate(entries, start=1):
             if _fits(entry, pattern):
                 lines.append(_listed(entry))
@@ -80,9 +86,8 @@ def file_tools(
                 break
         return "\n".join(lines) or "There is nothing like that here."
 
-    @tool(idempotent=True, max_result_tokens=max_result_tokens)
     def search_files(
-        query: str, path: str = ".", pattern: str = "*", *, ignore_case: bool = True
+        self, query: str, path: str = ".", pattern: str = "*", *, ignore_case: bool = True
     ) -> str:
         """Find the lines of text files that contain a text: "path:line number: line".
 
@@ -92,11 +97,10 @@ def file_tools(
             pattern: Only files with names like this, such as "*.py".
             ignore_case: Capital and small letters are the same.
         """
-        return search(path, pattern, _text_matcher(query, ignore_case=ignore_case))
+        return self._search(path, pattern, _text_matcher(query, ignore_case=ignore_case))
 
-    @tool(idempotent=True, max_result_tokens=max_result_tokens)
     def search_pattern(
-        regex: str, path: str = ".", pattern: str = "*", *, ignore_case: bool = True
+        self, regex: str, path: str = ".", pattern: str = "*", *, ignore_case: bool = True
     ) -> str:
         """Find the lines of text files that match a pattern: "path:line number: line".
 
@@ -106,42 +110,39 @@ def file_tools(
             pattern: Only files with names like this, such as "*.py".
             ignore_case: Capital and small letters are the same.
         """
-        return search(path, pattern, _regex_matcher(regex, ignore_case=ignore_case))
+        return self._search(path, pattern, _regex_matcher(regex, ignore_case=ignore_case))
 
-    tools = [read_file, list_files, search_files]
-    return Toolset([*tools, search_pattern] if has_re2() else tools)
+    def _search(self, path: str, pattern: str, matches: Matcher) -> str:
+        root, end = self._root, time.monotonic() + self._seconds
 
+        def check_time() -> None:
+            if time.monotonic() >= end:
+                raise ToolError(
+                    f"The search took longer than {self._seconds:g} s and was stopped: search in "
+                    "fewer files"
+                )
 
-def _search(root: Root, path: str, pattern: str, matches: Matcher, seconds: float) -> str:
-    end = time.monotonic() + seconds
-
-    def check_time() -> None:
-        if time.monotonic() >= end:
-            raise ToolError(
-                f"The search took longer than {seconds:g} s and was stopped: search in fewer files"
-            )
-
-    found: list[str] = []
-    unread: list[str] = []
-    for count, entry in enumerate(root.walk(path, depth=MAX_DEPTH)):
-        if count == MAX_SEEN:
-            return "\n".join([*found, MORE])
-        check_time()
-        if entry.problem:
-            unread.append(f"Not searched: {entry.problem}")
-        if entry.is_folder or entry.size > root.max_bytes or not _fits(entry, pattern):
-            continue
-        try:
-            text = _text(entry.path, root.read(entry.path))
-        except ToolError:  # not text, or deleted meanwhile
-            continue
-        for number, line in enumerate(text.splitlines(), start=1):
+        found: list[str] = []
+        unread: list[str] = []
+        for count, entry in enumerate(root.walk(path, depth=MAX_DEPTH)):
+            if count == MAX_SEEN:
+                return "\n".join([*found, MORE])
             check_time()
-            if matches(line):
-                found.append(f"{entry.path}:{number}: {line[:SHOWN]}")
-                if len(found) == MAX_FOUND:
-                    return "\n".join([*found, MORE])
-    return "\n".join([*(found or ["Nothing found."]), *unread])
+            if entry.problem:
+                unread.append(f"Not searched: {entry.problem}")
+            if entry.is_folder or entry.size > root.max_bytes or not _fits(entry, pattern):
+                continue
+            try:
+                text = _text(entry.path, root.read(entry.path))
+            except ToolError:  # not text, or deleted meanwhile
+                continue
+            for number, line in enumerate(text.splitlines(), start=1):
+                check_time()
+                if matches(line):
+                    found.append(f"{entry.path}:{number}: {line[:SHOWN]}")
+                    if len(found) == MAX_FOUND:
+                        return "\n".join([*found, MORE])
+        return "\n".join([*(found or ["Nothing found."]), *unread])
 
 
 def _listed(entry: Entry) -> str:

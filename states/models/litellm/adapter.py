@@ -251,10 +251,9 @@ class LiteLLM(LLM):
                 return
             except LLMError as error:
                 failure = error
-            wait = None
             if own:
                 failure.retries = done
-                wait = None if started else self._wait(failure, done)
+            wait = self._wait(failure, done) if own and not started else None
             if wait is not None:
                 await anyio.sleep(wait)
                 done += 1
