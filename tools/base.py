@@ -30,6 +30,8 @@ class BaseTool(ABC):
     with a JSON Schema of its own. A tool holds configuration only, and any number of its calls may
     run at once::
 
+        from agent_brain import BaseTool
+
         class Weather(BaseTool):
             def __init__(self) -> None:
                 properties = {"city": {"type": "string"}}
@@ -37,7 +39,7 @@ class BaseTool(ABC):
                 super().__init__("weather", "Return the weather.", schema, timeout=10)
 
             async def execute(self, city: str) -> str:
-                return await fetch_weather(city)
+                return f"Sunny in {city}"
 
     Args:
         name: Name for the model: 1 to 64 of ``A-Z a-z 0-9 _ -``.

@@ -17,10 +17,13 @@ class ToolContext:
     A function tool with a parameter annotated ``ToolContext`` receives it; the parameter is hidden
     from the model. Any other tool calls :func:`current_call`::
 
+        from agent_brain import tool
+        from agent_brain.tools import ToolContext
+
         @tool
         async def book(room: str, context: ToolContext) -> str:
             "Book a room."
-            return await hotel.book(room, idempotency_key=context.key)
+            return f"{room} is booked as {context.key}"
 
     Attributes:
         action: The call: its name, arguments and id.

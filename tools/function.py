@@ -117,10 +117,12 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     ::
 
+        from agent_brain import tool
+
         @tool(timeout=10)
         async def get_weather(city: str) -> str:
             "Return the weather in a city."
-            return await fetch_weather(city)
+            return f"Sunny in {city}"
 
     The description is the docstring's text; parameters are described by the docstring (Google,
     NumPy and Sphinx styles) or by ``Annotated[..., Field(description=…)]``, which takes precedence.

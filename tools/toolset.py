@@ -20,8 +20,12 @@ class Toolset:
 
     ::
 
-        files = Toolset([read, write, delete]).prefixed("fs_").filter(deny="fs_del*")
-        brain = Brain(tools=[files, search])
+        from agent_brain import Brain
+        from agent_brain.tools import Toolset
+        from agent_brain.tools.builtin import calculate, file_tools
+
+        files = Toolset(file_tools(".")).prefixed("fs_").filter(deny="fs_search*")
+        brain = Brain(tools=[files, calculate])
 
     Args:
         tools: Tools, functions with type hints, and other toolsets.

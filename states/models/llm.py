@@ -61,6 +61,9 @@ class LLM(ABC):
 
     Subclass it to use a model without LiteLLM::
 
+        from agent_brain import LLM
+        from agent_brain.states import Finish
+
         class Echo(LLM):
             model = "echo"
 

@@ -55,6 +55,8 @@ class LiteLLM(LLM):
 
     ::
 
+        from agent_brain import Brain, LiteLLM
+
         llm = LiteLLM("openai/gpt-4.1", fallbacks=["anthropic/claude-sonnet-4-5"], temperature=0)
         brain = Brain("react", llm=llm)
 
