@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 import threading
@@ -33,6 +32,8 @@ def is_being_cancelled() -> bool:
 
     Code that awaits a cancelled task of its own raises it too, without the run being cancelled.
     """
+    import asyncio  # here, as programs on trio do not import it
+
     try:
         task = asyncio.current_task()
     except RuntimeError:  # trio, which cancels with an exception of its own

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -68,13 +67,10 @@ async def call_tool(
         return fit_result(result, tool.max_result_tokens)
     except Exception as error:
         return _failed(error, tool, action.name)
-    except asyncio.CancelledError:
-        if is_being_cancelled():
+    except BaseException as error:
+        why = _exit_of_tool(error, action.name)
+        if why is None:
             raise
-        why = ToolError(f"Tool {action.name!r} failed: something that it awaited was cancelled")
-        return Outcome(str(why), is_error=True, exception=why)
-    except SystemExit as error:  # a command's main() must not end the program that runs the agent
-        why = ToolError(f"Tool {action.name!r} tried to exit the program with {error.code!r}")
         return Outcome(str(why), is_error=True, exception=why)
     finally:
         leave_call(token)
@@ -127,6 +123,17 @@ def _failed(error: Exception, tool: BaseTool, name: str) -> Outcome:
     return fit_result(
         text or f"Tool {name!r} failed without a reason", tool.max_result_tokens, error
     )
+
+
+def _exit_of_tool(error: BaseException, name: str) -> ToolError | None:
+    """Return the error for what a tool must not raise; None if the run itself is ended by it."""
+    import asyncio  # here, as programs on trio do not import it
+
+    if isinstance(error, SystemExit):  # a command's main() must not end the agent's program
+        return ToolError(f"Tool {name!r} tried to exit the program with {error.code!r}")
+    if isinstance(error, asyncio.CancelledError) and not is_being_cancelled():
+        return ToolError(f"Tool {name!r} failed: something that it awaited was cancelled")
+    return None
 
 
 def _without_running(
