@@ -51,6 +51,7 @@ from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.calling import is_being_cancelled
 from agent_brain.tools.secrets import hide_registered
 
@@ -64,8 +65,6 @@ FINAL = (
     TransitionError,
 )
 """Errors that end the run even where the net has an edge for the errors of a state."""
-
-CLEANUP_SECONDS = 5.0  # how long an interrupted step may take to leave things in order
 
 
 class Engine:

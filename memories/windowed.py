@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -21,6 +20,7 @@ from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.views.tokens import Counter, kept_tokens
 from agent_brain.memories.views.trimming import TrimmingMemory
 from agent_brain.memories.views.window import Window
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 
@@ -223,9 +223,7 @@ class WindowedMemory(TrimmingMemory):
             self._under_way = leaving
             try:
                 if self.on_evict is not None and leaving:
-                    done = self.on_evict([message for _, message in leaving])
-                    if inspect.isawaitable(done):
-                        await done
+                    await maybe_await(self.on_evict([message for _, message in leaving]))
             except BaseException:
                 leaving, self._leaving = [*leaving, *self._leaving], []
                 self._take_back(leaving)

@@ -12,13 +12,13 @@ from agent_brain.memories.base import Memory
 from agent_brain.states import prompts
 from agent_brain.states.answering import last_answer
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import maybe_await
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.values import is_count
 
 

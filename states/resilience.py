@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
 from contextlib import aclosing
 from enum import Enum
@@ -31,6 +30,7 @@ from agent_brain.states.work import (
     next_item,
     perform,
 )
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.errors import InputNeeded
 from agent_brain.tools.values import is_amount, is_count
 
@@ -137,7 +137,7 @@ class GuardedState(State):
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the wrapped state with all that is around it."""
         if self.before is not None:
-            await _call(self.before(memory))
+            await maybe_await(self.before(memory))
         for attempt in range(self.retries + 1):
             streamed = False
             try:
@@ -161,12 +161,15 @@ class GuardedState(State):
                 left = attempt < self.retries and not streamed
                 if left and await self._is_retried(error):
                     await anyio.sleep(self.backoff * 2**attempt)
-                elif self.on_error is None or await _call(self.on_error(memory, error)) is not True:
+                elif (
+                    self.on_error is None
+                    or await maybe_await(self.on_error(memory, error)) is not True
+                ):
                     raise
                 else:
                     return
         if self.after is not None:
-            await _call(self.after(memory))
+            await maybe_await(self.after(memory))
 
     async def _is_retried(self, error: Exception) -> bool:
         retry_on = self.retry_on
@@ -174,7 +177,7 @@ class GuardedState(State):
             return not isinstance(error, NOT_RETRIED)
         if isinstance(retry_on, type | tuple):
             return isinstance(error, retry_on)
-        return bool(await _call(retry_on(error)))
+        return bool(await maybe_await(retry_on(error)))
 
     async def _guarded(self, memory: Memory) -> AsyncGenerator[StreamItem, None]:
         """Yield what the wrapped state yields, within the limit of time."""
@@ -242,7 +245,3 @@ def _are_errors(value: object) -> bool:
 
 def _is_function(value: object) -> bool:
     return callable(value) and not isinstance(value, type)
-
-
-async def _call(result: object) -> object:
-    return await result if inspect.isawaitable(result) else result

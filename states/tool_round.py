@@ -29,6 +29,7 @@ from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
 from agent_brain.states.nested_tools import NestedRun, NestedTool
 from agent_brain.states.work import Work, WorkContext, position_of
 from agent_brain.tools.action import Action
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result
 from agent_brain.tools.context import ToolContext
@@ -37,8 +38,6 @@ from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
 
 Report: TypeAlias = Callable[[Event], None]
-
-CLEANUP_SECONDS = 5.0  # how long an interrupted round may take to record what had finished
 
 
 class ToolRound(Work):

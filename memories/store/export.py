@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -16,6 +14,7 @@ from pydantic import ValidationError
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
+from agent_brain.tools.files import replace_file
 
 
 async def write_portable(
@@ -25,7 +24,7 @@ async def write_portable(
     data = snapshot.model_dump(mode="json")
     if path is not None:
         text = json.dumps(data, ensure_ascii=False, indent=1)
-        await to_thread.run_sync(_replace_file, Path(path), text)
+        await to_thread.run_sync(replace_file, Path(path), text)
     return data
 
 
@@ -61,18 +60,3 @@ async def read_portable(
         raise SnapshotError(f"This is neither an export nor a list of messages: {error}") from error
     snapshot.check()
     return snapshot
-
-
-def _replace_file(path: Path, text: str) -> None:
-    """Write a file beside ``path``, then put it in its place."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=".export-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink()
-        raise
