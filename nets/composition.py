@@ -30,16 +30,16 @@ Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | Awaitable[str | Non
 class SubnetState(State):
     """A net as one state of another net.
 
-    On the memory of the outer net (the default) it adds its messages there; on a fork, only its
-    answer is added, as an assistant's message. Its events carry this state's name in ``path``.
+    By default it runs on the memory of the outer net and adds its messages there; on a fork, only
+    its answer is added, as an assistant's message. Its events have this state's name in ``path``.
 
     Args:
-        net: What is run.
-        on_done: Where to go afterwards; None ends the run.
+        net: The net.
+        on_done: The next state; None ends the run.
         fork: Run on a fork of the memory.
-        goal: What is asked of the subnet, if not the goal of the outer net: text, or a function of
-            the memory. Needs ``fork``.
-        aside: What the subnet says is not for the reader: it streams as thoughts.
+        goal: The goal of the subnet, if not that of the outer net: text, or a function of the
+            memory. Requires ``fork``.
+        aside: Stream the text of the subnet as thoughts.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class SubnetState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The net inside."""
+        """The net inside, by its name."""
         return {self.net.name: self.net}
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Have the net run, and record its answer if it ran on a fork."""
+        """Run the net; record its answer if it ran on a fork."""
         if not self.fork:
             yield Delegate([Branch("", self.net, memory)], aside=self.aside)
             return
@@ -80,11 +80,11 @@ class SubnetState(State):
             await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
+        """Return ``on_done``."""
         return self.on_done
 
     def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
+        """Return ``on_done``, or the end."""
         return (self.on_done,)
 
 
@@ -145,7 +145,7 @@ class ParallelState(State):
         return self.branches
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Have the branches run at once, join them, record and say what came of it."""
+        """Run the branches, join their answers, and record and stream the result."""
         async with AsyncExitStack() as stack:
             branches = [
                 Branch(name, net, await stack.enter_async_context(await memory.fork()))
@@ -161,11 +161,11 @@ class ParallelState(State):
             yield text
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
+        """Return ``on_done``."""
         return self.on_done
 
     def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
+        """Return ``on_done``, or the end."""
         return (self.on_done,)
 
 
@@ -248,7 +248,7 @@ class MapState(State):
         return {} if self.net is None else {"item": self.net}
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Work on all items, join the results, record and say what came of it."""
+        """Work on all items, join the results, and record and stream the joined text."""
         found = [MapResult(item) for item in await maybe_await(self.items(memory))]
         if self.function is not None:
             work = partial(self._call, self.function)
@@ -301,11 +301,11 @@ class MapState(State):
         ]
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
+        """Return ``on_done``."""
         return self.on_done
 
     def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
+        """Return ``on_done``, or the end."""
         return (self.on_done,)
 
 
@@ -337,7 +337,7 @@ def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
 
 
 def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
-    """The answers of the branches, or how they failed, each under its name."""
+    """Return the answers of the branches, or how they failed, each under its name."""
     return "\n\n".join(
         f"{branch.name}: {branch.answer if branch.error is None else f'failed: {branch.error}'}"
         for branch in branches
@@ -345,7 +345,7 @@ def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
 
 
 def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
-    """The answer of the branch that came to its end, or how the branches failed."""
+    """Return the answer of the branch that came to its end, or how the branches failed."""
     ended = [branch.answer for branch in branches if branch.ended]
     return ended[0] if ended else list_answers(memory, branches)
 
