@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
-from anyio.streams.memory import MemoryObjectSendStream
 
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
 from agent_brain.states.work import close_stream
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectSendStream
 
 CLEANUP_SECONDS = 5.0  # how long closing the memory of a branch may take
 

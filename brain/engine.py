@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from enum import Enum
@@ -371,6 +370,8 @@ def words_of(error: Exception) -> str:
 
 def _failure(error: BaseException, node: Node) -> BaseException:
     """Return ``error``, or what to raise for a cancellation that is not meant for the run."""
+    import asyncio  # 20 ms that trio and a mere import do not need
+
     if isinstance(error, asyncio.CancelledError) and not is_being_cancelled():
         return StateCancelledError(node.name, type(node.state).__name__)
     return error

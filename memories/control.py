@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -12,9 +13,11 @@ from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
+from agent_brain.tools.models import maker_of_defaults
 
 
-class Spent(BaseModel):
+@dataclass(slots=True)
+class Spent:
     """What a run has used so far. A resumed run continues to count from it.
 
     Attributes:
@@ -43,27 +46,25 @@ class Spent(BaseModel):
 
     def add(self, usage: Any) -> None:
         """Add what a model call used: an :class:`agent_brain.states.Usage`."""
-        spent = vars(self)  # unvalidated: the hot path
-        spent["requests"] += usage.requests
-        spent["input_tokens"] += usage.input_tokens
-        spent["output_tokens"] += usage.output_tokens
+        self.requests += usage.requests
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
         if usage.cost is None:
-            spent["unpriced"] += usage.requests
+            self.unpriced += usage.requests
         else:
-            spent["cost"] += usage.cost
+            self.cost += usage.cost
         if usage.estimated:
-            spent["estimated"] += usage.requests
-        if usage.cached_tokens:
-            spent["cached_tokens"] += usage.cached_tokens
-        if usage.reasoning_tokens:
-            spent["reasoning_tokens"] += usage.reasoning_tokens
+            self.estimated += usage.requests
+        self.cached_tokens += usage.cached_tokens
+        self.reasoning_tokens += usage.reasoning_tokens
 
     def add_tool_call(self) -> None:
         """Count a tool call that was answered."""
-        vars(self)["tool_calls"] += 1
+        self.tool_calls += 1
 
 
-class Call(BaseModel):
+@dataclass(slots=True)
+class Call:
     """A tool call that has begun, recorded so that a crash can neither lose nor repeat it unseen.
 
     Attributes:
@@ -77,7 +78,7 @@ class Call(BaseModel):
     reported: bool = False
 
 
-class ToolScope(BaseModel):
+class ToolScope(BaseModel, defer_build=True):
     """Which of the memory's tools a run may see, by names and patterns such as ``"fs_*"``."""
 
     allow: list[str] | None = None
@@ -90,7 +91,7 @@ class ToolScope(BaseModel):
         return not any(fnmatchcase(name, p) for p in self.deny)
 
 
-class Decision(BaseModel):
+class Decision(BaseModel, defer_build=True):
     """What a person decided about one call.
 
     Attributes:
@@ -104,7 +105,7 @@ class Decision(BaseModel):
     args: dict[str, JsonValue] | None = None
 
 
-class HumanRequests(BaseModel):
+class HumanRequests(BaseModel, defer_build=True):
     """What a person is asked in the current step, and what they have answered so far.
 
     Attributes:
@@ -144,7 +145,7 @@ Asked = HumanRequests
 """The old name of :class:`HumanRequests`."""
 
 
-class Control(BaseModel):
+class Control(BaseModel, defer_build=True):
     """The registers of the state machine.
 
     Attributes:
@@ -238,6 +239,11 @@ class Control(BaseModel):
         if name in ("scratch", "session") and type(value) is not Scratch:
             value = Scratch(value)
         super().__setattr__(name, value)
+
+    @classmethod
+    def fresh(cls) -> Control:
+        """Return what ``Control()`` returns, without validation and the schema it needs."""
+        return _fresh()
 
     # -- the run ----------------------------------------------------------------------------------
 
@@ -485,6 +491,9 @@ class Control(BaseModel):
         if self.human_requests is None:
             self.human_requests = HumanRequests()
         return self.human_requests
+
+
+_fresh = maker_of_defaults(Control)
 
 
 def uncertain(call: Action) -> str:

@@ -1,4 +1,4 @@
-"""Nets inside nets: one as a step of another, or several at once."""
+"""Nets inside nets: as one step, or several concurrently."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
@@ -27,19 +28,34 @@ Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
 Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | Awaitable[str | None] | None]
 
 
-class SubnetState(State):
+class OneTargetState(State):
+    """Base class for states with one target, ``on_done``; None ends the run."""
+
+    on_done: Enum | None
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """Return ``on_done``."""
+        return self.on_done
+
+    def targets(self) -> tuple[Enum | None, ...]:
+        """Return ``on_done``."""
+        return (self.on_done,)
+
+
+class SubnetState(OneTargetState):
     """A net as one state of another net.
 
     By default it runs on the memory of the outer net and adds its messages there; on a fork, only
-    its answer is added, as an assistant's message. Its events have this state's name in ``path``.
+    its answer is added, as an assistant message. The ``path`` of its events includes the name of
+    this state.
 
     Args:
-        net: The net.
+        net: The net to run.
         on_done: The next state; None ends the run.
-        fork: Run on a fork of the memory.
-        goal: The goal of the subnet, if not that of the outer net: text, or a function of the
-            memory. Requires ``fork``.
-        aside: Stream the text of the subnet as thoughts.
+        fork: Whether to run on a fork of the memory.
+        goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
+            of the memory. Requires ``fork``.
+        aside: Whether the text of the subnet streams as thoughts.
     """
 
     def __init__(
@@ -53,7 +69,7 @@ class SubnetState(State):
     ) -> None:
         if goal is not None and not fork:
             raise StateDefinitionError(
-                "SubnetState(goal=…) needs fork=True: a memory has one goal at a time"
+                "SubnetState(goal=…) requires fork=True: a memory has one goal at a time"
             )
         self.net = as_net(net)
         self.on_done = on_done
@@ -63,11 +79,11 @@ class SubnetState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The net inside, by its name."""
+        """The net by its name."""
         return {self.net.name: self.net}
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Run the net; record its answer if it ran on a fork."""
+        """Run the net, and record its answer if it ran on a fork."""
         if not self.fork:
             yield Delegate([Branch("", self.net, memory)], aside=self.aside)
             return
@@ -76,35 +92,27 @@ class SubnetState(State):
                 await fork.set_goal(await _resolve(self.goal, memory))
             branch = Branch("", self.net, fork)
             yield Delegate([branch], aside=self.aside)
-        if branch.ended:  # a state whose branch a limit stopped is run again when the run goes on
+        if branch.ended:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """Return ``on_done``."""
-        return self.on_done
 
-    def targets(self) -> tuple[Enum | None, ...]:
-        """Return ``on_done``, or the end."""
-        return (self.on_done,)
+class ParallelState(OneTargetState):
+    """Several nets that run concurrently, each on a fork of the memory, and are joined.
 
-
-class ParallelState(State):
-    """Several nets at once, each on a fork of the memory, and a function that joins their findings.
-
-    What the branches say streams as thoughts while they run, each event with its ``path``; the
-    joined text is what the state says, and is recorded as an assistant's message. The memory itself
-    changes only then: a branch that fails, or is cancelled, leaves no trace in it.
+    The text of the branches streams as thoughts, each event with its ``path``. The joined text is
+    the text of the state and is recorded as an assistant message. The memory changes only then: a
+    branch that fails or is cancelled leaves no trace in it.
 
     Args:
-        branches: Nets, by name or in order (then named ``"0"``, ``"1"``, …).
-        join: Makes one text of the ended branches; it may be async, and may write to the memory
-            itself and return None. Default: the branches' answers, each under its name.
-        on_error: A branch that fails cancels the others and the run (``"cancel"``), or is told to
-            ``join`` as ``branch.error`` (``"report"``).
-        until: ``"all"`` waits for all branches. ``"first"`` ends with the first that has come to
-            its end and cancels the others; ``join`` then gets that one, and those that failed
-            before, and its default is the answer of that one.
-        on_done: Where to go afterwards; None ends the run.
+        branches: Nets by name, or in order (then named ``"0"``, ``"1"``, …).
+        join: Makes one text of the ended branches. It may be async; it may also write to the memory
+            itself and return None. Default: the answers of the branches, with their names.
+        on_error: Whether a branch that fails cancels the others and the run (``"cancel"``), or is
+            passed to ``join`` with its ``error`` (``"report"``).
+        until: ``"all"`` waits for all branches. ``"first"`` ends with the first branch that
+            finishes and cancels the others; ``join`` then gets that branch and those that failed
+            before, and by default returns the answer of that branch.
+        on_done: The next state; None ends the run.
     """
 
     parallel = True
@@ -124,7 +132,7 @@ class ParallelState(State):
             raise StateDefinitionError(f"on_error={on_error!r}: use 'cancel' or 'report'")
         if join is not None and not callable(join):
             raise StateDefinitionError(
-                f"join={join!r}: give a function of the memory and the branches"
+                f"join={join!r}: pass a function of the memory and the branches"
             )
         if not isinstance(branches, Mapping):
             branches = {str(index): net for index, net in enumerate(branches)}
@@ -132,8 +140,9 @@ class ParallelState(State):
             raise StateDefinitionError("ParallelState needs at least one branch")
         for name in branches:
             if not isinstance(name, str):
-                raise StateDefinitionError(f"The name of a branch is a text, not {name!r}")
+                raise StateDefinitionError(f"The name of a branch must be a string, not {name!r}")
         self.branches = {name: as_net(net) for name, net in branches.items()}
+        Control.model_rebuild()  # forks write it: its schema is built here, not in a run's time
         self.join = join or (list_answers if until == "all" else first_answer)
         self.until: Literal["all", "first"] = until
         self.on_error: Literal["cancel", "report"] = on_error
@@ -141,11 +150,11 @@ class ParallelState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The nets of the branches, by name."""
+        """The nets of the branches by name."""
         return self.branches
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Run the branches, join their answers, and record and stream the result."""
+        """Run the branches concurrently, join them, and record the result."""
         async with AsyncExitStack() as stack:
             branches = [
                 Branch(name, net, await stack.enter_async_context(await memory.fork()))
@@ -156,48 +165,39 @@ class ParallelState(State):
                 branches = [b for b in branches if b.ended or b.error is not None]
             text = await maybe_await(self.join(memory, branches))
         cut = any(branch.error is None and not branch.ended for branch in branches)
-        if text and not cut:  # else a limit was reached, and the state is run again after it
+        if text and not cut:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
 
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """Return ``on_done``."""
-        return self.on_done
 
-    def targets(self) -> tuple[Enum | None, ...]:
-        """Return ``on_done``, or the end."""
-        return (self.on_done,)
-
-
-class MapState(State):
-    """One piece of work for each item of a list that is known only when the state runs.
+class MapState(OneTargetState):
+    """Process each item of a list that is known only at run time.
 
     ::
 
         MapState(lambda memory: Pages.read(memory).urls, summarize, max_concurrency=5, join=collect)
 
-    A net, or a state, runs on a fork of the memory for each item, with the item as its goal; what
-    it says streams as thoughts, and its events carry the state's name and the item's index in
-    ``path``. A function is called with each item. The limits of the run hold for all together. The
-    memory itself changes only when all have ended: an item that fails, or is cancelled, leaves no
-    trace in it.
+    A net or a state runs on a fork of the memory for each item, with the item as its goal. Its text
+    streams as thoughts, and the ``path`` of its events includes the name of the state and the index
+    of the item. A function is called with each item. The limits of the run apply to all items
+    together. The memory changes only when all have ended: an item that fails or is cancelled leaves
+    no trace in it.
 
     Args:
-        items: The list, from the memory; may be async.
+        items: A function of the memory, sync or async, that returns the list.
         body: A net, a dict of states, a state, or a function of one item that returns its result,
             sync or async.
-        max_concurrency: How many items are worked on at once, begun in their order; None for all.
-        join: Makes one text of the memory and the :class:`MapResult` of each item, in order; it may
-            be async, and may write to the memory itself and return None. The text is what the state
-            says, and is recorded as an assistant's message. Default: the results, one under the
-            other.
+        max_concurrency: The maximum number of concurrent items, started in order. Default: all.
+        join: Makes one text of the memory and the :class:`MapResult` of each item, in order. It may
+            be async; it may also write to the memory itself and return None. The text is streamed
+            and recorded as an assistant message. Default: the results in order.
         goal: The goal of a net for an item: a function of the item. Default: the item as text.
         on_item_error: ``"raise"``: the first item that fails cancels the others, and its error is
             raised. ``"collect"``: ``join`` gets the error as ``MapResult.error``.
-        on_done: Where to go afterwards; None ends the run.
+        on_done: The next state; None ends the run.
 
     Raises:
-        StateDefinitionError: Arguments that do not go together.
+        StateDefinitionError: The arguments are invalid.
     """
 
     parallel = True
@@ -215,7 +215,7 @@ class MapState(State):
     ) -> None:
         for name, value in (("items", items), ("join", join), ("goal", goal)):
             if not (callable(value) or (value is None and name != "items")):
-                raise StateDefinitionError(f"MapState({name}={value!r}): give a function")
+                raise StateDefinitionError(f"MapState({name}={value!r}): pass a function")
         if max_concurrency is not None and not is_count(max_concurrency):
             raise StateDefinitionError(
                 f"max_concurrency must be at least 1, not {max_concurrency!r}"
@@ -233,7 +233,7 @@ class MapState(State):
             self.function = body
         else:
             raise StateDefinitionError(
-                f"MapState(body={body!r}): give a net, a state, or a function of an item (without "
+                f"MapState(body={body!r}): pass a net, a state, or a function of an item (without "
                 "goal=)"
             )
         self.max_concurrency = max_concurrency
@@ -244,11 +244,11 @@ class MapState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The net of an item, if it is a net."""
+        """The net of an item, if ``body`` is not a function."""
         return {} if self.net is None else {"item": self.net}
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Work on all items, join the results, and record and stream the joined text."""
+        """Process all items, join the results, and record the text."""
         found = [MapResult(item) for item in await maybe_await(self.items(memory))]
         if self.function is not None:
             work = partial(self._call, self.function)
@@ -269,7 +269,7 @@ class MapState(State):
                 result.value, result.error = branch.answer, branch.error
             cut = any(branch.error is None and not branch.ended for branch in branches)
         text = None if cut else await maybe_await(self.join(memory, found))
-        if text:  # a state that a limit has cut runs again after it
+        if text:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
 
@@ -284,7 +284,7 @@ class MapState(State):
             result.error = error
 
     def _branches(self, memory: Memory, results: Sequence[MapResult]) -> list[Branch]:
-        """A branch for each item; its memory is forked when it begins."""
+        """Return a branch for each item, whose memory is forked when it begins."""
         assert self.net is not None
         one_at_a_time = anyio.Lock()
 
@@ -300,14 +300,6 @@ class MapState(State):
             for index, result in enumerate(results)
         ]
 
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """Return ``on_done``."""
-        return self.on_done
-
-    def targets(self) -> tuple[Enum | None, ...]:
-        """Return ``on_done``, or the end."""
-        return (self.on_done,)
-
 
 class _Body(Enum):
     BODY = "body"
@@ -319,8 +311,8 @@ class MapResult:
 
     Attributes:
         item: The item.
-        value: What its net answered, or the function returned.
-        error: What it raised, with ``on_item_error="collect"``.
+        value: The answer of the net, or the result of the function.
+        error: The exception that it raised, with ``on_item_error="collect"``.
     """
 
     item: Any
@@ -329,7 +321,7 @@ class MapResult:
 
 
 def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
-    """Return the results, or how they failed, one under the other."""
+    """Return the results or errors in order."""
     return "\n\n".join(
         to_text(result.value) if result.error is None else f"failed: {result.error}"
         for result in results
@@ -337,7 +329,7 @@ def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
 
 
 def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
-    """Return the answers of the branches, or how they failed, each under its name."""
+    """Return the answers or errors of the branches, with their names."""
     return "\n\n".join(
         f"{branch.name}: {branch.answer if branch.error is None else f'failed: {branch.error}'}"
         for branch in branches
@@ -345,7 +337,7 @@ def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
 
 
 def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
-    """Return the answer of the branch that came to its end, or how the branches failed."""
+    """Return the answer of the branch that finished, or else the errors of the branches."""
     ended = [branch.answer for branch in branches if branch.ended]
     return ended[0] if ended else list_answers(memory, branches)
 

@@ -24,14 +24,14 @@ class Branch:
     """One net to run over one memory, and its outcome.
 
     Attributes:
-        name: What it is called in the ``path`` of its events.
-        net: What is run.
-        memory: Over which memory: a fork of its own, or the memory of the state that delegates.
-        answer: What its last state that said anything said.
+        name: The name in the ``path`` of its events.
+        net: The net.
+        memory: The memory it runs on: a fork, or the memory of the state that delegates.
+        answer: The text of its last state that said anything.
         stop_reason: Why it ended; None if it failed or was cancelled.
-        error: What it raised.
-        finish_reason: Why the model response that gave the answer ended, if one did.
-        hooks: The hooks around the net, if not those of the run.
+        error: The exception that it raised.
+        finish_reason: The finish reason of the model response with the answer.
+        hooks: The hooks around the net, if they differ from those of the run.
         prepare: Makes the memory when the branch begins; it is closed when the branch has ended.
     """
 
@@ -47,7 +47,7 @@ class Branch:
 
     @property
     def ended(self) -> bool:
-        """It came to an end of its own: no error, limit or question to a person stopped it."""
+        """Whether it finished: no error, limit or question to a person stopped it."""
         return self.stop_reason in ("done", "stuck")
 
 
@@ -58,21 +58,21 @@ OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
 class Delegate(Work):
     """Nets to run now; yield it from ``State.run``.
 
-    One branch runs as part of the state: what it says is what the state says, unless it is run
-    ``aside``. Several run at once, on memories of their own; what they say streams as thoughts, as
-    it comes.
+    One branch runs as part of the state, and its text is that of the state, unless ``aside`` is
+    set. Several branches run concurrently, each on its own memory, and their text streams as
+    thoughts.
 
     Attributes:
-        branches: What to run.
-        on_error: A branch that fails cancels the others and the run, or is only reported, as
+        branches: The branches to run.
+        on_error: Whether a branch that fails cancels the others and the run, or is only reported as
             ``branch.error``.
-        until: Run until all branches have ended, or until the first has come to its end; the
+        until: Whether to run until all branches have ended, or until the first has finished; the
             others are then cancelled.
-        aside: What a single branch says streams as thoughts too, and the state does not say it.
-        beside: Events of the state's own that stream while the branches run.
-        on_end: Called when a branch has ended, however it did; the events that it returns, which
-            are the state's own, stream then.
-        max_concurrency: How many branches run at once, begun in their order; None for all.
+        aside: Whether the text of a single branch streams as thoughts, too.
+        beside: Events of the state that stream while the branches run.
+        on_end: Called when a branch has ended in any way; the events that it returns are streamed
+            as events of the state.
+        max_concurrency: The maximum number of concurrent branches, started in order. Default: all.
     """
 
     branches: Sequence[Branch] = field(default_factory=tuple)
@@ -84,7 +84,7 @@ class Delegate(Work):
     max_concurrency: int | None = None
 
     def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
-        """Have ``context`` run the nets.
+        """Let ``context`` run the nets.
 
         Raises:
             RuntimeError: There is no run to be part of.
@@ -100,8 +100,8 @@ class Delegate(Work):
 
 
 async def answer_of(branch: Branch) -> str:
-    """What a branch came to: what it said last, or else the closing words in its memory.
+    """Return the answer of a branch: its last text, or else the last answer in its memory.
 
-    What a branch that a limit stopped said last may be no answer; what it recorded as one is.
+    If a limit stopped the branch, only an answer that it recorded counts.
     """
     return (branch.answer if branch.ended else "") or await last_answer(branch.memory)

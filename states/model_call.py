@@ -391,3 +391,7 @@ def _failed(known: Usage | None, error: Exception) -> Usage:
         return Usage(requests=tries)
     missing = tries - known.requests
     return known + Usage(requests=missing, model=known.model) if missing > 0 else known
+
+
+Response = ModelCall
+"""The old name of :class:`ModelCall`."""

@@ -1,4 +1,4 @@
-"""Doing the operations of a graph of thoughts: a step does all that can be done now."""
+"""The state that runs the operations of a graph of thoughts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OPERATING = (
     "others do the rest."
 )
 REQUESTS: Mapping[str, str] = {
-    "generate": "Write {count} different thoughts that bring my goal nearer.",
+    "generate": "Write {count} different thoughts that help to reach my goal.",
     "aggregate": "Combine these into one that is better than each.",
     "refine": "Improve this: correct its mistakes, and fill its gaps.",
     "score": "Score this from 0, useless, to 1, perfect.",
@@ -45,23 +45,23 @@ REQUESTS: Mapping[str, str] = {
 
 
 class Idea(BaseModel):
-    """A thought of the graph, and its score if it has one."""
+    """A thought of the graph, with its score if it has one."""
 
     text: str
     score: float | None = None
 
 
 class Graph(Notes):
-    """The thoughts that each operation has made, by its name."""
+    """The thoughts made by each operation, by its name."""
 
     made: dict[str, list[Idea]] = Field(default_factory=dict)
 
     def has(self, names: Sequence[str]) -> bool:
-        """Whether all those operations are done."""
+        """Return whether all these operations are done."""
         return all(name in self.made for name in names)
 
     def inputs(self, operation: Operation) -> list[Idea]:
-        """The thoughts that ``operation`` works on."""
+        """Return the thoughts that ``operation`` takes."""
         return [idea for name in operation.inputs for idea in self.made[name]]
 
 
@@ -72,21 +72,29 @@ class OneThought(BaseModel, frozen=True):
 
 
 class Rating(BaseModel, frozen=True):
-    """How good a thought is."""
+    """The score of a thought."""
 
     score: float = Field(description="from 0, useless, to 1, perfect")
 
 
+_OUTPUTS: Mapping[str, type[BaseModel]] = {
+    "generate": Thoughts,
+    "aggregate": OneThought,
+    "refine": OneThought,
+    "score": Rating,
+}
+
+
 class OperationState(State):
-    """Do every operation whose inputs are there and which is not done yet, all at once.
+    """Run all operations whose inputs are ready, concurrently.
 
     Args:
-        llm: The model that operates where no function does.
-        operations: The graph, as :func:`~agent_brain.nets.library.graph_operations.read_operations`
-            takes it.
-        on_more: Where to go while operations are left; usually this state.
-        on_done: Where to go when all are done.
-        prompt: What the model is told first.
+        llm: The model of operations without a function.
+        operations: The graph, from
+            :func:`~agent_brain.nets.library.graph_operations.read_operations`.
+        on_more: The next state while operations are left, usually this one.
+        on_done: The next state when all are done.
+        prompt: System prompt of the model.
     """
 
     def __init__(
@@ -105,7 +113,7 @@ class OperationState(State):
         self.prompt = prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Operate; tell the new thoughts, and note them."""
+        """Run the operations and store their thoughts."""
         graph = Graph.take_up(memory)
         todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
         messages = await build_messages(self.llm, memory, self.prompt)
@@ -120,50 +128,34 @@ class OperationState(State):
         graph.write(memory)
 
     def _work(
-        self,
-        operation: Operation,
-        ideas: Sequence[Idea],
-        memory: Memory,
-        messages: list[Message],
+        self, operation: Operation, ideas: Sequence[Idea], memory: Memory, messages: list[Message]
     ) -> Piece[Any]:
-        """One portion of an operation, by its function or by the model."""
-        by: Any = None if isinstance(operation, KeepBest) else operation.by
+        """Return a part of an operation, done by its function or by the model."""
+        by: Any = getattr(operation, "by", None)
         if by is None and not isinstance(operation, KeepBest):
             request = [*messages, _request(operation, ideas)]
-            return StructuredRequest(self.llm, request, ASKED[operation.kind])
+            return StructuredRequest(self.llm, request, _OUTPUTS[operation.kind])
+        texts = [idea.text for idea in ideas]
 
         async def call(report: Report) -> Any:
-            texts = [idea.text for idea in ideas]
-            if by is None:
-                return None
-            if isinstance(operation, Aggregate):
-                return await maybe_await(by(memory, texts))
-            return await maybe_await(by(memory, *(texts or [""])))
+            arguments = [texts] if isinstance(operation, Aggregate) else texts or [""]
+            return None if by is None else await maybe_await(by(memory, *arguments))
 
         return call
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_more`` while operations are left."""
+        """Return ``on_more`` while operations are left."""
         return self.on_done if Graph.read(memory).ended else self.on_more
 
 
-ASKED: Mapping[str, type[BaseModel]] = {
-    "generate": Thoughts,
-    "aggregate": OneThought,
-    "refine": OneThought,
-    "score": Rating,
-}
-
-
 def _made(operation: Operation, ideas: Sequence[Idea], found: Any) -> list[Idea]:
-    """The thoughts that a portion has made; ``found`` is from a model or a function."""
+    """Return the thoughts made from ``found``, the result of a model or a function."""
     match operation:
         case KeepBest():
             return ranked(ideas)[: operation.count]
         case Generate(by=by):
-            return [
-                Idea(text=text) for text in (found if by else found.thoughts[: operation.count])
-            ]
+            texts = found if by else found.thoughts[: operation.count]
+            return [Idea(text=text) for text in texts]
         case Score(by=by):
             return [Idea(text=ideas[0].text, score=found if by else found.score)]
         case Aggregate(by=by) | Refine(by=by):
@@ -171,7 +163,7 @@ def _made(operation: Operation, ideas: Sequence[Idea], found: Any) -> list[Idea]
 
 
 def _portions(operation: Operation, ideas: Sequence[Idea]) -> list[list[Idea]]:
-    """What is worked on at a time: all the thoughts, or each alone; the goal if there are none."""
+    """Return what is done at a time: all thoughts, or each; an empty list for the goal."""
     if isinstance(operation, Aggregate | KeepBest):
         return [list(ideas)]
     return [[idea] for idea in ideas] or [[]]
@@ -185,10 +177,10 @@ def _request(operation: Operation, ideas: Sequence[Idea]) -> Message:
 
 
 def ranked(ideas: Sequence[Idea]) -> list[Idea]:
-    """The thoughts by their scores, best first; those that have none come last."""
+    """Return thoughts by their scores, best first; those without a score come last."""
     return sorted(ideas, key=lambda i: float("-inf") if i.score is None else i.score, reverse=True)
 
 
 def best_of(ideas: Sequence[Idea]) -> str:
-    """What the best of the thoughts says; empty if there are none."""
+    """Return the text of the best thought; empty if there are none."""
     return ranked(ideas)[0].text if ideas else ""

@@ -1,4 +1,4 @@
-"""The two halves of a tree search: propose thoughts, and judge them to go on with the best."""
+"""The states of a tree search: propose thoughts, then judge them and follow the best."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ PROPOSING = (
 CONTINUE = "My thoughts so far:\n{path}\n\nWrite {count} different thoughts that could come next."
 SAMPLE = "My thoughts so far:\n{path}\n\nWrite the one thought that should come next."
 JUDGING = (
-    "You judge how promising a way of thinking is. Look ahead: can the user's goal still be "
+    "You judge how promising a path of thoughts is. Look ahead: can the user's goal still be "
     "reached from here? Be strict with mistakes."
 )
 JUDGE = "Judge where these thoughts lead:\n{path}"
-VOTE = "Which of these ways of thinking is the most promising?\n\n{options}"
+VOTE = "Which of these paths of thoughts is the most promising?\n\n{options}"
 
 
 class Thoughts(BaseModel, frozen=True):
@@ -54,21 +54,21 @@ Judged: TypeAlias = Value | Choice | float  # of one way; or which of all is bes
 
 
 def written(path: Path) -> str:
-    """A way of thinking as numbered lines."""
+    """Return a path of thoughts as numbered lines."""
     return "\n".join(f"{number}. {text}" for number, text in enumerate(path, 1)) or "(none yet)"
 
 
 class ProposeState(State):
-    """Propose thoughts to continue each way of thinking on the frontier, all at once.
+    """Propose continuations of all paths on the frontier, concurrently.
 
     Args:
         propose: A model; or a function of the memory and the thoughts so far, sync or async, that
             returns the thoughts that could come next.
-        on_done: Where they are judged.
-        count: How many thoughts a model is to propose for each way.
-        sample: Ask the model for one thought at a time, ``count`` times, instead of all at once.
-        bounds: How far the search goes.
-        prompt: What a model is told first.
+        on_done: The state that judges them.
+        count: The number of thoughts that a model proposes for each path.
+        sample: Whether to call the model ``count`` times for one thought each.
+        bounds: The bounds of the search.
+        prompt: System prompt of a model.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ProposeState(State):
         self.prompt = prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Propose, tell the thoughts, and note them as fresh."""
+        """Propose thoughts and store them as fresh."""
         tree = Tree.take_up(memory)
         affordable = max(0, self.bounds.max_calls - tree.calls) // self.samples
         parents = tree.frontier[:affordable]
@@ -123,30 +123,30 @@ class ProposeState(State):
 
     @property
     def _wanted(self) -> int:
-        """How many thoughts one call of a model is to give."""
+        """The number of thoughts per model call."""
         return self.count if self.samples == 1 else 1
 
     def _read(self, proposed: Proposed) -> Sequence[str]:
         return proposed.thoughts[: self._wanted] if isinstance(proposed, Thoughts) else proposed
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_done``, always."""
+        """Return ``on_done``."""
         return self.on_done
 
 
 class SearchState(State):
-    """Judge the fresh thoughts, all at once, and decide which to go on with.
+    """Judge the fresh thoughts concurrently, and choose which to follow.
 
     Args:
-        evaluate: A model; or a function of the memory and a way of thinking, sync or async, that
-            returns its score from 0 to 1, or a :class:`Value`. A way of full length with a score
-            of 1 is a solution.
-        search: How to go on, such as :func:`breadth_first`.
-        on_more: Where thoughts are proposed.
-        on_done: Where to go when the search has ended.
-        votes: With a model: let it vote so often for the best of all instead of valuing each.
-        bounds: How far the search goes.
-        prompt: What a model is told first.
+        evaluate: A model; or a function of the memory and a path of thoughts, sync or async, that
+            returns a score from 0 to 1, or a :class:`Value`. A complete path with a score of 1 is a
+            solution.
+        search: The strategy, such as :func:`breadth_first`.
+        on_more: The state that proposes more thoughts.
+        on_done: The state after the search.
+        votes: The number of votes of a model on the best path; 0 to judge each path by itself.
+        bounds: The bounds of the search.
+        prompt: System prompt of a model.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class SearchState(State):
         self.prompt = prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Judge, tell the scores, and note where to go on."""
+        """Judge the fresh thoughts, and choose the next frontier."""
         tree = Tree.read(memory)
         left = max(0, self.bounds.max_calls - tree.calls)
         fresh = tree.fresh if self.votes else tree.fresh[:left]
@@ -201,7 +201,7 @@ class SearchState(State):
         return [partial(call, path) for path in paths]
 
     def _values(self, results: Sequence[Judged], count: int) -> list[Value]:
-        """One value for each of ``count`` ways: its own, or its share of the votes."""
+        """Return a value for each of ``count`` paths: its own, or its share of the votes."""
         votes = [result.number for result in results if isinstance(result, Choice)]
         if votes:
             numbers = range(1, count + 1)
@@ -209,10 +209,10 @@ class SearchState(State):
         return [r if isinstance(r, Value) else Value(score=r) for r in results]  # type: ignore[arg-type]
 
     def _at_its_end(self, value: Value, depth: int) -> Value:
-        """A way of full length that is sure to reach the goal has reached it."""
+        """Mark a complete path with a score of 1 as solved."""
         solved = value.solved or (depth == self.bounds.depth and value.score >= 1)
         return value.model_copy(update={"solved": solved})
 
     async def next_state(self, memory: Memory) -> Enum:
-        """More thoughts, or the end of the search."""
+        """Return ``on_more``, or ``on_done`` when the search has ended."""
         return self.on_done if Tree.read(memory).ended else self.on_more

@@ -132,7 +132,7 @@ def test_the_edges_are_checked() -> None:
     class Other(Enum):
         X = 1
 
-    with pytest.raises(NetDefinitionError, match="no state of the net"):
+    with pytest.raises(NetDefinitionError, match="not a state of the net"):
         Net({N.TRY: Fails(KeyError())}, on_error={N.TRY: Other.X})
     with pytest.raises(NetDefinitionError, match="on_error= has edges from"):
         Net({N.TRY: Fails(KeyError())}, on_error={Other.X: N.TRY})
