@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
 from agent_brain.states.background import live
 from agent_brain.states.events import Event
-from agent_brain.states.model_call import ModelCall
 from agent_brain.states.work import Work, WorkContext, close_stream, perform
 from agent_brain.tools.aio import maybe_await
 
@@ -89,11 +88,6 @@ async def _do(work: Piece[T], context: WorkContext | None, report: Report) -> T:
         await close_stream(events)
     result: T = work.result
     return result
-
-
-async def ask_aside(question: ModelCall, report: Report) -> Any:
-    """Return the result of ``question``; what would stream is reported instead."""
-    return await _do(question, None, report)
 
 
 settle = maybe_await
