@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from agent_brain.memories.layered import LayeredMemory
     from agent_brain.memories.messages import MessagesMemory
     from agent_brain.memories.recall.results import Recalled
-    from agent_brain.memories.record_memory import RecordMemory
     from agent_brain.memories.store.filters import Query
     from agent_brain.memories.store.session import read_session_key, session_key
+    from agent_brain.memories.stored import RecordMemory, StoredMemory
     from agent_brain.memories.summary import SummaryMemory
     from agent_brain.memories.todo import Todo, TodoMemory
     from agent_brain.memories.vector import VectorMemory
+    from agent_brain.memories.views.base import View
     from agent_brain.memories.windowed import WindowedMemory
     from agent_brain.memories.wrapper import WrappingMemory
 
@@ -51,12 +52,14 @@ _HOMES = {
     "Query": "store.filters",
     "RamJournal": "journal",
     "Recalled": "recall.results",
-    "RecordMemory": "record_memory",
+    "RecordMemory": "stored",
     "SQLiteJournal": "journal",
+    "StoredMemory": "stored",
     "SummaryMemory": "summary",
     "Todo": "todo",
     "TodoMemory": "todo",
     "VectorMemory": "vector",
+    "View": "views.base",
     "WindowedMemory": "windowed",
     "WrappingMemory": "wrapper",
     "read_session_key": "store.session",
@@ -92,11 +95,13 @@ __all__ = [
     "Snapshot",
     "SnapshotError",
     "Spent",
+    "StoredMemory",
     "SummaryMemory",
     "Todo",
     "TodoMemory",
     "VectorMemory",
     "VectorStoreError",
+    "View",
     "WindowedMemory",
     "WrappingMemory",
     "create_memory",

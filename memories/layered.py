@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.checks import whole_number
+from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
-from agent_brain.memories.record_memory import RecordMemory
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.erasure import deleted, forgotten
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Filters, Names, Query, Where, Which, names
-from agent_brain.memories.store.queries import forgettable
-from agent_brain.memories.store.store import checked
+from agent_brain.memories.store.removal import forgettable
+from agent_brain.memories.stored import checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
 from agent_brain.memories.wrapper import WrappingMemory
@@ -62,13 +62,13 @@ class LayeredMemory(WrappingMemory):
     def __init__(
         self,
         short: WindowedMemory,
-        long: RecordMemory,
+        long: StoredMemory,
         *,
         k: int = 10,
         recall_tokens: int = 1500,
         min_score: float | None = None,
     ) -> None:
-        if not isinstance(short, WindowedMemory) or not isinstance(long, RecordMemory):
+        if not isinstance(short, WindowedMemory) or not isinstance(long, StoredMemory):
             raise MemoryDefinitionError(
                 f"LayeredMemory takes a WindowedMemory and a built-in memory, not {short!r} and "
                 f"{long!r}"
@@ -228,7 +228,7 @@ class LayeredMemory(WrappingMemory):
         return self._places.get(message_id) or self.short.place(message_id)
 
     async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
-        """As :meth:`RecordMemory.messages`, over both."""
+        """As :meth:`StoredMemory.messages`, over both."""
         await self.open()
         fits = Query(**filters).predicate()
         recent = [message for message in await self._held() if fits(message)]
@@ -254,7 +254,7 @@ class LayeredMemory(WrappingMemory):
         return len(await self.messages())
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
-        """As :meth:`RecordMemory.find_news`, over both."""
+        """As :meth:`StoredMemory.find_news`, over both."""
         await self.open()
         news, cursor = await self.short.find_news(after)
         if cursor < after:  # a cursor of another memory
@@ -304,28 +304,28 @@ class LayeredMemory(WrappingMemory):
     # Changing
 
     async def tag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`RecordMemory.tag`, in both."""
+        """As :meth:`StoredMemory.tag`, in both."""
         known = await self._known(ids)
         await self.short.tag(known, *tags)
         await self.long.tag(known, *tags)
         return len(known)
 
     async def untag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`RecordMemory.untag`, in both."""
+        """As :meth:`StoredMemory.untag`, in both."""
         known = await self._known(ids)
         await self.short.untag(known, *tags)
         await self.long.untag(known, *tags)
         return len(known)
 
     async def pin(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.pin`, in both."""
+        """As :meth:`StoredMemory.pin`, in both."""
         known = await self._known(ids)
         await self.short.pin(known)
         await self.long.pin(known)
         return len(known)
 
     async def unpin(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.unpin`, in both."""
+        """As :meth:`StoredMemory.unpin`, in both."""
         known = await self._known(ids)
         await self.short.unpin(known)
         await self.long.unpin(known)
@@ -335,7 +335,7 @@ class LayeredMemory(WrappingMemory):
         return [i for i in names("ids", ids) if await self.get(i) is not None]
 
     async def delete(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.delete`, in both."""
+        """As :meth:`StoredMemory.delete`, in both."""
         messages = await self.messages()
         going = with_partners(await self._known(ids), messages)
         await self.short.strike(going, deleted(m for m in messages if m.id in {*going}))
@@ -348,7 +348,7 @@ class LayeredMemory(WrappingMemory):
             self._places.pop(message_id, None)
 
     async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
-        """As :meth:`RecordMemory.forget`, in both."""
+        """As :meth:`StoredMemory.forget`, in both."""
         fits = forgettable(ids, which, self.short.now())
         await self.open()
         found = {m.id: m for memory in (self.long, self.short) for m in await memory.everything()}
@@ -363,7 +363,7 @@ class LayeredMemory(WrappingMemory):
         return len(going)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`RecordMemory.clear`, in both."""
+        """As :meth:`StoredMemory.clear`, in both."""
         before = await self.count()
         self._places = {}
         await self.long.clear(keep_pinned=keep_pinned)
@@ -439,7 +439,7 @@ def make_layered(
     tools: Iterable[ToolLike] = (),
     *,
     short: WindowedMemory | None = None,
-    long: RecordMemory | str = "vector",
+    long: StoredMemory | str = "vector",
     k: int = 10,
     recall_tokens: int = 1500,
     min_score: float | None = None,
@@ -487,6 +487,6 @@ def make_layered(
         made = create_memory(long, **place)
     else:
         made = long
-    if not isinstance(made, RecordMemory):
+    if not isinstance(made, StoredMemory):
         raise MemoryDefinitionError(f"{long!r} cannot be a long-term memory: it has no query face")
     return LayeredMemory(short, made, k=k, recall_tokens=recall_tokens, min_score=min_score)

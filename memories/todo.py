@@ -14,7 +14,7 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import Names, Which
-from agent_brain.memories.store.lock import Turns
+from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
@@ -67,7 +67,7 @@ class TodoMemory(WrappingMemory):
     def __init__(self, inner: Memory | None = None) -> None:
         super().__init__(create_memory("messages") if inner is None else inner)
         self._own = _List()  # where the inner memory cannot keep it
-        self._lock = Turns()  # the model may call several tools at once
+        self._lock = Lock()  # the model may call several tools at once
         edits = (self.add_todo, self.complete_todo, self.revise_todo, self.remove_todo)
         self._tools = [tool(edit) for edit in edits]
         self.add_tools(self._tools)
@@ -152,13 +152,13 @@ class TodoMemory(WrappingMemory):
         return [*context[:at], message, *context[at:]]
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`RecordMemory.clear`; the list is emptied too."""
+        """As :meth:`StoredMemory.clear`; the list is emptied too."""
         count = await super().clear(keep_pinned=keep_pinned)
         self._own = _List()
         return count
 
     async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
-        """As :meth:`RecordMemory.forget`, in the list too.
+        """As :meth:`StoredMemory.forget`, in the list too.
 
         Items go that contain ``text``, and those that were written since the oldest of the
         forgotten messages, as they may quote it.

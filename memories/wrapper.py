@@ -19,8 +19,8 @@ from agent_brain.memories.store.filters import Filters, Names, Where, Which
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.recall.results import Recalled
-    from agent_brain.memories.record_memory import RecordMemory
-    from agent_brain.memories.store.queries import Loadable
+    from agent_brain.memories.stored import StoredMemory
+    from agent_brain.memories.stored import Loadable
     from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory
 
@@ -121,7 +121,7 @@ class WrappingMemory(Memory):
 
     # What built-in memories have besides
 
-    def _with(self, method: str) -> RecordMemory:
+    def _with(self, method: str) -> StoredMemory:
         """The inner memory, if it has a method of the query face.
 
         Raises:
@@ -133,10 +133,10 @@ class WrappingMemory(Memory):
                 f"{type(self.inner).__name__} does not have it: wrap a built-in memory, or write "
                 "the method"
             )
-        return cast("RecordMemory", self.inner)
+        return cast("StoredMemory", self.inner)
 
     async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
-        """As :meth:`RecordMemory.messages`."""
+        """As :meth:`StoredMemory.messages`."""
         return await self._with("messages").messages(last, **filters)
 
     async def get(self, message_id: str) -> Message | None:
@@ -148,42 +148,42 @@ class WrappingMemory(Memory):
         return await self._with("count").count()
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
-        """As :meth:`RecordMemory.find_news`."""
+        """As :meth:`StoredMemory.find_news`."""
         return await self._with("find_news").find_news(after)
 
     async def tag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`RecordMemory.tag`."""
+        """As :meth:`StoredMemory.tag`."""
         return await self._with("tag").tag(ids, *tags)
 
     async def untag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`RecordMemory.untag`."""
+        """As :meth:`StoredMemory.untag`."""
         return await self._with("untag").untag(ids, *tags)
 
     async def pin(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.pin`."""
+        """As :meth:`StoredMemory.pin`."""
         return await self._with("pin").pin(ids)
 
     async def unpin(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.unpin`."""
+        """As :meth:`StoredMemory.unpin`."""
         return await self._with("unpin").unpin(ids)
 
     async def delete(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.delete`."""
+        """As :meth:`StoredMemory.delete`."""
         return await self._with("delete").delete(ids)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`RecordMemory.clear`."""
+        """As :meth:`StoredMemory.clear`."""
         return await self._with("clear").clear(keep_pinned=keep_pinned)
 
     async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
-        """As :meth:`RecordMemory.forget`."""
+        """As :meth:`StoredMemory.forget`."""
         return await self._with("forget").forget(ids, **which)
 
     async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
-        """As :meth:`RecordMemory.export`: all that this memory holds, over any inner one."""
-        from agent_brain.memories.store.export import write_portable
+        """As :meth:`StoredMemory.export`: all that this memory holds, over any inner one."""
+        from agent_brain.memories.store.export import write_export
 
-        return await write_portable(await self.snapshot(), path)
+        return await write_export(await self.snapshot(), path)
 
     async def load(
         self,
@@ -193,22 +193,22 @@ class WrappingMemory(Memory):
         text: str | None = None,
         merge: bool = False,
     ) -> int:
-        """As :meth:`RecordMemory.load`, over any inner memory that can be restored."""
-        from agent_brain.memories.store.queries import load_into
+        """As :meth:`StoredMemory.load`, over any inner memory that can be restored."""
+        from agent_brain.memories.stored import load_into
 
         await load_into(self, data, path=path, text=text, merge=merge)
         return len(await self.goal()) + len(await self.dump())
 
     async def keep(self, name: str, value: JsonValue, *, erase: bool = False) -> None:
-        """As :meth:`RecordMemory.keep`."""
+        """As :meth:`StoredMemory.keep`."""
         await self._with("keep").keep(name, value, erase=erase)
 
     async def kept(self, name: str) -> JsonValue:
-        """As :meth:`RecordMemory.kept`."""
+        """As :meth:`StoredMemory.kept`."""
         return await self._with("kept").kept(name)
 
     async def reopen(self) -> None:
-        """As :meth:`RecordMemory.reopen`."""
+        """As :meth:`StoredMemory.reopen`."""
         await self._with("reopen").reopen()
 
     async def history(self) -> list[Message]:

@@ -48,6 +48,9 @@ class Expiry:
         self._heap: list[tuple[datetime, str]] = []
         self._watched: set[str] = set()
 
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
     def add(self, messages: Iterable[Message]) -> None:
         """Watch ``messages``."""
         ttl = self._ttl

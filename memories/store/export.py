@@ -18,7 +18,7 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
 
 
-async def write_portable(
+async def write_export(
     snapshot: Snapshot, path: str | PathLike[str] | None = None
 ) -> dict[str, Any]:
     """``snapshot`` as plain data; also into the file ``path``, whole or not at all."""
@@ -29,13 +29,13 @@ async def write_portable(
     return data
 
 
-async def read_portable(
+async def read_export(
     data: Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None,
     *,
     path: str | PathLike[str] | None = None,
     text: str | None = None,
 ) -> Snapshot:
-    """What :func:`write_portable` returned or wrote, or a list of messages, as a snapshot.
+    """What :func:`write_export` returned or wrote, or a list of messages, as a snapshot.
 
     Raises:
         SnapshotError: It is nothing of that kind.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 
-class Turns:
+class Lock:
     """``async with turns:`` – one after the other, in the order in which they came.
 
     Unlike an :class:`anyio.Lock` it may be used in one event loop after another, as a memory is by

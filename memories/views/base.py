@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import JsonValue
 
@@ -32,26 +33,24 @@ class View:
             older messages are decoded only when they are read.
         keeps_old: Whether the log keeps the messages before the tail; a window needs only system
             and pinned messages of them.
+        keeps_evicted: Whether RAM keeps what the view has evicted if there is no journal.
     """
 
     tail: int | None = None
     keeps_old: ClassVar[bool] = True
+    keeps_evicted: ClassVar[bool] = False
     log: MessageLog
 
     def attach(self, log: MessageLog) -> None:
         """Read from ``log`` from now on; called once, when the view is registered."""
         self.log = log
 
-    def fresh(self) -> View:
-        """Return an empty view with the same options, for a fork of the memory.
-
-        Raises:
-            NotImplementedError: The view does not define how it is copied.
-        """
-        raise NotImplementedError(f"{type(self).__name__} needs a fresh() method to be forked")
+    def fresh(self) -> Self:
+        """Return a view with the same options for a fork of the memory, which then resets it."""
+        return copy.copy(self)
 
     def reset(self) -> None:
-        """Start again with an empty log."""
+        """Start again with an empty log, in containers of its own: it may be a copy."""
 
     def add(self, messages: Sequence[Message]) -> None:
         """Add ``messages``, which are in the log now, all from one update."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from agent_brain.memories.checks import share, whole_number
+from agent_brain.memories.store.checks import share, whole_number
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 
 
