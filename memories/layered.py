@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -12,18 +13,19 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
-from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.memories.store.erasure import deleted, forgotten
+from agent_brain.memories.store import removal
+from agent_brain.memories.store.checks import whole_number
+from agent_brain.memories.store.erasure import Gone, deleted, forgotten
+from agent_brain.memories.store.events import MESSAGES, effective, replay
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Filters, Names, Query, Where, Which, names
-from agent_brain.memories.store.removal import forgettable
-from agent_brain.memories.stored import checked
+from agent_brain.memories.store.log import MessageLog, id_of
+from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
 from agent_brain.memories.wrapper import WrappingMemory
@@ -33,27 +35,35 @@ from agent_brain.tools.toolset import ToolLike
 if TYPE_CHECKING:
     from agent_brain.memories.vector import VectorMemory
 
-LONG = "long"  # under this name a snapshot says what of it the long-term memory holds
+LONG = "long"  # the name under which a snapshot says what of it the long-term memory holds
+HANDED = "handed_over"  # the name of the value that says up to which place all was handed over
+MARK_EVERY = 64  # places after which the value is written again
 
 
 class LayeredMemory(WrappingMemory):
     """A window of recent messages over a memory that keeps what has left it.
 
-    The context is what the long-term memory says to the goal (what it recalls, quoted in a message
-    that says so; if it cannot recall, its own context), and the recent messages, in the order it
-    all happened; none of them twice. The query face concerns both.
+    The context has what the long-term memory recalls for the goal, quoted in a message that says so
+    (its own context, if it cannot recall), and the recent messages, in the order it all happened;
+    none of them twice. Queries concern both. One long-term memory may serve many conversations at
+    once, if it is opened with ``shared=True``::
 
-    The long-term memory gets the conversation in order: when a message leaves the window, those
-    before it that stay (the goal, pinned ones) are copied along. Goal, control and what is kept
-    beside the messages are with the short-term memory.
+        user = VectorMemory(path="users", session="user:ann", shared=True)
+        async with LayeredMemory(WindowedMemory(journal="chats.db", session="ann/42"), user) as chat:
+            ...
+
+    The long-term memory gets the conversation in order: what leaves the window, with what stays
+    before it (the goal, pinned messages), and the rest when the conversation ends: with
+    :meth:`aclose`, or :meth:`hand_over`. It gets each message once, also after a crash. Goal,
+    control and values are with the short-term memory.
 
     Args:
-        short: Holds the current turn, the goal and where the run stands; its evictions are taken.
-        long: Gets what leaves ``short``: any memory with the query face, such as VectorMemory.
-        k: How many messages to recall, at most.
+        short: The current conversation, its goal and the state of the run.
+        long: Gets what leaves ``short``: any built-in memory, such as VectorMemory.
+        k: How many messages to recall at most.
         recall_tokens: How many tokens they may take.
-        min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
-            None leaves it to ``long``.
+        min_score: Recall for the goal only messages with at least this score, from 0 to 1; None
+            leaves it to ``long``.
 
     Raises:
         MemoryDefinitionError: The two do not go together.
@@ -73,6 +83,10 @@ class LayeredMemory(WrappingMemory):
                 f"LayeredMemory takes a WindowedMemory and a built-in memory, not {short!r} and "
                 f"{long!r}"
             )
+        if short.shared:
+            raise MemoryDefinitionError(
+                "The short-term memory is one conversation: not shared=True"
+            )
         if short.on_evict is not None:
             raise MemoryDefinitionError("LayeredMemory sets on_evict of its short memory itself")
         whole_number("k", k)
@@ -84,7 +98,10 @@ class LayeredMemory(WrappingMemory):
         self.recall_tokens = recall_tokens
         self.min_score = checked_score(min_score)
         self._places: dict[str, int] = {}  # of what was handed over; they grow along the dict
+        self._upto = 0  # everything up to this place was handed over before
+        self._closed = False
         short.on_evict = self._take_over
+        short.store.marker = HANDED
 
     @property
     def wrapped(self) -> tuple[Memory, ...]:
@@ -93,30 +110,56 @@ class LayeredMemory(WrappingMemory):
 
     # Handing over
 
+    async def hand_over(self) -> int:
+        """Give the long-term memory all of the conversation that it does not have yet.
+
+        Done by :meth:`aclose`; idempotent. The messages stay in the window and are shown once.
+
+        Returns:
+            How many messages it had not got before.
+        """
+        await self.open()
+        if self.short.readonly or self.long.readonly:
+            return 0
+        log = self.short.store.log
+        count = await self._hand([(log.place(m.id), m) for m in await self.short.messages()])
+        if log.last > self._upto:
+            await self._mark(log.last)
+        return count
+
     async def _take_over(self, messages: list[Message]) -> None:
         await self._hand(self.short.leaving[: len(messages)])
 
-    async def _hand(self, left: Sequence[tuple[int, Message]]) -> None:
+    async def _hand(self, left: Sequence[tuple[int, Message]]) -> int:
         """Give ``left`` to the long-term memory, with those before it that stay in the window."""
-        if not left:
-            return
-        stayed = self.short.stayed(max(place for place, _ in left))
+        upto = max((place for place, _ in left), default=0)
+        pairs = [*left, *_before(self.short.store.log, upto)]
         due = sorted(
-            (pair for pair in [*left, *stayed] if pair[1].id not in self._places),
+            (p for p in pairs if p[0] > self._upto and p[1].id not in self._places),
             key=lambda pair: pair[0],
         )
         missing = [m for _, m in due if await self.long.get(m.id) is None]
         if missing and not self.long.readonly:
             await self.long.update(missing)
         self._places.update((message.id, place) for place, message in due)
+        return len(missing)
+
+    async def _mark(self, upto: int) -> None:
+        """Note in the session what was handed over, so that opening it does not look at all."""
+        await self.short.keep(HANDED, {"upto": upto})
+        self._upto = upto
 
     async def _catch_up(self) -> None:
         """Finish what a crash has interrupted: handing over, and deleting."""
-        left, struck = self.short.take_left_before()
+        store = self.short.store
+        left, store.evicted_before = store.evicted_before, []
+        removed, store.removed_before = store.removed_before, set()
         if left:
             self._places = {}  # the session was read again
-            await self._hand(left)
-        gone = [message_id for message_id in struck if await self.long.get(message_id) is not None]
+            marked = store.values.get(HANDED)
+            self._upto = cast(int, marked["upto"]) if isinstance(marked, dict) else 0
+            await self._hand([pair for pair in left if pair[1].id not in removed])
+        gone = [message_id for message_id in removed if await self.long.get(message_id) is not None]
         if gone and not self.long.readonly:
             await self.long.delete(gone)
 
@@ -149,15 +192,21 @@ class LayeredMemory(WrappingMemory):
     async def checkpoint(self) -> None:
         """Make what happened so far durable, in both."""
         await self.long.checkpoint()
+        handed = next(reversed(self._places.values()), 0)
+        if self.short.durable and handed >= self._upto + MARK_EVERY:
+            await self._mark(handed)
         await self.short.checkpoint()
 
     async def rollback(self) -> None:
         """Drop what was written after the last checkpoint, from both."""
         await self.open()
-        unfinished = [message.id for message in await self.short.unfinished()]
-        if unfinished:
-            await self.long.strike(unfinished)
-            self._lose(unfinished)
+        session = self.short.store.session
+        if session is not None and session.control_at:
+            rows = await session.journal.rows(session.key, session.safe_at)
+            unfinished = [*replay(effective(rows), removed=True)]
+            if unfinished:
+                await self._remove(self.long, unfinished, Gone())
+                self._lose(unfinished)
         await self.short.rollback()
         await self._catch_up()
 
@@ -168,11 +217,16 @@ class LayeredMemory(WrappingMemory):
         await self._catch_up()
 
     async def aclose(self) -> None:
-        """Close both."""
+        """Hand the conversation over to the long-term memory, and close both. Idempotent."""
         try:
-            await self.short.aclose()
+            if not self._closed and not self.short.store.stale:
+                await self.hand_over()
         finally:
-            await self.long.aclose()
+            self._closed = True
+            try:
+                await self.short.aclose()
+            finally:
+                await self.long.aclose()
 
     # Reading
 
@@ -225,7 +279,10 @@ class LayeredMemory(WrappingMemory):
         return arranged([*merged, *rest])
 
     def _place(self, message_id: str) -> int | None:
-        return self._places.get(message_id) or self.short.place(message_id)
+        log = self.short.store.log
+        return self._places.get(message_id) or (
+            log.place(message_id) if message_id in log else None
+        )
 
     async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
         """As :meth:`StoredMemory.messages`, over both."""
@@ -259,14 +316,9 @@ class LayeredMemory(WrappingMemory):
         news, cursor = await self.short.find_news(after)
         if cursor < after:  # a cursor of another memory
             after = 0
-        found = {message.id: (self.short.place(message.id) or 0, message) for message in news}
-        for message_id, place in reversed(self._places.items()):
-            if place <= after:
-                break
-            message = await self.long.get(message_id)
-            if message is not None:
-                found.setdefault(message_id, (place, message))
-        for place, message in self.short.leaving:
+        log = self.short.store.log
+        found = {message.id: (log.place(message.id), message) for message in news}
+        for place, message in [*self.short.leaving, *await self._handed_after(after)]:
             if place > after:
                 found.setdefault(message.id, (place, message))
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
@@ -274,6 +326,21 @@ class LayeredMemory(WrappingMemory):
             known = await self.long.messages()
             ordered = [*(m for m in known if m.id not in found), *ordered]
         return ordered, cursor
+
+    async def _handed_after(self, after: int) -> list[tuple[int, Message]]:
+        """Return what was handed over from places after ``after``."""
+        places, session = self._places, self.short.store.session
+        if session is not None and after < self._upto:
+            rows = await session.journal.rows(session.key, after)
+            places = {id_of(line): seq for seq, kind, line in effective(rows) if kind in MESSAGES}
+        found = []
+        for message_id, place in reversed(places.items()):
+            if place <= after:
+                break
+            message = await self.long.get(message_id)
+            if message is not None:
+                found.append((place, message))
+        return found
 
     async def history(self) -> list[Message]:
         """Everything that is not deleted, in order."""
@@ -306,39 +373,44 @@ class LayeredMemory(WrappingMemory):
     async def tag(self, ids: Names, *tags: str) -> int:
         """As :meth:`StoredMemory.tag`, in both."""
         known = await self._known(ids)
-        await self.short.tag(known, *tags)
-        await self.long.tag(known, *tags)
+        for memory in (self.short, self.long):
+            await memory.tag(known, *tags)
         return len(known)
 
     async def untag(self, ids: Names, *tags: str) -> int:
         """As :meth:`StoredMemory.untag`, in both."""
         known = await self._known(ids)
-        await self.short.untag(known, *tags)
-        await self.long.untag(known, *tags)
+        for memory in (self.short, self.long):
+            await memory.untag(known, *tags)
         return len(known)
 
     async def pin(self, ids: Names) -> int:
         """As :meth:`StoredMemory.pin`, in both."""
         known = await self._known(ids)
-        await self.short.pin(known)
-        await self.long.pin(known)
+        for memory in (self.short, self.long):
+            await memory.pin(known)
         return len(known)
 
     async def unpin(self, ids: Names) -> int:
         """As :meth:`StoredMemory.unpin`, in both."""
         known = await self._known(ids)
-        await self.short.unpin(known)
-        await self.long.unpin(known)
+        for memory in (self.short, self.long):
+            await memory.unpin(known)
         return len(known)
 
     async def _known(self, ids: Names) -> list[str]:
         return [i for i in names("ids", ids) if await self.get(i) is not None]
 
+    async def _remove(self, memory: StoredMemory, ids: Sequence[str], gone: Gone) -> None:
+        await memory._write("delete()")
+        await removal.remove(memory, ids, gone)
+
     async def delete(self, ids: Names) -> int:
         """As :meth:`StoredMemory.delete`, in both."""
         messages = await self.messages()
         going = with_partners(await self._known(ids), messages)
-        await self.short.strike(going, deleted(m for m in messages if m.id in {*going}))
+        chosen = {*going}
+        await self._remove(self.short, going, deleted(m for m in messages if m.id in chosen))
         await self.long.delete(going)
         self._lose(going)
         return len(going)
@@ -349,67 +421,113 @@ class LayeredMemory(WrappingMemory):
 
     async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
         """As :meth:`StoredMemory.forget`, in both."""
-        fits = forgettable(ids, which, self.short.now())
+        fits = removal.forgettable(ids, which, self.short.store.clock())
         await self.open()
-        found = {m.id: m for memory in (self.long, self.short) for m in await memory.everything()}
-        everything = arranged(found.values())
-        going = with_partners([m.id for m in everything if fits(m)], everything)
-        gone = forgotten((m for m in everything if m.id in {*going}), which.get("text"))
+        found = {
+            message.id: message
+            for memory in (self.long, self.short)
+            for message in await removal.everything(memory)
+        }
+        held = arranged(found.values())
+        going = with_partners([m.id for m in held if fits(m)], held)
+        chosen = {*going}
+        gone = forgotten((m for m in held if m.id in chosen), which.get("text"))
         if going:
-            await self.short.strike(going, gone)
+            await self._remove(self.short, going, gone)
             await self.long.forget(going)
             self._lose(going)
-        await self.short.erase(going, gone)
+        await self.short._write("forget()")
+        known = await removal.everything(self.short)
+        await removal.erase(self.short, going, gone, chosen, known)
         return len(going)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`StoredMemory.clear`, in both."""
+        """As :meth:`StoredMemory.clear`, in both.
+
+        A shared long-term memory loses only what this conversation gave it.
+        """
         before = await self.count()
+        if self.long.shared:
+            own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)]
+            if own:
+                await self.long.forget(own)
+        else:
+            await self.long.clear(keep_pinned=keep_pinned)
         self._places = {}
-        await self.long.clear(keep_pinned=keep_pinned)
         await self.short.clear(keep_pinned=keep_pinned)
         return before - await self.count()
+
+    async def _own(self) -> list[Message]:
+        """Return the messages of this conversation, wherever they are."""
+        handed = await self._handed_after(0)
+        held = {m.id: m for _, m in sorted(handed, key=lambda pair: pair[0])}
+        return arranged((held | {m.id: m for m in await self._held()}).values())
 
     # As a whole
 
     async def snapshot(self) -> Snapshot:
-        """All that both hold, in order; ``views`` says what is in the long-term memory."""
-        messages = await self.messages()
+        """Return all that both hold, in order; ``views`` says what is in the long-term memory.
+
+        Of a shared long-term memory only what this conversation gave it.
+        """
+        shared = self.long.shared
+        messages = await (self._own() if shared else self.messages())
         snapshot = await self.short.snapshot()
-        long = await self.long.snapshot()
-        held = {message.id for message in long.messages}
+        snapshot.views.pop(HANDED, None)
+        own = {message.id for message in messages}
+        held = own & {message.id for message in await self.long.messages()}
         only = held - {message.id for message in snapshot.messages}
         part = _Part(held=[m.id for m in messages if m.id in held], only=sorted(only))
-        part.views = long.views
+        part.views = {} if shared else copy.deepcopy(self.long.store.values)
         snapshot.messages = messages
         snapshot.views[LONG] = part.model_dump(mode="json")
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds; one of another memory fills the short-term memory."""
+        """Hold what ``snapshot`` holds; one of another memory fills the short-term memory.
+
+        A shared long-term memory keeps what it has and gets what is missing.
+        """
         snapshot.check()
         views = dict(snapshot.views)
         part = _read_part(views.pop(LONG, None))
+        views.pop(HANDED, None)
         held, only = set(part.held), set(part.only)
         await self.open()
-        self._places = {}
-        kept = [m for m in snapshot.messages if m.id in held]
+        self._places, self._upto = {}, 0
+        kept = [m for m in snapshot.messages if m.id in held] or part.messages
         recent = [m for m in snapshot.messages if m.id not in only]
-        await self.long.restore(Snapshot(messages=kept or part.messages, views=part.views))
+        if self.long.shared:
+            await self.long.update(kept)
+        else:
+            await self.long.restore(Snapshot(messages=kept, views=part.views))
         await self.short.restore(snapshot.model_copy(update={"messages": recent, "views": views}))
 
     async def fork(self) -> LayeredMemory:
-        """An independent copy, of both."""
+        """Return an independent copy of both."""
         await self.open()
         self.short.on_evict = None
         try:
             short = await self.short.fork()
         finally:
             self.short.on_evict = self._take_over
+        short.store.values.pop(HANDED, None)
         long = await self.long.fork()
         return type(self)(
             short, long, k=self.k, recall_tokens=self.recall_tokens, min_score=self.min_score
         )
+
+
+def _before(log: MessageLog, upto: int) -> list[tuple[int, Message]]:
+    """Return the messages of a window that arrived before a place, with their places."""
+    found: list[tuple[int, Message]] = []
+    for message in log:
+        place = log.place(message.id)
+        if place < upto:
+            found.append((place, message))
+        elif message.role is not Role.TOOL:  # a result may be in front of what is older
+            break
+    return found
 
 
 class _Part(BaseModel):

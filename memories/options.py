@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.choose import EmbedderLike
-    from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.store.store import JournalLike
+    from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.views.summary_writer import Summarize
     from agent_brain.memories.views.tokens import Counter
     from agent_brain.memories.windowed import OnEvict, WindowedMemory

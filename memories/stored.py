@@ -371,6 +371,7 @@ class StoredMemory(Memory):
             ttl=self.store.ttl,
             clock=self.store.clock,
         )
+        copied.store.log.last = self.store.log.last  # cursors continue to count
         try:
             await copied.store.check_place(self.store, replace=replace)
             await copied._forked()

@@ -8,17 +8,17 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Questions
-from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where
 from agent_brain.memories.store.store import JournalLike
+from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.vectors.embedding_queue import EMBEDDED_TOKENS
 from agent_brain.memories.vectors.vector_index import VectorIndex
 from agent_brain.memories.views.base import View

@@ -19,8 +19,7 @@ from agent_brain.memories.store.filters import Filters, Names, Where, Which
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.recall.results import Recalled
-    from agent_brain.memories.stored import StoredMemory
-    from agent_brain.memories.stored import Loadable
+    from agent_brain.memories.stored import Loadable, StoredMemory
     from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory
 
@@ -235,6 +234,16 @@ class WrappingMemory(Memory):
     def journal(self) -> Journal | None:
         """The journal of the inner memory, if there is one."""
         return getattr(self.inner, "journal", None)
+
+    @property
+    def readonly(self) -> bool:
+        """Whether the inner memory never writes."""
+        return bool(getattr(self.inner, "readonly", False))
+
+    @property
+    def shared(self) -> bool:
+        """Whether other memories append to the session of the inner memory."""
+        return bool(getattr(self.inner, "shared", False))
 
 
 def offers(memory: Memory, method: str) -> bool:

@@ -10,7 +10,6 @@ from pydantic import JsonValue
 
 from agent_brain.tools.text import clean
 
-
 Row: TypeAlias = tuple[int, str, str]  # an entry as it is stored: seq, kind, data as JSON text
 
 

@@ -70,7 +70,9 @@ class SQLiteJournal(Journal):
 
     async def read(self, session: str, after: int = 0) -> list[Entry]:
         """See :meth:`Journal.read`."""
-        return await self._do(lambda db: [_entry(row) for row in db.execute(_ROWS, (session, after))])
+        return await self._do(
+            lambda db: [_entry(row) for row in db.execute(_ROWS, (session, after))]
+        )
 
     async def rows(self, session: str, after: int = 0) -> list[Row]:
         """See :meth:`Journal.rows`."""

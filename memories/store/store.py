@@ -109,9 +109,7 @@ class MessageStore:
             raise MemoryDefinitionError(
                 f"journal={journal!r} is not a journal: use SQLiteJournal(path), a path, or nothing"
             )
-        self.session = (
-            None if journal is None else Session(journal, session, tenant, shared=shared)
-        )
+        self.session = None if journal is None else Session(journal, session, tenant, shared=shared)
         self.stale = journal is not None
         self.adopts_control = True  # from the journal, when it is read next
         self.marker: str | None = None  # see _tail_start()
@@ -198,64 +196,43 @@ class MessageStore:
         tail = None if None in tails else max((t for t in tails if t is not None), default=0)
         keeps_old = all(view.keeps_old for view in self.views)
         self._reading = True
-        goal_id, stale = self.goal_id, self.stale
+        goal_id, stale, start = self.goal_id, self.stale, 0
         try:
             while True:
-                start = 0 if tail is None else self._tail_start(rows, tail, keeps_old=keeps_old)
                 self._reset()
-                if start:
-                    named = _named(rows, start)
-                    load = partial(self._load, rows[:start], named, keeps_old=keeps_old)
-                    await anyio.to_thread.run_sync(load)
+                if tail is not None:
+                    start = await anyio.to_thread.run_sync(self._load, rows, tail, keeps_old)
                 for seq, change in read_changes(rows[start:]):
                     self._carry_out(change, seq)
-                if not start or keeps_old or self._evicted_upto >= rows[start][0]:
+                if not start or keeps_old:
+                    break
+                if self._evicted_upto >= rows[(start + len(rows)) // 2][0]:
+                    self._evicted_upto = max(self._evicted_upto, rows[start][0] - 1)
                     break
                 tail = 4 * (tail or 1)  # the window was not full: it reaches further back
         finally:
             self._reading = False
             self.stale = stale
+        self.evicted_before, self.evicted = self.evicted, []
         if self.shared and goal_id in self.log:
             self._carry_out(GoalSet(goal_id), None)
-        if start and not keeps_old:
-            self._evicted_upto = max(self._evicted_upto, rows[start][0] - 1)
-        self.evicted_before, self.evicted = self.evicted, []
 
-    def _tail_start(self, rows: Sequence[Row], tail: int, *, keeps_old: bool) -> int:
-        """Return the index of the first entry that the views must see one by one.
-
-        A memory that drops what has left its view needs the current turn, where no durable journal
-        has it, and what came after the entry in the value ``marker``, if that is set.
-        """
-        start, missing = len(rows), tail
-        while start and missing:
-            start -= 1
-            missing -= rows[start][1] in MESSAGES
-        if not start or not self.views or (keeps_old and not self.in_ram):
-            return start
-        goal = next((i for i in range(len(rows) - 1, -1, -1) if rows[i][1] == "goal"), start)
-        if self.in_ram:
-            start = min(start, goal)
-        if self.marker is not None:
-            values = (json.loads(r[2]) for r in rows if r[1] == "view" and self.marker in r[2])
-            upto = 0
-            for value in values:
-                if value["name"] == self.marker and isinstance(value["value"], dict):
-                    upto = value["value"]["upto"]
-            start = min(start, bisect_right(rows, upto, key=lambda row: row[0]))
-        return start
-
-    def _load(self, rows: Sequence[Row], named: set[str], *, keeps_old: bool) -> None:
-        """Take the older part of a session, as text; a window needs only what never leaves it.
+    def _load(self, rows: Sequence[Row], tail: int, keeps_old: bool) -> int:  # noqa: FBT001
+        """Take the older part of a session as text, of which a window needs only what stays.
 
         Args:
             rows: The entries.
-            named: IDs of messages that later entries name.
+            tail: How many messages the views must see one by one.
             keeps_old: Whether all messages are needed.
+
+        Returns:
+            The index of the entry that the tail begins with; 0 if nothing can be left out.
         """
+        start = self._tail_start(rows, tail, keeps_old=keeps_old)
+        named = set() if keeps_old else _named(rows, start)
         batch: list[tuple[int, str]] = []
         last: dict[str, Row] = {}
-        for row in rows:
+        for row in rows[:start]:
             seq, kind, line = row
             if kind in MESSAGES:
                 if keeps_old or _stays(line) or (named and id_of(line) in named):
@@ -270,10 +247,40 @@ class MessageStore:
         for row in last.values():
             self._carry_out(read_change(*row), row[0])
         if not keeps_old:
-            self.drop(
-                [m.id for m in self.log if not (m.pinned or m.role == SYSTEM or m.id in named)],
-                outdated=False,
-            )
+            if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in self.log):
+                self._reset()  # their groups stay with them
+                return 0
+            going = [m.id for m in self.log if not (m.pinned or m.role == SYSTEM or m.id in named)]
+            self.drop(going, outdated=False)
+        return start
+
+    def _tail_start(self, rows: Sequence[Row], tail: int, *, keeps_old: bool) -> int:
+        """Return the index of the entry that the tail begins with.
+
+        A window needs the last message that asked for calls, the current turn, where no durable
+        journal has it, and what came after the place in the value ``marker``, if that is set.
+        """
+        start, missing = len(rows), tail
+        while start and missing:
+            start -= 1
+            missing -= rows[start][1] in MESSAGES
+        if not start or not self.views or (keeps_old and not self.in_ram):
+            return start
+        if self.in_ram:
+            goals = (i for i in range(len(rows) - 1, -1, -1) if rows[i][1] == "goal")
+            start = min(start, next(goals, start))
+        if self.marker is not None:
+            upto = 0
+            for _, kind, line in rows:
+                if kind == "view" and self.marker in line:
+                    data = json.loads(line)
+                    if data["name"] == self.marker:
+                        upto = (data["value"] or {"upto": 0})["upto"]
+            start = min(start, bisect_right(rows, upto, key=lambda row: row[0]))
+        for index in range(start - 1, -1, -1):
+            if '"role":"assistant"' in rows[index][2]:
+                return index if '"tool_calls":' in rows[index][2] else start
+        return start
 
     def _load_messages(self, lines: list[tuple[int, str]], *, keeps_old: bool) -> None:
         if not lines:
@@ -456,7 +463,6 @@ class MessageStore:
             self.watch(changed)
             for view in self.views:
                 view.update_pins()
-                self._release(view.evict())
 
     def _set_value(self, name: str, value: JsonValue, seq: int | None) -> None:
         if self.session is not None and name in self.values_at:
@@ -534,11 +540,7 @@ class MessageStore:
         place, source = self.session, own.session
         if place is None:
             return
-        if (
-            source is not None
-            and source.key == place.key
-            and place.journal.same_as(source.journal)
-        ):
+        if source is not None and source.key == place.key and place.journal.same_as(source.journal):
             raise MemoryUseError(
                 f"fork() cannot write into the session of the memory itself, {place.key}: choose "
                 "another one with session= or tenant="

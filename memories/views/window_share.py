@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from agent_brain.memories.store.checks import share, whole_number
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
+from agent_brain.memories.store.checks import share, whole_number
 
 
 @dataclass(frozen=True, slots=True)

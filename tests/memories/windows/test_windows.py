@@ -223,9 +223,9 @@ async def test_without_a_journal_the_memory_does_not_grow() -> None:
         call = Action(name="f", args={})
         await memory.update([Message.assistant(f"{number}", [call]), Message.tool("r", call)])
     assert await memory.count() == 10
-    window = memory._window
+    window = memory.store.views[0]
     assert len(window._asking) == 5
-    assert len(memory._record._places) == 10
+    assert len(memory.store.log._places) == 10
 
 
 @pytest.mark.anyio
@@ -270,8 +270,8 @@ async def test_reading_a_window_costs_the_same_after_a_large_update() -> None:
     """A dict that has shrunk is walked through gap by gap unless it is made anew."""
     memory = WindowedMemory(max_messages=10)
     await memory.update([Message.user("x") for _ in range(5000)])
-    assert memory._record._gaps < 100
-    assert sys.getsizeof(memory._record._messages) < 2000
+    assert memory.store.log._gaps < 100
+    assert sys.getsizeof(memory.store.log._messages) < 2000
 
 
 @pytest.mark.anyio
@@ -291,7 +291,7 @@ async def test_shortened_texts_leave_with_their_messages() -> None:
     for _ in range(20):
         call = Action(name="read", args={})
         await memory.update([Message.assistant("", [call]), Message.tool("word " * 4000, call)])
-    assert len(memory._window._short) <= 2
+    assert len(memory.store.views[0]._short) <= 2
 
 
 @pytest.mark.anyio
