@@ -116,6 +116,7 @@ class SummaryMemory(StoredMemory):
         self._max_summary_tokens = max_summary_tokens
         self._counter = counter
         self._compacting = False
+        self._shown: tuple[object, Message | None] = None, None  # the message of a summary
         super().__init__(
             tools,
             views=[Summarized(max_messages, max_tokens, keep, counter)],
@@ -167,16 +168,21 @@ class SummaryMemory(StoredMemory):
         return [summary, *view.fit(message_tokens(summary, self._counter))]
 
     def _summary_message(self) -> Message | None:
+        state = self._view.state
         if not self.summary:
             return None
-        at = self._view.state.get("at")
-        return Message.system(
+        if self._shown[0] is state:
+            return self._shown[1]
+        at = state.get("at")
+        message = Message.system(
             INTRODUCTION + self.summary,
             id="summary",
             cause_by=type(self).__name__,
             created_at=datetime.fromisoformat(str(at)) if at else self.store.clock(),
             metadata={"summarised": cast("list[JsonValue]", self.summarised)},
         )
+        self._shown = state, message
+        return message
 
     async def _learn_limit(self) -> None:
         if self._share is not None and self._view.max_tokens is None:

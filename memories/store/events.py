@@ -137,7 +137,7 @@ _READERS: dict[str, Any] = {
 
 def effective(rows: Sequence[Row]) -> Sequence[Row]:
     """Return the entries that count: not rolled back, and not before the last clearing."""
-    if not any(kind in ("rollback", "clear") for _, kind, _ in rows):
+    if {kind for _, kind, _ in rows}.isdisjoint(("rollback", "clear")):
         return rows
     counting: list[Row] = []
     for row in rows:

@@ -15,10 +15,12 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message, Role
 
 TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
+_ID = '{"id":"'  # what the JSON text of a message begins with
 _ON_LOOP = 200  # messages decoded without a worker thread
 
 
@@ -85,28 +87,37 @@ class MessageLog:
 
     # Messages as JSON text
 
-    def load(self, rows: Iterable[tuple[int, str]]) -> None:
+    def load(self, rows: Iterable[Row]) -> None:
         """Append messages as the JSON text of their journal entries.
 
         Args:
-            rows: The place and the text of each message.
+            rows: The entries of messages.
+
+        Raises:
+            JournalError: A text is not a message.
         """
         messages, places = self._messages, self._places
-        asking, seen = "", self.encoded
-        for place, line in rows:
-            message_id = id_of(line)
-            seen += message_id not in messages
+        asking, before = "", len(messages)
+        for place, _, line in rows:
+            try:
+                message_id = line[7 : line.index('"', 7)] if line[:7] == _ID else id_of(line)
+                if "\\" in message_id:
+                    message_id = id_of(line)
+            except ValueError as error:
+                raise unreadable(place, error) from error
             messages[message_id], places[message_id] = line, place
-            self.last = place
-            if '"role":"tool"' in line:
+            if '"tool_call' not in line:
+                asking = ""
+            elif '"role":"tool"' not in line:
+                asking = line
+            else:
                 call = _ANSWERS.search(line)
                 if call is None or not asking or f'"id":"{call[1]}"' not in asking:
-                    self.encoded, self._asked_last = seen, ()
+                    self.encoded += len(messages) - before
                     self._join(self[message_id])
-                    seen = self.encoded
-            else:
-                asking = line if '"tool_calls":' in line else ""
-        self.encoded = seen
+                    before = len(messages)
+        self.encoded += len(messages) - before
+        self.last = max([self.last, *islice(reversed(places.values()), 1)])
         self._asked_last = ()
         if asking:
             self._note_calls(self[id_of(asking)])
@@ -320,7 +331,7 @@ def id_of(line: str) -> str:
     Raises:
         ValueError: The text is not a message.
     """
-    if line.startswith('{"id":"'):
+    if line.startswith(_ID):
         found = line[7 : line.index('"', 7)]
         if "\\" not in found:
             return found

@@ -207,10 +207,8 @@ async def finish_removal(
     if len(counting) < len(rows):
         counts = {row[0] for row in counting}
         dead = [row[0] for row in rows if row[0] not in counts]
-    gone: set[str] = set()
-    for row in counting:
-        if row[1] == "forget":
-            gone.update(cast("Removed", read_change(*row)).ids)
+    notes = [read_change(*row) for row in counting if row[1] == "forget"]
+    gone = {i for note in notes for i in cast("Removed", note).ids}
     if gone:
         dead += _dead(memory, counting, gone)
     session = memory.store.session

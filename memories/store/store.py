@@ -37,7 +37,7 @@ from agent_brain.memories.store.events import (
     replay,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
-from agent_brain.memories.store.log import MessageLog, id_of, unreadable
+from agent_brain.memories.store.log import MessageLog, id_of
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged
@@ -230,19 +230,21 @@ class MessageStore:
         """
         start = self._tail_start(rows, tail, keeps_old=keeps_old)
         named = set() if keeps_old else _named(rows, start)
-        batch: list[tuple[int, str]] = []
+        batch: list[Row] = []
         last: dict[str, Row] = {}
         for row in rows[:start]:
-            seq, kind, line = row
+            kind, line = row[1], row[2]
             if kind in MESSAGES:
-                if keeps_old or _stays(line) or (named and id_of(line) in named):
-                    batch.append((seq, line))
+                if keeps_old or '"pinned":true' in line or '"role":"system"' in line:
+                    batch.append(row)
+                elif named and id_of(line) in named:
+                    batch.append(row)
             elif kind in LOCAL:
                 last["goal" if kind == "goal" else "control"] = row
             else:
                 self._load_messages(batch, keeps_old=keeps_old)
                 batch = []
-                self._carry_out(read_change(*row), seq)
+                self._carry_out(read_change(*row), row[0])
         self._load_messages(batch, keeps_old=keeps_old)
         for row in last.values():
             self._carry_out(read_change(*row), row[0])
@@ -282,19 +284,16 @@ class MessageStore:
                 return index if '"tool_calls":' in rows[index][2] else start
         return start
 
-    def _load_messages(self, lines: list[tuple[int, str]], *, keeps_old: bool) -> None:
-        if not lines:
+    def _load_messages(self, rows: list[Row], *, keeps_old: bool) -> None:
+        if not rows:
             return
-        try:
-            self.log.load(lines)
-        except ValueError as error:
-            raise unreadable(lines[0][0], error) from error
-        expiring = lines if self.ttl is not None else [x for x in lines if '"expires_at":' in x[1]]
+        self.log.load(rows)
+        expiring = [r for r in rows if '"expires_at":' in r[2]] if self.ttl is None else rows
         if expiring:
-            self.watch(self.log[id_of(line)] for _, line in expiring)
+            self.watch(self.log[id_of(row[2])] for row in expiring)
         if not keeps_old:
             for view in self.views:
-                view.add([self.log[id_of(line)] for _, line in lines])
+                view.add([self.log[id_of(row[2])] for row in rows])
 
     def reread(self, *, adopt_control: bool = False) -> None:
         """Read the session again before anything else."""
@@ -555,11 +554,6 @@ class MessageStore:
         """Close the journal if the store was given its path. Idempotent."""
         if self._owned is not None:
             await self._owned.aclose()
-
-
-def _stays(line: str) -> bool:
-    """Return whether a message, as JSON text, may be one that stays in every window."""
-    return '"pinned":true' in line or '"role":"system"' in line
 
 
 def _named(rows: Sequence[Row], start: int) -> set[str]:

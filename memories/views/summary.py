@@ -83,7 +83,7 @@ class Summarized(View):
         upto = cast(int, state.get("upto", 0))
         spared = {*cast("list[str]", state.get("spared", []))}
         evicting = {i: log.place(i) for i in log.ids() if i not in spared and log.place(i) <= upto}
-        self.covered |= dict(sorted(evicting.items(), key=lambda item: item[1]))
+        self.covered |= evicting
         self._evicting = [*evicting]
         spoken = (place for i, place in reversed(evicting.items()) if log[i].role is ASSISTANT)
         self._spoke = max(self._spoke, next(spoken, 0))
