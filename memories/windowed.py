@@ -76,7 +76,6 @@ class WindowedMemory(StoredMemory):
                 "on_evict= and shared=True do not go together: every memory of the session would "
                 "hand over the same messages"
             )
-        self.on_evict = on_evict
         super().__init__(
             tools,
             views=[Window(max_messages, max_tokens, counter)],
@@ -88,8 +87,21 @@ class WindowedMemory(StoredMemory):
             readonly=readonly,
             shared=shared,
         )
-        self.store.takes_evicted = True
+        self._on_evict: OnEvict | None = None
+        self.on_evict = on_evict
         self._start_handing()
+
+    @property
+    def on_evict(self) -> OnEvict | None:
+        """Called with what leaves the window."""
+        return self._on_evict
+
+    @on_evict.setter
+    def on_evict(self, function: OnEvict | None) -> None:
+        self._on_evict = function
+        store = self.store
+        outlives = store.session is not None and store.in_ram and not store.shared
+        store.takes_evicted = function is not None or outlives
 
     def _start_handing(self) -> None:
         self._handing = Lock()
@@ -97,8 +109,21 @@ class WindowedMemory(StoredMemory):
         self._outlived: list[int] = []  # places of what has left, which a rollback brings back
 
     async def _forked(self) -> None:
-        self.store.takes_evicted = True
+        self._on_evict: OnEvict | None = None
+        self.on_evict = on_evict
         self._start_handing()
+
+    @property
+    def on_evict(self) -> OnEvict | None:
+        """Called with what leaves the window."""
+        return self._on_evict
+
+    @on_evict.setter
+    def on_evict(self, function: OnEvict | None) -> None:
+        self._on_evict = function
+        store = self.store
+        outlives = store.session is not None and store.in_ram and not store.shared
+        store.takes_evicted = function is not None or outlives
 
     async def history(self) -> list[Message]:
         """Return everything that is not deleted, also what has left the window, if it is stored."""
@@ -126,14 +151,11 @@ class WindowedMemory(StoredMemory):
     async def _settle(self) -> None:
         stale = self.store.stale
         await super()._settle()
-        if stale and not self.store.stale and self.store.in_ram and not self.store.shared:
+        if stale and not self.store.stale and self.store.in_ram:
             self._outlived = [place for place, _ in self.store.evicted_before]
 
     async def _hand_over(self) -> None:
         store = self.store
-        if self.on_evict is None and store.session is None:
-            store.evicted.clear()
-            return
         async with self._handing:
             leaving, store.evicted = store.evicted, []
             self._under_way = leaving
@@ -149,7 +171,7 @@ class WindowedMemory(StoredMemory):
             finally:
                 self._under_way = []
         session = store.session
-        if session is None or session.journal.persistent or store.shared:
+        if session is None or not store.in_ram:
             return
         places = [place for place, _ in leaving]
         if session.control_at:

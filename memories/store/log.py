@@ -81,6 +81,10 @@ class MessageLog:
         """Return the place of the message with this ID, which must be here."""
         return self._places[message_id]
 
+    def find(self, message_id: str | None) -> int | None:
+        """Return the place of the message with this ID, None if it is not here."""
+        return self._places.get(message_id)  # type: ignore[arg-type]
+
     def ids(self) -> Collection[str]:
         """Return the IDs of all messages, in order."""
         return self._messages.keys()
@@ -153,6 +157,25 @@ class MessageLog:
                 fresh.setdefault(message.id, message)
         return list(fresh.values())
 
+    def add_unknown(self, messages: Iterable[Message]) -> list[Message]:
+        """Append those of ``messages`` that are not here yet, each ID once; return them."""
+        known, fresh = self._messages, []
+        for message in messages:
+            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+            message_id = fields["id"]
+            if message_id not in known:
+                self.last = self._places[message_id] = self.last + 1
+                known[message_id] = message
+                if fields["role"] is TOOL or fields["tool_calls"]:
+                    self._join(message)
+                    known = self._messages
+                else:
+                    self._asked_last = ()
+                if self._ids is not None:
+                    self._add_to_index(message)
+                fresh.append(message)
+        return fresh
+
     def append(self, messages: Iterable[Message], first: int | None = None) -> None:
         """Add messages whose IDs are not here yet (see :meth:`unknown`).
 
@@ -160,20 +183,9 @@ class MessageLog:
             messages: The messages in order.
             first: The place of the first one; the others follow. Default: after the last place.
         """
-        place = self.last if first is None else first - 1
-        for message in messages:
-            place += 1
-            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
-            message_id = fields["id"]
-            self._messages[message_id] = message
-            self._places[message_id] = place
-            if fields["role"] is TOOL or fields["tool_calls"]:
-                self._join(message)
-            else:
-                self._asked_last = ()
-            if self._ids is not None:
-                self._add_to_index(message)
-        self.last = place
+        if first is not None:
+            self.last = first - 1
+        self.add_unknown(messages)
 
     def _join(self, message: Message) -> None:
         """Move a result that was just appended behind its call; other calls start a group."""
@@ -216,20 +228,29 @@ class MessageLog:
 
     def remove(self, message_ids: Iterable[str]) -> list[Message]:
         """Remove messages and return them; unknown IDs are ignored."""
-        removed = []
+        return [message for _, message in self.take(message_ids)]
+
+    def take(self, message_ids: Iterable[str]) -> list[tuple[int, Message]]:
+        """Remove messages and return them with their places; unknown IDs are ignored."""
+        taken = []
         for message_id in message_ids:
-            if message_id in self._messages:
-                message = self[message_id]
-                del self._messages[message_id]
-                del self._places[message_id]
-                for call in message.tool_calls:
+            message = self._messages.pop(message_id, None)
+            if message is not None:
+                place = self._places.pop(message_id)
+                if type(message) is str:
+                    self.encoded -= 1
+                    message = decode(message, place)
+                calls = message.__dict__["tool_calls"]
+                for call in calls:
                     if self._asked.get(call.id) == message_id:
                         del self._asked[call.id]
                 if self._ids is not None:
-                    self._remove_from_index(message)
-                removed.append(message)
-        self._close_gaps(len(removed))
-        return removed
+                    self._remove_from_index(message)  # type: ignore[arg-type]
+                taken.append((place, message))
+        self._gaps += len(taken)
+        if self._gaps > 64 + 2 * len(self._messages):
+            self._close_gaps()
+        return taken  # type: ignore[return-value]
 
     def discard(self, message_ids: Iterable[str]) -> None:
         """Remove messages, without decoding those that are still text."""
@@ -243,12 +264,11 @@ class MessageLog:
                 decoded.append(message_id)
         self.remove(decoded)
 
-    def _close_gaps(self, more: int) -> None:
-        self._gaps += more
-        if self._gaps > 64 + 2 * len(self._messages):  # iterating over a dict visits its gaps
-            self._messages = dict(self._messages.items())
-            self._places = dict(self._places.items())
-            self._gaps = 0
+    def _close_gaps(self) -> None:
+        """Copy the dicts: iterating over one visits the gaps that removals have left."""
+        self._messages = dict(self._messages.items())
+        self._places = dict(self._places.items())
+        self._gaps = 0
 
     def put_back(self, messages: Iterable[tuple[int, Message]]) -> None:
         """Insert removed messages again, each at its place; costs O(n)."""

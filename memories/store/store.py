@@ -67,6 +67,8 @@ class MessageStore:
 
     Attributes:
         log: The messages in RAM.
+        in_ram: Whether nothing outlives the process, so that RAM has the only copy.
+        keeps_evicted: Whether RAM keeps evicted messages for good, as a view may need them again.
         goal_id: The ID of the goal, None if there is none.
         values: Values by name.
         expiry: When messages expire.
@@ -110,6 +112,7 @@ class MessageStore:
                 f"journal={journal!r} is not a journal: use SQLiteJournal(path), a path, or nothing"
             )
         self.session = None if journal is None else Session(journal, session, tenant, shared=shared)
+        self.in_ram = journal is None or not journal.persistent
         self.stale = journal is not None
         self.adopts_control = True  # from the journal, when it is read next
         self.marker: str | None = None  # see _tail_start()
@@ -120,17 +123,13 @@ class MessageStore:
         self.views = tuple(views)
         for view in self.views:
             view.attach(self.log)
+        self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
         self._reset()
 
     @property
     def journal(self) -> Journal | None:
         """The journal, if there is one."""
         return None if self.session is None else self.session.journal
-
-    @property
-    def in_ram(self) -> bool:
-        """Whether nothing outlives the process, so that RAM has the only copy."""
-        return self.session is None or not self.session.journal.persistent
 
     def _reset(self) -> None:
         self.log.clear()
@@ -373,9 +372,8 @@ class MessageStore:
 
     def add(self, messages: Sequence[Message]) -> None:
         """Add those of ``messages`` that are not here yet, in a store without a journal."""
-        fresh = self.log.unknown(messages)
+        fresh = self.log.add_unknown(messages)
         if fresh:
-            self.log.append(fresh)
             self._added(fresh)
 
     def addition(self, messages: Sequence[Message]) -> list[Change]:
@@ -404,7 +402,7 @@ class MessageStore:
 
     def _added(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            if message.expires_at is not None or self.ttl is not None:
+            if message.__dict__["expires_at"] is not None or self.ttl is not None:
                 self.watch(messages)
                 break
         if self.removed_before:
@@ -422,7 +420,7 @@ class MessageStore:
     def _set_goal(self, message_id: str | None) -> None:
         self.goal_id = message_id
         if not self.keeps_evicted:
-            began = self._turn_place()
+            began = self.log.find(self.goal_id)
             for i, (place, _) in [*self.released.items()]:
                 if began is None or place < began:
                     del self.released[i]
@@ -430,10 +428,6 @@ class MessageStore:
                         self.expiry.discard([i])
         for view in self.views:
             view.set_goal(message_id)
-
-    def _turn_place(self) -> int | None:
-        goal_id = self.goal_id
-        return self.log.place(goal_id) if goal_id is not None and goal_id in self.log else None
 
     def drop(self, ids: Sequence[str], *, outdated: bool = True) -> None:
         """Remove messages from RAM."""
@@ -478,30 +472,25 @@ class MessageStore:
 
     # What views have evicted
 
-    @property
-    def keeps_evicted(self) -> bool:
-        """Whether RAM keeps evicted messages for good: a view needs them, and no journal has them."""
-        return self.session is None and any(view.keeps_evicted for view in self.views)
-
     def _release(self, ids: Sequence[str]) -> None:
         """Drop evicted messages from the log; those of the current turn stay at hand."""
         if not ids:
             return
         log, keeps = self.log, self.keeps_evicted
-        ordered = ids if len(ids) == 1 else sorted(ids, key=log.place)
-        places = [log.place(message_id) for message_id in ordered]
-        if places[-1] > self._evicted_upto:
-            self._evicted_upto = places[-1]
+        if len(ids) > 1:
+            ids = sorted(ids, key=log.place)
+        self._evicted_upto = max(self._evicted_upto, log.place(ids[-1]))
         if not (keeps or self.in_ram or self.takes_evicted):
-            log.discard(ordered)
+            log.discard(ids)
             return
-        began = self._turn_place()
-        for place, message in zip(places, log.remove(ordered), strict=True):
-            if keeps or (self.in_ram and began is not None and place > began):
-                self.released[message.id] = place, message
-            elif self.in_ram and self.expiry:
-                self.expiry.discard([message.id])
-            self.evicted.append((place, message))
+        began = log.find(self.goal_id)
+        for pair in log.take(ids):
+            if keeps or (self.in_ram and began is not None and pair[0] > began):
+                self.released[pair[1].id] = pair
+            elif self.expiry and self.in_ram:
+                self.expiry.discard([pair[1].id])
+            if self.takes_evicted:
+                self.evicted.append(pair)
 
     def take_back(self, messages: Sequence[tuple[int, Message]]) -> None:
         """Insert evicted messages again, as nobody could take them."""
@@ -514,7 +503,7 @@ class MessageStore:
 
     async def turn(self) -> list[Message]:
         """Return the goal and what came after it, also what a view has evicted, in order."""
-        log, began = self.log, self._turn_place()
+        log, began = self.log, self.log.find(self.goal_id)
         if self.goal_id is None or began is None:
             return list(log)
         session = self.session

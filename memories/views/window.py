@@ -208,6 +208,11 @@ class Window(View):
             self.shorten_newest()
         elif self.count <= self._most:
             return ()
+        elif self.count == self._most + 1 and len(self._system) <= 2:
+            oldest = self._groups[0] if len(self._groups) > 1 else None
+            if type(oldest) is str and oldest != self._goal_id:  # one comes, one leaves
+                self.count -= 1
+                return (self._groups.popleft(),)  # type: ignore[return-value]
         leaving = self._leave_system() if len(self._system) > 2 else []
         groups = self._groups
         while len(groups) > 1 and self._is_over():
