@@ -7,6 +7,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -49,7 +50,8 @@ class LayeredMemory(WrappingMemory):
     once, if it is opened with ``shared=True``::
 
         user = VectorMemory(path="users", session="user:ann", shared=True)
-        async with LayeredMemory(WindowedMemory(journal="chats.db", session="ann/42"), user) as chat:
+        chat = WindowedMemory(journal="chats.db", session="ann/42")
+        async with LayeredMemory(chat, user) as memory:
             ...
 
     The long-term memory gets the conversation in order: what leaves the window, with what stays
@@ -133,11 +135,9 @@ class LayeredMemory(WrappingMemory):
     async def _hand(self, left: Sequence[tuple[int, Message]]) -> int:
         """Give ``left`` to the long-term memory, with those before it that stay in the window."""
         upto = max((place for place, _ in left), default=0)
-        pairs = [*left, *_before(self.short.store.log, upto)]
-        due = sorted(
-            (p for p in pairs if p[0] > self._upto and p[1].id not in self._places),
-            key=lambda pair: pair[0],
-        )
+        pairs = {pair[1].id: pair for pair in [*_before(self.short.store.log, upto), *left]}
+        new = (p for i, p in pairs.items() if p[0] > self._upto and i not in self._places)
+        due = sorted(new, key=lambda pair: pair[0])
         missing = [m for _, m in due if await self.long.get(m.id) is None]
         if missing and not self.long.readonly:
             await self.long.update(missing)
@@ -332,15 +332,12 @@ class LayeredMemory(WrappingMemory):
         places, session = self._places, self.short.store.session
         if session is not None and after < self._upto:
             rows = await session.journal.rows(session.key, after)
-            places = {id_of(line): seq for seq, kind, line in effective(rows) if kind in MESSAGES}
-        found = []
-        for message_id, place in reversed(places.items()):
-            if place <= after:
-                break
-            message = await self.long.get(message_id)
-            if message is not None:
-                found.append((place, message))
-        return found
+            read = {id_of(line): seq for seq, kind, line in effective(rows) if kind in MESSAGES}
+            places = read | places
+        elif places:
+            places = dict(takewhile(lambda pair: pair[1] > after, reversed(places.items())))
+        found = [(p, await self.long.get(i)) for i, p in places.items() if p > after]
+        return [(place, message) for place, message in found if message is not None]
 
     async def history(self) -> list[Message]:
         """Everything that is not deleted, in order."""

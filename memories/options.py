@@ -49,6 +49,7 @@ class MemoryOptions(TypedDict, total=False):
     recalled_tokens: int
     recent: int
     session: str
+    shared: bool
     short: WindowedMemory | None
     summarize: Summarize | None
     tenant: str | None

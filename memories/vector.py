@@ -62,7 +62,8 @@ class VectorMemory(StoredMemory):
         min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
             None for all that fit best. Start with 0.3 and look at the scores of :meth:`recall`.
         counter: Counts the tokens of a text.
-        journal: As for :class:`StoredMemory`, like ``ttl``, ``clock`` and ``readonly``.
+        journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly``
+            and ``shared``.
 
     Raises:
         MemoryDefinitionError: Options that do not go together.
@@ -89,6 +90,7 @@ class VectorMemory(StoredMemory):
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
+        shared: bool = False,
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
@@ -117,6 +119,7 @@ class VectorMemory(StoredMemory):
             ttl=ttl,
             clock=clock,
             readonly=readonly,
+            shared=shared,
         )
 
     @property

@@ -109,21 +109,8 @@ class WindowedMemory(StoredMemory):
         self._outlived: list[int] = []  # places of what has left, which a rollback brings back
 
     async def _forked(self) -> None:
-        self._on_evict: OnEvict | None = None
-        self.on_evict = on_evict
+        self.on_evict = self._on_evict
         self._start_handing()
-
-    @property
-    def on_evict(self) -> OnEvict | None:
-        """Called with what leaves the window."""
-        return self._on_evict
-
-    @on_evict.setter
-    def on_evict(self, function: OnEvict | None) -> None:
-        self._on_evict = function
-        store = self.store
-        outlives = store.session is not None and store.in_ram and not store.shared
-        store.takes_evicted = function is not None or outlives
 
     async def history(self) -> list[Message]:
         """Return everything that is not deleted, also what has left the window, if it is stored."""

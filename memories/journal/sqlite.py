@@ -90,7 +90,7 @@ class SQLiteJournal(Journal):
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
-        """See :meth:`Journal.delete`. Scrubbing rewrites the file, which takes time in proportion."""
+        """See :meth:`Journal.delete`. Scrubbing rewrites the whole file."""
         self._check_writable()
         return await self._do(lambda db: _delete(db, session, seqs, scrub=scrub))
 

@@ -6,7 +6,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from os import PathLike
 from typing import TypeAlias
 
@@ -234,9 +233,12 @@ class MessageStore:
         for row in rows[:start]:
             kind, line = row[1], row[2]
             if kind in MESSAGES:
-                if keeps_old or '"pinned":true' in line or '"role":"system"' in line:
-                    batch.append(row)
-                elif named and id_of(line) in named:
+                if (
+                    keeps_old
+                    or '"pinned":true' in line
+                    or '"role":"system"' in line
+                    or (named and id_of(line) in named)
+                ):
                     batch.append(row)
             elif kind in LOCAL:
                 last["goal" if kind == "goal" else "control"] = row
@@ -323,23 +325,7 @@ class MessageStore:
                 then()
             return
         async with session.lock:
-            while True:
-                changes = plan()
-                entries = [e for change in changes for e in change.entries()]
-                if self.shared:
-                    entries = [entry for entry in entries if entry.kind not in LOCAL]
-                try:
-                    seq = await session.append(entries) if entries else 0
-                    break
-                except SessionConflictError:
-                    if not self.shared:
-                        raise
-                    await self._read_new(session)
-                except BaseException:
-                    if session.doubt is not None:
-                        self.reread()
-                        self._if_landed = then
-                    raise
+            changes, seq = await self._append(session, plan, then)
             for change in changes:
                 if self.shared and isinstance(change, GoalSet | Checkpointed):
                     self._carry_out(change, None)
@@ -348,6 +334,30 @@ class MessageStore:
                 seq += len(change.messages) if isinstance(change, Added) else 1
             if then is not None:
                 then()
+
+    async def _append(
+        self,
+        session: Session,
+        plan: Callable[[], Sequence[Change]],
+        then: Callable[[], None] | None,
+    ) -> tuple[Sequence[Change], int]:
+        """Write the changes that ``plan`` returns; return them, and where the first one is."""
+        while True:
+            changes = plan()
+            entries = [entry for change in changes for entry in change.entries()]
+            if self.shared:
+                entries = [entry for entry in entries if entry.kind not in LOCAL]
+            try:
+                return changes, await session.append(entries) if entries else 0
+            except SessionConflictError:
+                if not self.shared:
+                    raise
+                await self._read_new(session)
+            except BaseException:
+                if session.doubt is not None:
+                    self.reread()
+                    self._if_landed = then
+                raise
 
     async def checkpoint(self, control: JsonValue) -> None:
         """Write the control of the run, if it has changed."""

@@ -275,7 +275,7 @@ class Window(View):
                 self._short.pop(message.id, None)
 
     def shorten_newest(self) -> None:
-        """Shorten a newest group that exceeds the budget to half of it, to leave room for others."""
+        """Shorten a newest group that exceeds the budget to half of it."""
         if self.max_tokens is not None and self._groups:
             newest = self._groups[-1]
             room = self.max_tokens - self._fixed_tokens - self._goal_tokens()
@@ -283,7 +283,7 @@ class Window(View):
                 self._shorten(newest, room // 2)
 
     def _squeeze(self, max_tokens: int) -> None:
-        """Shorten what has to stay, as nothing else is left and it exceeds the limit; the goal last."""
+        """Shorten what has to stay and exceeds the limit, the goal last."""
         newest, room = self._groups[-1] if self._groups else None, max_tokens - self._fixed_tokens
         if isinstance(newest, Group):
             self._shorten(newest, room - self._goal_tokens())
@@ -310,7 +310,7 @@ class Window(View):
         return self.fit(self.log)
 
     def fit(self, messages: Iterable[Message]) -> list[Message]:
-        """Return ``messages``, which are those in the window, shortened to fit and in whole groups."""
+        """Return the messages of the window, shortened to fit and in whole groups."""
         if not self._short and not self._broken:
             return list(messages)
         hidden = {message.id for group in self._broken for message in group.messages}

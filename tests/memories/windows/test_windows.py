@@ -21,6 +21,7 @@ from agent_brain.memories import (
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.views.tokens import message_tokens
+from agent_brain.memories.views.window import Window
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
 from tests.memories.windows.traces import TRACES, Step, check_budget, check_whole, play
@@ -29,6 +30,12 @@ from tests.memories.windows.traces import TRACES, Step, check_budget, check_whol
 few = settings(max_examples=200, phases=[p for p in Phase if p is not Phase.explain])
 
 LIMITS = st.tuples(st.none() | st.integers(1, 12), st.none() | st.integers(40, 3000))
+
+
+def window_of(memory: WindowedMemory) -> Window:
+    (view,) = memory.store.views
+    assert isinstance(view, Window)
+    return view
 
 
 @few
@@ -223,7 +230,7 @@ async def test_without_a_journal_the_memory_does_not_grow() -> None:
         call = Action(name="f", args={})
         await memory.update([Message.assistant(f"{number}", [call]), Message.tool("r", call)])
     assert await memory.count() == 10
-    window = memory.store.views[0]
+    window = window_of(memory)
     assert len(window._asking) == 5
     assert len(memory.store.log._places) == 10
 
@@ -291,7 +298,7 @@ async def test_shortened_texts_leave_with_their_messages() -> None:
     for _ in range(20):
         call = Action(name="read", args={})
         await memory.update([Message.assistant("", [call]), Message.tool("word " * 4000, call)])
-    assert len(memory.store.views[0]._short) <= 2
+    assert len(window_of(memory)._short) <= 2
 
 
 @pytest.mark.anyio
