@@ -131,7 +131,7 @@ async def test_a_kill_at_a_write_neither_loses_nor_doubles(which, dies_at, after
     journals[which] = MortalJournal(stores[which], dies_at, after=after)
     said = [Message.user(str(number), id=str(number)) for number in range(6)]
     recorded = 0
-    memory = conversation(size=2, **journals)
+    memory = conversation(journals["chats"], journals["users"], size=2)
     try:
         for message in said:
             await memory.update([message])
@@ -139,7 +139,7 @@ async def test_a_kill_at_a_write_neither_loses_nor_doubles(which, dies_at, after
         await memory.hand_over()
     except Killed:
         pass
-    later = conversation(size=2, **stores)
+    later = conversation(stores["chats"], stores["users"], size=2)
     await later.update(said)
     assert contents(await later.messages()) == [message.content for message in said]
     await later.aclose()
