@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import TypeAlias
 
-import anyio.to_thread
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import (
@@ -19,9 +16,9 @@ from agent_brain.memories.errors import (
 )
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Row
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message
+from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
-    MESSAGES,
     Added,
     Change,
     Checkpointed,
@@ -31,12 +28,12 @@ from agent_brain.memories.store.events import (
     Tagged,
     ValueSet,
     effective,
-    read_change,
     read_changes,
     replay,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
-from agent_brain.memories.store.log import MessageLog, id_of
+from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged
@@ -44,8 +41,6 @@ from agent_brain.memories.views.groups import arranged
 JournalLike: TypeAlias = Journal | str | PathLike[str]
 Finish: TypeAlias = Callable[[Sequence[Row], Sequence[Row]], Awaitable[None]]
 
-SYSTEM = Role.SYSTEM
-LOCAL = ("goal", "control", "amend")  # of the run of one memory; ignored in a shared session
 
 
 class MessageStore:
@@ -114,23 +109,24 @@ class MessageStore:
         self.in_ram = journal is None or not journal.persistent
         self.stale = journal is not None
         self.adopts_control = True  # from the journal, when it is read next
-        self.marker: str | None = None  # see _tail_start()
+        self.marker: str | None = None  # see opening.py
         self.takes_evicted = False  # whether somebody uses what views evict
         self._if_landed: Callable[[], None] | None = None  # see change()
-        self._reading = False
+        self.reading = False
         self.log = MessageLog()
         self.views = tuple(views)
         for view in self.views:
             view.attach(self.log)
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
-        self._reset()
+        self.reset()
 
     @property
     def journal(self) -> Journal | None:
         """The journal, if there is one."""
         return None if self.session is None else self.session.journal
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
+        """Drop everything from RAM."""
         self.log.clear()
         self.goal_id: str | None = None
         self.values: dict[str, JsonValue] = {}
@@ -141,7 +137,7 @@ class MessageStore:
         self.evicted_before: list[tuple[int, Message]] = []  # while the journal was read
         self.removed_before: set[str] = set()  # the same
         self.settled = not self.stale and not self.shared
-        self._evicted_upto = 0
+        self.evicted_upto = 0
         for view in self.views:
             view.reset()
 
@@ -162,7 +158,7 @@ class MessageStore:
             if self.stale:
                 rows = await session.read()
                 counting = effective(rows)
-                await self._replay(session, counting)
+                await opening.replay_session(self, counting)
                 if self.adopts_control and session.control is not None and not self.shared:
                     adopt(session)
                 self.adopts_control = False
@@ -180,121 +176,10 @@ class MessageStore:
         """Carry out what other memories wrote to a shared session."""
         rows = await session.read_new()
         if any(kind == "rollback" for _, kind, _ in rows):
-            rows = [*effective(await session.read())]
-            await self._replay(session, rows)
+            await opening.replay_session(self, effective(await session.read()))
             return
         for seq, change in read_changes(row for row in rows if row[1] not in LOCAL):
-            self._carry_out(change, seq)
-
-    async def _replay(self, session: Session, rows: Sequence[Row]) -> None:
-        """Fill the log and the views with ``rows``; older messages are only loaded as text."""
-        if self.shared:
-            rows = [row for row in rows if row[1] not in LOCAL]
-        tails = [view.tail for view in self.views]
-        tail = None if None in tails else max((t for t in tails if t is not None), default=0)
-        keeps_old = all(view.keeps_old for view in self.views)
-        self._reading = True
-        goal_id, stale, start = self.goal_id, self.stale, 0
-        try:
-            while True:
-                self._reset()
-                if tail is not None:
-                    start = await anyio.to_thread.run_sync(self._load, rows, tail, keeps_old)
-                for seq, change in read_changes(rows[start:]):
-                    self._carry_out(change, seq)
-                if not start or keeps_old:
-                    break
-                if self._evicted_upto >= rows[(start + len(rows)) // 2][0]:
-                    self._evicted_upto = max(self._evicted_upto, rows[start][0] - 1)
-                    break
-                tail = 4 * (tail or 1)  # the window was not full: it reaches further back
-        finally:
-            self._reading = False
-            self.stale = stale
-        self.evicted_before, self.evicted = self.evicted, []
-        if self.shared and goal_id in self.log:
-            self._carry_out(GoalSet(goal_id), None)
-
-    def _load(self, rows: Sequence[Row], tail: int, keeps_old: bool) -> int:  # noqa: FBT001
-        """Take the older part of a session as text, of which a window needs only what stays.
-
-        Args:
-            rows: The entries.
-            tail: How many messages the views must see one by one.
-            keeps_old: Whether all messages are needed.
-
-        Returns:
-            The index of the entry that the tail begins with; 0 if nothing can be left out.
-        """
-        start = self._tail_start(rows, tail, keeps_old=keeps_old)
-        named = set() if keeps_old else _named(rows, start)
-        batch: list[Row] = []
-        last: dict[str, Row] = {}
-        for row in rows[:start]:
-            kind, line = row[1], row[2]
-            if kind in MESSAGES:
-                if (
-                    keeps_old
-                    or '"pinned":true' in line
-                    or '"role":"system"' in line
-                    or (named and id_of(line) in named)
-                ):
-                    batch.append(row)
-            elif kind in LOCAL:
-                last["goal" if kind == "goal" else "control"] = row
-            else:
-                self._load_messages(batch, keeps_old=keeps_old)
-                batch = []
-                self._carry_out(read_change(*row), row[0])
-        self._load_messages(batch, keeps_old=keeps_old)
-        for row in last.values():
-            self._carry_out(read_change(*row), row[0])
-        if not keeps_old:
-            if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in self.log):
-                self._reset()  # their groups stay with them
-                return 0
-            going = [m.id for m in self.log if not (m.pinned or m.role == SYSTEM or m.id in named)]
-            self.drop(going, outdated=False)
-        return start
-
-    def _tail_start(self, rows: Sequence[Row], tail: int, *, keeps_old: bool) -> int:
-        """Return the index of the entry that the tail begins with.
-
-        A window needs the last message that asked for calls, the current turn, where no durable
-        journal has it, and what came after the place in the value ``marker``, if that is set.
-        """
-        start, missing = len(rows), tail
-        while start and missing:
-            start -= 1
-            missing -= rows[start][1] in MESSAGES
-        if not start or not self.views or (keeps_old and not self.in_ram):
-            return start
-        if self.in_ram:
-            goals = (i for i in range(len(rows) - 1, -1, -1) if rows[i][1] == "goal")
-            start = min(start, next(goals, start))
-        if self.marker is not None:
-            upto = 0
-            for _, kind, line in rows:
-                if kind == "view" and self.marker in line:
-                    data = json.loads(line)
-                    if data["name"] == self.marker:
-                        upto = (data["value"] or {"upto": 0})["upto"]
-            start = min(start, bisect_right(rows, upto, key=lambda row: row[0]))
-        for index in range(start - 1, -1, -1):
-            if '"role":"assistant"' in rows[index][2]:
-                return index if '"tool_calls":' in rows[index][2] else start
-        return start
-
-    def _load_messages(self, rows: list[Row], *, keeps_old: bool) -> None:
-        if not rows:
-            return
-        self.log.load(rows)
-        expiring = [r for r in rows if '"expires_at":' in r[2]] if self.ttl is None else rows
-        if expiring:
-            self.watch(self.log[id_of(row[2])] for row in expiring)
-        if not keeps_old:
-            for view in self.views:
-                view.add([self.log[id_of(row[2])] for row in rows])
+            self.carry_out(change, seq)
 
     def reread(self, *, adopt_control: bool = False) -> None:
         """Read the session again before anything else."""
@@ -320,7 +205,7 @@ class MessageStore:
         session = self.session
         if session is None:
             for change in plan():
-                self._carry_out(change, None)
+                self.carry_out(change, None)
             if then is not None:
                 then()
             return
@@ -328,9 +213,9 @@ class MessageStore:
             changes, seq = await self._append(session, plan, then)
             for change in changes:
                 if self.shared and isinstance(change, GoalSet | Checkpointed):
-                    self._carry_out(change, None)
+                    self.carry_out(change, None)
                     continue
-                self._carry_out(change, seq)
+                self.carry_out(change, seq)
                 seq += len(change.messages) if isinstance(change, Added) else 1
             if then is not None:
                 then()
@@ -391,7 +276,8 @@ class MessageStore:
         fresh = self.log.unknown(messages)
         return [Added(fresh)] if fresh else []
 
-    def _carry_out(self, change: Change, seq: int | None) -> None:
+    def carry_out(self, change: Change, seq: int | None) -> None:
+        """Carry out a change in RAM that is entry ``seq`` of the journal."""
         match change:
             case Added(messages):
                 self.log.append(messages, seq)
@@ -405,7 +291,7 @@ class MessageStore:
             case ValueSet(name, value):
                 self._set_value(name, value, seq)
             case Cleared():
-                self._reset()
+                self.reset()
             case Checkpointed(control, since):
                 if self.session is not None and seq is not None:
                     self.session.note_control(control, seq, since)
@@ -448,7 +334,7 @@ class MessageStore:
         self.expiry.discard(ids)
         for message_id in ids:
             self.released.pop(message_id, None)
-        if self._reading and outdated:
+        if self.reading and outdated:
             self.removed_before.update(ids)
         if self.goal_id is not None and self.goal_id not in self.log:
             self.goal_id = None
@@ -489,7 +375,7 @@ class MessageStore:
         log, keeps = self.log, self.keeps_evicted
         if len(ids) > 1:
             ids = sorted(ids, key=log.place)
-        self._evicted_upto = max(self._evicted_upto, log.place(ids[-1]))
+        self.evicted_upto = max(self.evicted_upto, log.place(ids[-1]))
         if not (keeps or self.in_ram or self.takes_evicted):
             log.discard(ids)
             return
@@ -517,7 +403,7 @@ class MessageStore:
         if self.goal_id is None or began is None:
             return list(log)
         session = self.session
-        if session is not None and not self.in_ram and self._evicted_upto > began:
+        if session is not None and not self.in_ram and self.evicted_upto > began:
             rows = await session.journal.rows(session.key, began - 1)
             return arranged(replay(effective(rows)).values())
         behind = log.since(self.goal_id)
@@ -553,15 +439,3 @@ class MessageStore:
         """Close the journal if the store was given its path. Idempotent."""
         if self._owned is not None:
             await self._owned.aclose()
-
-
-def _named(rows: Sequence[Row], start: int) -> set[str]:
-    """Return the IDs of messages that may count although they are before ``start``.
-
-    Those that were pinned, and those that were made the goal when they were known already.
-    """
-    goals = [json.loads(line) for _, kind, line in rows[start:] if kind == "goal"]
-    before = next((line for _, kind, line in reversed(rows[:start]) if kind == "goal"), "null")
-    tagged = [json.loads(line) for _, kind, line in rows if kind == "tag" and '"pinned"' in line]
-    named = {*goals, json.loads(before), *(i for data in tagged for i in data["ids"])}
-    return named - {None}
