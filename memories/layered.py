@@ -7,7 +7,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from itertools import takewhile
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -22,10 +21,10 @@ from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.erasure import Gone, deleted, forgotten
-from agent_brain.memories.store.events import MESSAGES, effective, replay
+from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Filters, Names, Query, Where, Which, names
-from agent_brain.memories.store.log import MessageLog, id_of
+from agent_brain.memories.store.hand_over import HANDED, HandOver
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from agent_brain.memories.vector import VectorMemory
 
 LONG = "long"  # the name under which a snapshot says what of it the long-term memory holds
-HANDED = "handed_over"  # the name of the value that says up to which place all was handed over
-MARK_EVERY = 64  # places after which the value is written again
 
 
 class LayeredMemory(WrappingMemory):
@@ -99,11 +96,8 @@ class LayeredMemory(WrappingMemory):
         self.k = k
         self.recall_tokens = recall_tokens
         self.min_score = checked_score(min_score)
-        self._places: dict[str, int] = {}  # of what was handed over; they grow along the dict
-        self._upto = 0  # everything up to this place was handed over before
         self._closed = False
-        short.on_evict = self._take_over
-        short.store.marker = HANDED
+        self._handed = HandOver(short, long)
 
     @property
     def wrapped(self) -> tuple[Memory, ...]:
@@ -123,51 +117,13 @@ class LayeredMemory(WrappingMemory):
         await self.open()
         if self.short.readonly or self.long.readonly:
             return 0
-        log = self.short.store.log
-        count = await self._hand([(log.place(m.id), m) for m in await self.short.messages()])
-        if log.last > self._upto:
-            await self._mark(log.last)
-        return count
-
-    async def _take_over(self, messages: list[Message]) -> None:
-        await self._hand(self.short.leaving[: len(messages)])
-
-    async def _hand(self, left: Sequence[tuple[int, Message]]) -> int:
-        """Give ``left`` to the long-term memory, with those before it that stay in the window."""
-        upto = max((place for place, _ in left), default=0)
-        pairs = {pair[1].id: pair for pair in [*_before(self.short.store.log, upto), *left]}
-        new = (p for i, p in pairs.items() if p[0] > self._upto and i not in self._places)
-        due = sorted(new, key=lambda pair: pair[0])
-        missing = [m for _, m in due if await self.long.get(m.id) is None]
-        if missing and not self.long.readonly:
-            await self.long.update(missing)
-        self._places.update((message.id, place) for place, message in due)
-        return len(missing)
-
-    async def _mark(self, upto: int) -> None:
-        """Note in the session what was handed over, so that opening it does not look at all."""
-        await self.short.keep(HANDED, {"upto": upto})
-        self._upto = upto
-
-    async def _catch_up(self) -> None:
-        """Finish what a crash has interrupted: handing over, and deleting."""
-        store = self.short.store
-        left, store.evicted_before = store.evicted_before, []
-        removed, store.removed_before = store.removed_before, set()
-        if left:
-            self._places = {}  # the session was read again
-            marked = store.values.get(HANDED)
-            self._upto = cast(int, marked["upto"]) if isinstance(marked, dict) else 0
-            await self._hand([pair for pair in left if pair[1].id not in removed])
-        gone = [message_id for message_id in removed if await self.long.get(message_id) is not None]
-        if gone and not self.long.readonly:
-            await self.long.delete(gone)
+        return await self._handed.rest()
 
     async def open(self) -> None:
         """Open both; what left ``short`` before a crash and did not arrive is handed over now."""
         await self.short.open()
         await self.long.open()
-        await self._catch_up()
+        await self._handed.finish()
 
     # Writing
 
@@ -192,9 +148,7 @@ class LayeredMemory(WrappingMemory):
     async def checkpoint(self) -> None:
         """Make what happened so far durable, in both."""
         await self.long.checkpoint()
-        handed = next(reversed(self._places.values()), 0)
-        if self.short.durable and handed >= self._upto + MARK_EVERY:
-            await self._mark(handed)
+        await self._handed.mark_if_due()
         await self.short.checkpoint()
 
     async def rollback(self) -> None:
@@ -206,15 +160,15 @@ class LayeredMemory(WrappingMemory):
             unfinished = [*replay(effective(rows), removed=True)]
             if unfinished:
                 await self._remove(self.long, unfinished, Gone())
-                self._lose(unfinished)
+                self._handed.lose(unfinished)
         await self.short.rollback()
-        await self._catch_up()
+        await self._handed.finish()
 
     async def reopen(self) -> None:
         """Read both sessions again, with what others have written to them."""
         await self.short.reopen()
         await self.long.reopen()
-        await self._catch_up()
+        await self._handed.finish()
 
     async def aclose(self) -> None:
         """Hand the conversation over to the long-term memory, and close both. Idempotent."""
@@ -272,7 +226,7 @@ class LayeredMemory(WrappingMemory):
         rest = deque(message for message in recent if message.id not in both)
         merged: list[Message] = []
         for message in earlier:
-            place = self._places.get(message.id)
+            place = self._handed.places.get(message.id)
             while place is not None and rest and (self._place(rest[0].id) or place) < place:
                 merged.append(rest.popleft())
             merged.append(own.get(message.id, message))
@@ -280,7 +234,7 @@ class LayeredMemory(WrappingMemory):
 
     def _place(self, message_id: str) -> int | None:
         log = self.short.store.log
-        return self._places.get(message_id) or (
+        return self._handed.places.get(message_id) or (
             log.place(message_id) if message_id in log else None
         )
 
@@ -318,7 +272,7 @@ class LayeredMemory(WrappingMemory):
             after = 0
         log = self.short.store.log
         found = {message.id: (log.place(message.id), message) for message in news}
-        for place, message in [*self.short.leaving, *await self._handed_after(after)]:
+        for place, message in [*self.short.leaving, *await self._handed.after(after)]:
             if place > after:
                 found.setdefault(message.id, (place, message))
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
@@ -326,18 +280,6 @@ class LayeredMemory(WrappingMemory):
             known = await self.long.messages()
             ordered = [*(m for m in known if m.id not in found), *ordered]
         return ordered, cursor
-
-    async def _handed_after(self, after: int) -> list[tuple[int, Message]]:
-        """Return what was handed over from places after ``after``."""
-        places, session = self._places, self.short.store.session
-        if session is not None and after < self._upto:
-            rows = await session.journal.rows(session.key, after)
-            read = {id_of(line): seq for seq, kind, line in effective(rows) if kind in MESSAGES}
-            places = read | places
-        elif places:
-            places = dict(takewhile(lambda pair: pair[1] > after, reversed(places.items())))
-        found = [(p, await self.long.get(i)) for i, p in places.items() if p > after]
-        return [(place, message) for place, message in found if message is not None]
 
     async def history(self) -> list[Message]:
         """Everything that is not deleted, in order."""
@@ -409,12 +351,8 @@ class LayeredMemory(WrappingMemory):
         chosen = {*going}
         await self._remove(self.short, going, deleted(m for m in messages if m.id in chosen))
         await self.long.delete(going)
-        self._lose(going)
+        self._handed.lose(going)
         return len(going)
-
-    def _lose(self, ids: Iterable[str]) -> None:
-        for message_id in ids:
-            self._places.pop(message_id, None)
 
     async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
         """As :meth:`StoredMemory.forget`, in both."""
@@ -432,7 +370,7 @@ class LayeredMemory(WrappingMemory):
         if going:
             await self._remove(self.short, going, gone)
             await self.long.forget(going)
-            self._lose(going)
+            self._handed.lose(going)
         await self.short._write("forget()")
         known = await removal.everything(self.short)
         await removal.erase(self.short, going, gone, chosen, known)
@@ -450,14 +388,13 @@ class LayeredMemory(WrappingMemory):
                 await self.long.forget(own)
         else:
             await self.long.clear(keep_pinned=keep_pinned)
-        self._places = {}
+        self._handed.reset()
         await self.short.clear(keep_pinned=keep_pinned)
         return before - await self.count()
 
     async def _own(self) -> list[Message]:
         """Return the messages of this conversation, wherever they are."""
-        handed = await self._handed_after(0)
-        held = {m.id: m for _, m in sorted(handed, key=lambda pair: pair[0])}
+        held = {message.id: message for _, message in await self._handed.after(0)}
         return arranged((held | {m.id: m for m in await self._held()}).values())
 
     # As a whole
@@ -491,7 +428,7 @@ class LayeredMemory(WrappingMemory):
         views.pop(HANDED, None)
         held, only = set(part.held), set(part.only)
         await self.open()
-        self._places, self._upto = {}, 0
+        self._handed.reset()
         kept = [m for m in snapshot.messages if m.id in held] or part.messages
         recent = [m for m in snapshot.messages if m.id not in only]
         if self.long.shared:
@@ -507,24 +444,12 @@ class LayeredMemory(WrappingMemory):
         try:
             short = await self.short.fork()
         finally:
-            self.short.on_evict = self._take_over
+            self.short.on_evict = self._handed.take
         short.store.values.pop(HANDED, None)
         long = await self.long.fork()
         return type(self)(
             short, long, k=self.k, recall_tokens=self.recall_tokens, min_score=self.min_score
         )
-
-
-def _before(log: MessageLog, upto: int) -> list[tuple[int, Message]]:
-    """Return the messages of a window that arrived before a place, with their places."""
-    found: list[tuple[int, Message]] = []
-    for message in log:
-        place = log.place(message.id)
-        if place < upto:
-            found.append((place, message))
-        elif message.role is not Role.TOOL:  # a result may be in front of what is older
-            break
-    return found
 
 
 class _Part(BaseModel):

@@ -42,7 +42,6 @@ JournalLike: TypeAlias = Journal | str | PathLike[str]
 Finish: TypeAlias = Callable[[Sequence[Row], Sequence[Row]], Awaitable[None]]
 
 
-
 class MessageStore:
     """Messages, the goal and named values: written to a journal, then to RAM, then shown by views.
 
