@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class MemoryOptions(TypedDict, total=False):
-    """What some built-in memory takes; the classes say what each one means.
+    """The options of all built-in memories, documented in their classes.
 
-    Which memory takes which is checked when it is made.
+    Which memory takes which is checked when it is created.
     """
 
     client: Any

@@ -1,4 +1,4 @@
-"""A memory over another one: everything is the inner one's, except what is overridden."""
+"""The base class for memories that wrap another one."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ if TYPE_CHECKING:
 
 
 class WrappingMemory(Memory):
-    """Passes everything on to ``inner``; its tools and its control are this memory's too.
+    """Base class for memories that wrap another one: every method calls that of ``inner``.
 
-    The query face of the built-in memories (``messages``, ``get``, ``forget``, ``recall`` …) is
-    passed on as well; where the inner memory does not have a method of it, the error says so. What
-    only one kind of memory has, such as ``compact``, is reached by ``inner``.
+    The methods of the built-in memories (``messages``, ``get``, ``forget``, ``recall`` …) are
+    passed on as well; if the inner memory does not have one, the error says so. What only one kind
+    of memory has, such as ``compact``, is available as ``memory.inner.compact``::
+
+        class Dated(WrappingMemory):
+            async def context(self):
+                return [Message.system(f"Today is {date.today()}"), *await self.inner.context()]
 
     Args:
-        inner: The memory that does the work.
+        inner: The wrapped memory. Its tools and its control are those of this memory.
     """
 
     def __init__(self, inner: Memory) -> None:
@@ -52,7 +56,7 @@ class WrappingMemory(Memory):
 
     @property
     def control(self) -> Control:
-        """Where the run stands: the inner memory's."""
+        """The state of the run: that of the inner memory."""
         return self.inner.control
 
     @control.setter
@@ -74,19 +78,19 @@ class WrappingMemory(Memory):
         await self.inner.update(messages)
 
     async def goal(self) -> list[Message]:
-        """The current goal as a list of one message, or an empty list."""
+        """Return the current goal as a list of one message, or an empty list."""
         return await self.inner.goal()
 
     async def dump(self) -> list[Message]:
-        """A copy of everything but the current goal, oldest first."""
+        """Return everything but the current goal, oldest first."""
         return await self.inner.dump()
 
     async def context(self) -> list[Message]:
-        """What a model should see now."""
+        """Return what a model sees now."""
         return await self.inner.context()
 
     async def turn(self) -> list[Message]:
-        """The current goal and what was recorded since."""
+        """Return the current goal and what was recorded since."""
         return await self.inner.turn()
 
     async def open(self) -> None:
@@ -94,7 +98,7 @@ class WrappingMemory(Memory):
         await self.inner.open()
 
     async def snapshot(self) -> Snapshot:
-        """All that the memory holds."""
+        """Return all that the memory holds."""
         return await self.inner.snapshot()
 
     async def restore(self, snapshot: Snapshot) -> None:
@@ -118,10 +122,10 @@ class WrappingMemory(Memory):
         """Close the inner memory."""
         await self.inner.aclose()
 
-    # What built-in memories have besides
+    # Methods of the built-in memories
 
     def _with(self, method: str) -> StoredMemory:
-        """The inner memory, if it has a method of the query face.
+        """Return the inner memory, if it has a method of the built-in memories.
 
         Raises:
             MemoryUseError: It does not.
@@ -139,11 +143,11 @@ class WrappingMemory(Memory):
         return await self._with("messages").messages(last, **filters)
 
     async def get(self, message_id: str) -> Message | None:
-        """The message of that id, or None."""
+        """Return the message with this ID, or None."""
         return await self._with("get").get(message_id)
 
     async def count(self) -> int:
-        """How many messages the memory holds."""
+        """Return the number of messages that the memory holds."""
         return await self._with("count").count()
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
@@ -179,7 +183,7 @@ class WrappingMemory(Memory):
         return await self._with("forget").forget(ids, **which)
 
     async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
-        """As :meth:`StoredMemory.export`: all that this memory holds, over any inner one."""
+        """As :meth:`StoredMemory.export`: over any inner memory."""
         from agent_brain.memories.store.export import write_export
 
         return await write_export(await self.snapshot(), path)
@@ -247,7 +251,7 @@ class WrappingMemory(Memory):
 
 
 def offers(memory: Memory, method: str) -> bool:
-    """Whether a memory has a method of the query face, and not only passes it on to one without."""
+    """Return whether a memory has a method, and does not only pass it on to one without."""
     while isinstance(memory, WrappingMemory):
         if getattr(type(memory), method, None) is not getattr(WrappingMemory, method, None):
             return True

@@ -1,4 +1,4 @@
-"""Snapshots as files and as data that people hand in."""
+"""Snapshots as files and as plain data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent_brain.memories.snapshot import Snapshot
 async def write_export(
     snapshot: Snapshot, path: str | PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """``snapshot`` as plain data; also into the file ``path``, whole or not at all."""
+    """Return ``snapshot`` as plain data; also write it to the file ``path``, atomically."""
     data = snapshot.model_dump(mode="json")
     if path is not None:
         text = json.dumps(data, ensure_ascii=False, indent=1)
@@ -35,10 +35,10 @@ async def read_export(
     path: str | PathLike[str] | None = None,
     text: str | None = None,
 ) -> Snapshot:
-    """What :func:`write_export` returned or wrote, or a list of messages, as a snapshot.
+    """Return what :func:`write_export` returned or wrote, or a list of messages, as a snapshot.
 
     Raises:
-        SnapshotError: It is nothing of that kind.
+        SnapshotError: It is neither.
         MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
     """
     if sum(given is not None for given in (data, path, text)) != 1:
@@ -64,7 +64,7 @@ async def read_export(
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """Write a file beside ``path``, then put it in its place."""
+    """Write a temporary file next to ``path``, then rename it."""
     handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=".export-")
     temporary = Path(name)
     try:
