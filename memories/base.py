@@ -197,7 +197,7 @@ class Memory(ABC):
         """Return a copy of all that the memory holds without the current goal, oldest first."""
 
     async def context(self) -> list[Message]:
-        """Return what a model sees: by default earlier turns, the goal, and what this turn produced.
+        """Return what a model sees: earlier turns, the goal, and what this turn produced.
 
         The default puts each result right behind its call, before what arrived in between. It
         separates earlier turns as :meth:`turn` does.

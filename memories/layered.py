@@ -185,7 +185,7 @@ class LayeredMemory(WrappingMemory):
     # Reading
 
     async def context(self) -> list[Message]:
-        """What is recalled for the goal, and the recent messages."""
+        """Return what is recalled for the goal, and the recent messages."""
         await self.open()
         recent = await self.short.context()
         held = {message.id for message in await self._held()}
@@ -215,12 +215,12 @@ class LayeredMemory(WrappingMemory):
         return recalled_block(fresh, self.recall_tokens, count_tokens)
 
     async def _held(self) -> list[Message]:
-        """What the long-term memory does not have, or does not need to show, in order."""
+        """Return what the short-term memory has, also what it is handing over, in order."""
         left = [message for _, message in self.short.leaving]
         return [*left, *await self.short.messages()]
 
     def _merged(self, earlier: Sequence[Message], recent: Sequence[Message]) -> list[Message]:
-        """Messages of the long and of the short memory in order, each once, as the short has it."""
+        """Return the messages of both in order, each once, as the short-term memory has it."""
         own = {message.id: message for message in recent}
         both = own.keys() & {message.id for message in earlier}
         rest = deque(message for message in recent if message.id not in both)
@@ -246,12 +246,12 @@ class LayeredMemory(WrappingMemory):
         return newest(self._merged(await self.long.messages(**filters), recent), last)
 
     async def dump(self) -> list[Message]:
-        """Everything in both memories but the goal, oldest first."""
+        """Return everything in both memories but the goal, oldest first."""
         goal = {message.id for message in await self.goal()}
         return [message for message in await self.messages() if message.id not in goal]
 
     async def get(self, message_id: str) -> Message | None:
-        """The message of that id, or None."""
+        """Return the message with this ID, or None."""
         await self.open()
         left = {message.id: message for _, message in self.short.leaving}
         return (
@@ -261,7 +261,7 @@ class LayeredMemory(WrappingMemory):
         )
 
     async def count(self) -> int:
-        """How many messages both hold."""
+        """Return the number of messages that both hold."""
         return len(await self.messages())
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
@@ -282,7 +282,7 @@ class LayeredMemory(WrappingMemory):
         return ordered, cursor
 
     async def history(self) -> list[Message]:
-        """Everything that is not deleted, in order."""
+        """Return everything that is not deleted, in order."""
         return await self.messages()
 
     async def recall(
@@ -453,13 +453,13 @@ class LayeredMemory(WrappingMemory):
 
 
 class _Part(BaseModel):
-    """What of a snapshot's messages the long-term memory holds.
+    """Which messages of a snapshot the long-term memory holds.
 
     Attributes:
-        held: Ids of its messages.
+        held: IDs of its messages.
         only: Those of them that are not in the short-term memory as well.
-        views: What it keeps beside its messages.
-        messages: Its messages, as snapshots of earlier versions have them.
+        views: Its values.
+        messages: Its messages, in snapshots of earlier versions.
     """
 
     held: list[str] = []
@@ -491,7 +491,7 @@ def make_layered(
     readonly: bool = False,
     **options: Any,
 ) -> LayeredMemory:
-    """A layered memory from options alone, for ``Brain(memory="layered")``.
+    """Create a layered memory from options, for ``Brain(memory="layered")``.
 
     Args:
         tools: What the agent may call.
@@ -528,5 +528,7 @@ def make_layered(
     else:
         made = long
     if not isinstance(made, StoredMemory):
-        raise MemoryDefinitionError(f"{long!r} cannot be a long-term memory: it has no query face")
+        raise MemoryDefinitionError(
+            f"{long!r} cannot be a long-term memory: it has no queries, as StoredMemory does"
+        )
     return LayeredMemory(short, made, k=k, recall_tokens=recall_tokens, min_score=min_score)

@@ -59,7 +59,7 @@ class Claim:
         return claim
 
     def holds(self, memory: Memory) -> bool:
-        """Return whether this is a claim on ``memory`` itself, and not on what it was copied from."""
+        """Return whether this is a claim on ``memory``, and not on what it was copied from."""
         return any(held is memory for held in self._memories)
 
     def release(self) -> None:

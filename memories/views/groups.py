@@ -1,8 +1,8 @@
 """Groups of messages, which are never split.
 
 An assistant message with tool calls and all their results are one group; any other message is a
-group of its own. Results are shown right behind their call: what arrives in between (somebody writes
-while a tool runs) is shown after the group.
+group of its own. Results are shown right behind their call: what arrives in between (somebody
+writes while a tool runs) is shown after the group.
 """
 
 from __future__ import annotations
