@@ -160,8 +160,7 @@ class StoredMemory(Memory):
             await self._settle()
 
     async def _hand_over(self) -> None:
-        """Use what views have evicted; called after a change that evicted something."""
-        self.store.evicted.clear()
+        """Use what views have evicted, in ``store.evicted``; called after each such change."""
 
     # What every memory has
 
@@ -232,7 +231,6 @@ class StoredMemory(Memory):
 
     async def dump(self) -> list[Message]:
         """Return everything but the current goal, oldest first."""
-        goal_id = self.store.goal_id
         messages = await self._all()
         goal_id = self.store.goal_id
         return [message for message in messages if message.id != goal_id]
@@ -251,7 +249,10 @@ class StoredMemory(Memory):
             return await self._all()
         if not self.store.settled:
             await self._settle()
-        return self.store.views[0].show()
+        view, log = self.store.views[0], self.store.log
+        if log.encoded and view.tail == 0:
+            await log.decoded()
+        return view.show()
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""

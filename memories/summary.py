@@ -224,7 +224,6 @@ class SummaryMemory(StoredMemory):
             return [] if value is None else [ValueSet(SUMMARY, value)]
 
         await self.store.change(plan)
-        self.store.evicted.clear()
         return view.state == state
 
     def _most_of_summary(self) -> int:

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.store import JournalLike
@@ -116,11 +115,9 @@ class WindowedMemory(StoredMemory):
         """Return everything that is not deleted, also what has left the window, if it is stored."""
         if not self.store.settled:
             await self._settle()
-        session = self.store.session
-        if session is None:
+        if self.store.session is None:
             return list(self.store.log)
-        rows = await session.journal.rows(session.key)
-        return arranged(replay(effective(rows)).values())
+        return arranged(await self.store.stored())
 
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""

@@ -21,7 +21,7 @@ from agent_brain.memories.message import Message, Role
 TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
-_ON_LOOP = 200  # messages decoded without a worker thread
+ON_LOOP = 200  # messages decoded without a worker thread
 
 
 class MessageLog:
@@ -139,7 +139,7 @@ class MessageLog:
 
     async def decoded(self) -> None:
         """Decode all messages, off the event loop if there are many."""
-        if self.encoded > _ON_LOOP:
+        if self.encoded > ON_LOOP:
             lines = {i: line for i, line in self._messages.items() if type(line) is str}
             done = await anyio.to_thread.run_sync(_decode_lines, lines, dict(self._places))
             for message_id, message in done.items():

@@ -23,7 +23,6 @@ from agent_brain.memories.store.events import (
     Removed,
     ValueSet,
     read_change,
-    replay,
 )
 from agent_brain.memories.store.expiry import as_duration
 from agent_brain.memories.store.filters import Names, Query, Which, moment, names
@@ -53,8 +52,6 @@ async def delete(memory: StoredMemory, ids: Names) -> int:
         return [Removed(going), *_struck(memory, gone)] if going else []
 
     await memory.store.change(plan, lambda: _strike(memory, gone))
-    if memory.store.session is not None and memory.store.shared:
-        await memory.store.session.prune()
     return len(going)
 
 
@@ -137,13 +134,11 @@ async def expire(memory: StoredMemory) -> None:
 async def everything(memory: StoredMemory) -> list[Message]:
     """Return every message in RAM, in the journal or held by a run, with its tags."""
     store = memory.store
-    session = store.session
     found = {message.id: message for _, message in store.released.values()}
-    if session is None:
+    if store.session is None:
         found |= {message.id: message for message in store.log}
     else:
-        rows = await session.journal.rows(session.key)
-        found |= replay(rows, removed=True)
+        found |= {message.id: message for message in await store.stored(removed=True)}
     for call in memory.control.pending.values():
         if call.result is not None:
             found.setdefault(call.result.id, call.result)

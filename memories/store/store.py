@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from os import PathLike
 from typing import TypeAlias
 
+import anyio.to_thread
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import (
@@ -32,7 +34,7 @@ from agent_brain.memories.store.events import (
     replay,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
-from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.store.log import ON_LOOP, MessageLog
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.views.base import View
@@ -218,6 +220,8 @@ class MessageStore:
                 seq += len(change.messages) if isinstance(change, Added) else 1
             if then is not None:
                 then()
+            if self.shared:
+                await session.prune()
 
     async def _append(
         self,
@@ -396,15 +400,26 @@ class MessageStore:
         for view in self.views:
             view.remove(())
 
+    async def stored(self, after: int = 0, *, removed: bool = False) -> list[Message]:
+        """Return the messages that the journal has, decoded off the event loop if they are many.
+
+        Args:
+            after: Only entries with a larger sequence number.
+            removed: Include those that were removed and are still in the journal.
+        """
+        assert self.session is not None
+        rows = await self.session.journal.rows(self.session.key, after)
+        read = partial(replay, rows if removed else effective(rows), removed=removed)
+        found = await anyio.to_thread.run_sync(read) if len(rows) > ON_LOOP else read()
+        return [*found.values()]
+
     async def turn(self) -> list[Message]:
         """Return the goal and what came after it, also what a view has evicted, in order."""
         log, began = self.log, self.log.find(self.goal_id)
         if self.goal_id is None or began is None:
             return list(log)
-        session = self.session
-        if session is not None and not self.in_ram and self.evicted_upto > began:
-            rows = await session.journal.rows(session.key, began - 1)
-            return arranged(replay(effective(rows)).values())
+        if not self.in_ram and self.evicted_upto > began:
+            return arranged(await self.stored(began - 1))
         behind = log.since(self.goal_id)
         if not self.released:
             return behind
