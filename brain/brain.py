@@ -26,6 +26,7 @@ from agent_brain.options import BrainOptions, ToolOptions
 from agent_brain.result import OutputT_co, Result
 from agent_brain.run import Plan, Run
 from agent_brain.states.base import State
+from agent_brain.states.hooks import Hook, as_hooks
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import OutputType
 from agent_brain.stuck import StuckPolicy
@@ -63,6 +64,8 @@ class Brain(Generic[OutputT_co]):
         limits: How far a run may go.
         stuck: What to do about a run that repeats itself; None never looks.
         dry_run: Tool calls are checked but not executed, and their results say so.
+        hooks: Hooks around every model call, each of its attempts, and every tool call, in the nets
+            inside as well (:class:`agent_brain.states.Hook`).
         net_options: For a net by name: further options of its function.
         memory_options: For a memory by name: options of its class.
 
@@ -107,6 +110,7 @@ class Brain(Generic[OutputT_co]):
         limits: Limits = Limits(),  # noqa: B008 - frozen
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
         dry_run: bool = False,
+        hooks: Iterable[Hook] = (),
         net_options: Mapping[str, Any] | None = None,
         memory_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -120,6 +124,7 @@ class Brain(Generic[OutputT_co]):
         if not isinstance(dry_run, bool):
             raise BrainDefinitionError(f"dry_run={dry_run!r}: True or False")
         self.dry_run = dry_run
+        self.hooks = as_hooks(hooks)
 
     @overload
     @classmethod
@@ -372,6 +377,7 @@ class Brain(Generic[OutputT_co]):
             self._sources,
             self.dry_run,
             self._set_last_result,
+            self.hooks,
         )
 
     def _set_last_result(self, result: Result[Any] | None) -> None:

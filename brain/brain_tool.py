@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
+from agent_brain.states.hooks import HookChain
 from agent_brain.states.nested_tools import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.base import Approval
 from agent_brain.tools.errors import ToolError
@@ -78,10 +79,13 @@ class BrainTool(NestedTool):
         await self.brain.memory.open()
         memory = await self.brain.memory.fork()
         await memory.set_goal(Message.user(args["task"]))
-        return Branch(name, self.brain.net, memory)
+        hooks = HookChain(self.brain.hooks)
+        return Branch(name, self.brain.net, memory, hooks=hooks)
 
     @staticmethod
-    def order(runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd) -> Event:
+    def order(
+        runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd
+    ) -> Delegate:
         """All of them at once; what they say is not what the state says."""
         branches = cast("Sequence[Branch]", runs)
         return Delegate(branches, on_error="report", aside=True, beside=beside, on_end=on_end)

@@ -16,7 +16,7 @@ logger = get_logger(__name__)
 class Budget:
     """Counts into the registers of the run's own memory, also for branches on other memories."""
 
-    __slots__ = ("_started", "_warned", "control", "limits")
+    __slots__ = ("_only_steps", "_started", "_warned", "control", "limits")
 
     control: Control  # of the run's own memory; set when the run starts
 
@@ -24,6 +24,9 @@ class Budget:
         self.limits = limits
         self._started = 0.0
         self._warned: set[str] = set()
+        self._only_steps = (
+            limits.timeout is limits.max_tokens is limits.max_cost is limits.max_tool_calls is None
+        )
 
     def start_clock(self) -> None:
         """Begin to count the time."""
@@ -40,21 +43,8 @@ class Budget:
         Raises:
             BrainUseError: A strict limit cannot count the call.
         """
-        spent = vars(self.control.spent)  # unvalidated: the hot path
-        spent["requests"] += usage.requests
-        spent["input_tokens"] += usage.input_tokens
-        spent["output_tokens"] += usage.output_tokens
-        if usage.cost is None:
-            spent["unpriced"] += usage.requests
-        else:
-            spent["cost"] += usage.cost
-        if usage.estimated:
-            spent["estimated"] += usage.requests
-        if usage.cached_tokens:
-            spent["cached_tokens"] += usage.cached_tokens
-        if usage.reasoning_tokens:
-            spent["reasoning_tokens"] += usage.reasoning_tokens
-        if usage.cost is None and self.limits.watches_use:
+        self.control.spent.add(usage)
+        if not self._only_steps and usage.cost is None and self.limits.watches_use:
             self._check_counted(usage)
 
     def _check_counted(self, usage: Usage) -> None:
@@ -82,9 +72,17 @@ class Budget:
         """Wall-clock seconds since the start, times before a resume included."""
         return anyio.current_time() - self._started if self._started else 0.0
 
-    def reached(self, calls: int = 0) -> StopReason | None:
-        """The limit that is reached, if any, when so many tool calls are asked for next."""
+    def reached(self, control: Control) -> StopReason | None:
+        """Return the limit that is reached, if any.
+
+        Args:
+            control: The registers with the tool calls that are requested next.
+        """
+        if self._only_steps:
+            most = self.limits.max_steps
+            over = most is not None and self.control.step >= most
+            return StopReason.MAX_STEPS if over else None
         timeout = self.limits.timeout
         if timeout is not None and self.seconds() >= timeout:
             return StopReason.TIMEOUT
-        return self.limits.reached(self.control, calls)
+        return self.limits.reached(self.control, len(control.next_actions))

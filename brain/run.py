@@ -10,7 +10,7 @@ from typing import Generic, Self, cast
 import anyio
 
 from agent_brain.budget import Budget
-from agent_brain.engine import CLEANUP_SECONDS, Machine, no_state
+from agent_brain.engine import CLEANUP_SECONDS, Engine, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
@@ -32,6 +32,7 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
+from agent_brain.states.hooks import Hook, hooks_of
 from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
@@ -50,6 +51,7 @@ class Plan:
     sources: tuple[ToolSource, ...] = ()
     dry_run: bool = False
     on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
+    hooks: tuple[Hook, ...] = ()
 
 
 class Run(Generic[OutputT_co]):
@@ -64,10 +66,10 @@ class Run(Generic[OutputT_co]):
         "_budget",
         "_claim",
         "_decisions",
+        "_engine",
         "_events",
         "_goal",
         "_late",
-        "_machine",
         "_plan",
         "_result",
         "_scope",
@@ -94,7 +96,7 @@ class Run(Generic[OutputT_co]):
         self._scope: anyio.CancelScope | None = None
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
-        self._machine: Machine | None = None
+        self._engine: Engine | None = None
         self.ended = False
         self.run_id = new_id("run")
         self._events = self._drive() if plan.limits.timeout is None else self._drive_timed()
@@ -141,14 +143,14 @@ class Run(Generic[OutputT_co]):
         self._report_result(None)
         try:
             yield await self._start()
-            machine = self._machine
-            if machine is not None:
-                async with closing(machine.steps()) as steps:
+            engine = self._engine
+            if engine is not None:
+                async with closing(engine.steps()) as steps:
                     async for event in steps:
                         yield event
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
-                await self._finish(machine.reason or StopReason.DONE)
+                await self._finish(engine.reason or StopReason.DONE)
             yield self._finished_event()
         except Exception as error:
             await self._cut_short(StopReason.FAILED, error)
@@ -212,7 +214,14 @@ class Run(Generic[OutputT_co]):
         if over:
             await self._set_result(StopReason(memory.control.stop_reason or StopReason.DONE))
         else:
-            self._machine = Machine(plan.net, memory, self._budget, plan.stuck, run_id=self.run_id)
+            self._engine = Engine(
+                plan.net,
+                memory,
+                self._budget,
+                plan.stuck,
+                run_id=self.run_id,
+                hooks=hooks_of(plan.hooks, plan.net.hooks),
+            )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 
     async def _take_up(self, memory: Memory) -> bool:
@@ -232,8 +241,7 @@ class Run(Generic[OutputT_co]):
         self.run_id = control.run_id
         if control.done and control.status != "running" and control.stop_reason not in CUT_SHORT:
             return True
-        control.status = "running"
-        control.stop_reason = None
+        control.resume()
         try:
             await memory.checkpoint()
         except BaseException:
@@ -243,11 +251,12 @@ class Run(Generic[OutputT_co]):
 
     async def _finish(self, reason: StopReason) -> None:
         control = self._plan.memory.control
-        if self._machine is not None and not self._machine.over:
-            control.done = False  # a step that was cut off may have set it, and is taken again
-        control.status = "waiting" if reason in WAITING else "ended"
-        control.stop_reason = reason.value
-        control.spent.seconds = self._budget.seconds()
+        control.stop(
+            reason.value,
+            waiting=reason in WAITING,
+            seconds=self._budget.seconds(),
+            reached_end=self._engine is None or self._engine.over,
+        )
         await self._plan.memory.checkpoint()
         await self._set_result(reason)
 
@@ -265,8 +274,8 @@ class Run(Generic[OutputT_co]):
         if not self._began:  # the memory stays as it was: what waits for a person still waits
             self._end_without_memory(reason)
             return
-        if reason is StopReason.CANCELLED and (asked := memory.control.asked) is not None:
-            if asked.approvals or asked.questions:  # left when it had nothing to do but wait
+        if reason is StopReason.CANCELLED and (asked := memory.control.human_requests) is not None:
+            if asked.waiting:  # left when it had nothing to do but wait
                 reason = StopReason.APPROVAL if asked.approvals else StopReason.INPUT
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
@@ -287,7 +296,7 @@ class Run(Generic[OutputT_co]):
     async def _make_result(self, reason: StopReason) -> Result[OutputT_co]:
         control = self._plan.memory.control
         messages = await self._plan.memory.turn()
-        answer = self._machine.answer() if self._machine else ""
+        answer = self._engine.answer() if self._engine else ""
         if not answer and self._goal is None:
             answer = await last_answer(self._plan.memory)  # said before the run was cut off
         return Result(
@@ -298,13 +307,13 @@ class Run(Generic[OutputT_co]):
             usage=self._budget.usage(),
             messages=messages,
             run_id=self.run_id,
-            finish_reason=self._machine.finish_reason if self._machine else None,
+            finish_reason=self._engine.finish_reason if self._engine else None,
         )
 
     def _empty_result(self, reason: StopReason) -> Result:
         """A result that says nothing of the memory."""
         return Result(
-            answer=self._machine.answer() if self._machine else "",
+            answer=self._engine.answer() if self._engine else "",
             output=None,
             stop_reason=reason,
             steps=0,
@@ -325,6 +334,6 @@ class Run(Generic[OutputT_co]):
         )
 
     def _position(self) -> Position:
-        if self._machine is not None and self._machine.at is not NOWHERE:
-            return self._machine.at
+        if self._engine is not None and self._engine.at is not NOWHERE:
+            return self._engine.at
         return Position(self.run_id, self._plan.memory.control.step)

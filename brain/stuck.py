@@ -79,24 +79,16 @@ class StuckPolicy:
         object.__setattr__(self, "_needed", tuple(n * self._times(n) for n in lengths))
 
     def look(self, control: Control, mark: str) -> Verdict | None:
-        """Remember a step by its fingerprint; return what to do if the run repeats itself."""
-        recent = control.recent
-        known = mark in recent
-        recent.append(mark)
-        del recent[: -max(self._needed)]
-        if not known:  # something new happened
-            if control.hints:
-                control.hints = 0
-            return None
-        length = self._cycle(recent)
+        """Record the fingerprint of a step; return what to do if the run repeats itself."""
+        known = mark in control.fingerprints
+        recent = control.note_step(mark, keep=max(self._needed), known=known)
+        length = self._cycle(recent) if known else 0
         if not length:
             return None
         reason = self._reason(recent, length)
-        if control.hints >= self.hints:
+        if control.hint_count >= self.hints:
             return Verdict(reason, "stop")
-        control.hints += 1
-        control.hint = self.prompt.replace("{reason}", reason)
-        del recent[:-length]  # count afresh
+        control.give_hint(self.prompt.replace("{reason}", reason), keep=length)
         return Verdict(reason, "hint")
 
     def _times(self, length: int) -> int:
@@ -161,7 +153,7 @@ def fingerprint(
 
 def _plain_args(action: Action) -> str:
     args = repr(sorted(action.args.items()))
-    return _plain(args) if any(isinstance(arg, str) for arg in action.args.values()) else args
+    return _plain(args) if str in map(type, action.args.values()) else args
 
 
 def _plain(text: str) -> str:

@@ -41,7 +41,7 @@ class Memory(ABC):
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
-        self.control = Control()
+        self.control = Control.fresh()
         self.available_tools: dict[str, BaseTool] = {}
         self.add_tools(tools)
 

@@ -302,7 +302,7 @@ class StoredMemory(Memory):
     async def snapshot(self) -> Snapshot:
         """Return all that the memory holds; ``messages`` has the goal at its place."""
         messages = await self._all()
-        return Snapshot(
+        return Snapshot.trusted(
             goal=await self.goal(),
             messages=messages,
             control=self.control.model_copy(deep=True),
@@ -363,7 +363,7 @@ class StoredMemory(Memory):
         snapshot = await self.snapshot()
         copied = copy.copy(self)
         copied.available_tools = dict(self.available_tools)
-        copied.control = Control()
+        copied.control = Control.fresh()
         copied.store = MessageStore(
             [view.fresh() for view in self.store.views],
             journal=journal,

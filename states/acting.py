@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from enum import Enum
-from functools import partial
-
-import anyio
 
 from agent_brain.memories.base import Memory
-from agent_brain.states.aclosing import closing
-from agent_brain.states.background import collected, live
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import ApprovalRequested, Event, InputRequested
-from agent_brain.states.tool_round import Calls, is_progress
+from agent_brain.states.tool_round import ToolRound
+from agent_brain.states.work import StreamItem
 from agent_brain.tools.values import is_count
-
-CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to record what had finished
 
 
 class ActionState(State):
@@ -51,35 +43,9 @@ class ActionState(State):
         self.on_done = on_done
         self.max_concurrency = max_concurrency
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the calls; what happens to each streams as it happens."""
-        calls = Calls(memory, ActionState.__name__)
-        undecided = calls.undecided()
-        if undecided:
-            yield ApprovalRequested(tuple(undecided))
-            return
-        try:
-            calls.sort_out()
-            run_all = partial(calls.run_all, self.max_concurrency)
-            if calls.nested:
-                async with AsyncExitStack() as stack:
-                    await calls.prepare(stack)
-                    yield calls.order(live(run_all, may_drop=is_progress))
-            else:
-                events = (
-                    live(run_all, may_drop=is_progress) if memory.watched else collected(run_all)
-                )
-                async with closing(events) as stream:
-                    async for event in stream:
-                        yield event
-            if not calls.questions:
-                await calls.record()
-        except BaseException:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await calls.record()
-            raise
-        for call_id, question in calls.wait() if calls.questions else ():
-            yield InputRequested(question, call_id)
+        yield ToolRound(memory, ActionState.__name__, self.max_concurrency)
 
     async def next_state(self, memory: Memory) -> Enum:
         """``on_done``, always."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from enum import Enum
-from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event, TextDelta
-from agent_brain.states.model_request import DataQuestion, Question, TextQuestion, brief
+from agent_brain.states.events import TextDelta
+from agent_brain.states.model_call import ModelCall
+from agent_brain.states.model_request import StructuredRequest, TextRequest, build_messages
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.states.output_types import OutputType, Shape, shape_of
+from agent_brain.states.output_types import OutputType, shape_of
+from agent_brain.states.work import StreamItem
 
 
 class AnswerState(State):
@@ -61,17 +61,22 @@ class AnswerState(State):
         self.on_done = on_done
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Stream the answer if it is asked for; mark the goal as reached."""
         if self.llm is not None and await self._must_ask(memory):
-            parts = (
-                self._ask_text(self.llm, memory)
-                if self.output_type is None
-                else self._ask_data(self.llm, memory, shape_of(self.output_type))
-            )
-            async with closing(parts) as events:
-                async for event in events:
-                    yield event
+            messages = await build_messages(self.llm, memory, self.prompt)
+            if self.output_type is None:
+                request = TextRequest(self.llm, messages)
+                yield request
+                await memory.update([self._message(request.text, request)])
+            else:
+                shape = shape_of(self.output_type)
+                data = StructuredRequest(self.llm, messages, shape)
+                yield data
+                memory.control.output = data.output
+                text = shape.write(data.output)
+                await memory.update([self._message(text, data)])
+                yield TextDelta(text, response_id=data.id)
         if self.on_done is None:
             memory.done = True
 
@@ -93,27 +98,8 @@ class AnswerState(State):
         last = (await memory.turn())[-1:]  # an earlier turn's answer is no answer to this one
         return not (last and _is_closing(last[0]))
 
-    async def _ask_text(self, llm: LLM, memory: Memory) -> AsyncIterator[str | Event]:
-        question = TextQuestion(llm, await brief(llm, memory, self.prompt))
-        async with closing(question.events()) as events:
-            async for event in events:
-                yield event
-        await memory.update([self._message(question.answer, question)])
-
-    async def _ask_data(
-        self, llm: LLM, memory: Memory, shape: Shape[object]
-    ) -> AsyncIterator[str | Event]:
-        question = DataQuestion(llm, await brief(llm, memory, self.prompt), shape)
-        async with closing(question.events()) as events:
-            async for event in events:
-                yield event
-        memory.control.output = question.answer
-        written = shape.write(question.answer)
-        await memory.update([self._message(written, question)])
-        yield TextDelta(written, response_id=question.response.id)
-
-    def _message(self, text: str, question: Question[Any]) -> Message:
-        metadata = question.response.metadata()
+    def _message(self, text: str, call: ModelCall) -> Message:
+        metadata = call.metadata()
         return Message.assistant(text, cause_by=type(self).__name__, metadata=metadata)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateMutationError
-from agent_brain.states.events import Event
+from agent_brain.states.work import StreamItem
 
 
 class State(ABC):
@@ -27,7 +27,7 @@ class State(ABC):
         """Called before ``run``. Default: nothing."""
 
     @abstractmethod
-    def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Do the work, as an async generator.
 
         Yield text as it comes and, if there is more to tell, events. Never start work that outlives

@@ -125,8 +125,9 @@ def _has_system(memory: Memory, context: list[Message]) -> bool:
         return any(message.role is Role.SYSTEM for message in context)
     known = _without_system.get(memory, [])
     new = context[len(known) :] if context[: len(known)] == known else context
-    if any(message.role is Role.SYSTEM for message in new):
-        return True
+    for message in new:
+        if message.role is Role.SYSTEM:
+            return True
     _without_system[memory] = context.copy()
     return False
 
