@@ -1,4 +1,4 @@
-"""What all parts of one run share: the count of what was spent, and the limits to it."""
+"""The usage of a run and its limits, shared by all its branches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = get_logger(__name__)
 
 
 class Budget:
-    """Counts into the registers of the run's own memory, also for branches on other memories."""
+    """Counts usage in the registers of the run's own memory, for branches too."""
 
     __slots__ = ("_only_steps", "_started", "_warned", "control", "limits")
 
@@ -29,11 +29,11 @@ class Budget:
         )
 
     def start_clock(self) -> None:
-        """Begin to count the time."""
+        """Start to measure the time."""
         self._started = anyio.current_time()
 
     def start(self, control: Control) -> None:
-        """Count from what ``control`` says is spent; the clock runs since :meth:`start_clock`."""
+        """Continue from what ``control`` has spent; time counts from :meth:`start_clock`."""
         self.control = control
         self._started = (self._started or anyio.current_time()) - control.spent.seconds
 
@@ -56,7 +56,7 @@ class Budget:
                 logger.warning(problem)
 
     def usage(self) -> Usage:
-        """What all model calls used together."""
+        """Return what all model calls used together."""
         spent = self.control.spent
         return Usage(
             spent.input_tokens,
@@ -69,7 +69,7 @@ class Budget:
         )
 
     def seconds(self) -> float:
-        """Wall-clock seconds since the start, times before a resume included."""
+        """Return the wall-clock seconds of the run, including those before a resume."""
         return anyio.current_time() - self._started if self._started else 0.0
 
     def reached(self, control: Control) -> StopReason | None:

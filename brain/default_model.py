@@ -1,4 +1,4 @@
-"""Which model a Brain uses when it is given a name, or nothing."""
+"""The model of a Brain that is given a name, or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
 
 
 def resolve_llm(llm: LLM | str | None) -> LLM:
-    """The model meant by ``llm``: itself, a LiteLLM model of that name, or the default.
+    """Return ``llm`` itself, the LiteLLM model of that name, or the default model.
 
     The default is the model that the environment variable ``AGENT_BRAIN_MODEL`` names; if it is
     unset, the built-in offline demo model, which says that it is one.

@@ -46,7 +46,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hooks import HookChain, hooks_of
+from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
@@ -316,12 +316,13 @@ class Engine:
             following = next_node(node, target, report, done=control.done)
         name = following.name if following else None
         self.over = following is None
+        failed = None if report.error is None else words_of(report.error)
         if self._path:
             control.check_notes(node.name)
-            main, error = self._budget.control, words_of(report.error)
-            control.advance_subnet(self._key, name, self.answer(), main=main, error=error)
+            main = self._budget.control
+            control.advance_subnet(self._key, name, self.answer(), main=main, error=failed)
         else:
-            control.advance(name, left=node.name, error=words_of(report.error))
+            control.advance(name, left=node.name, error=failed)
         verdict = None
         if self._stuck is not None and (report.finished or report.said):
             verdict = self._look_for_cycles(node, self._stuck)
@@ -457,9 +458,9 @@ def no_state(net: Net, name: str) -> str:
     )
 
 
-def words_of(error: Exception | None) -> str | None:
+def words_of(error: Exception) -> str:
     """Return the text of an error for ``control.error``, without configured secrets."""
-    return None if error is None else hide_registered(f"{type(error).__name__}: {error}")
+    return hide_registered(f"{type(error).__name__}: {error}")
 
 
 def _failure(error: BaseException, node: Node) -> BaseException:

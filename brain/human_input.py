@@ -28,15 +28,15 @@ class Decisions:
     input: str | Mapping[str, str] | None = None
 
     def write(self, control: Control, tools: Mapping[str, BaseTool] = MappingProxyType({})) -> None:
-        """Write them into ``control``, all or none.
+        """Record them in ``control``, all or none.
 
         Args:
-            control: Where the run stands.
+            control: The registers of the run.
             tools: The tools by name, to check edited arguments with.
 
         Raises:
-            ResumeError: They do not fit what the run waits for, or there are none although it
-                waits; it goes on waiting.
+            ResumeError: They do not match what the run waits for, or there are none although it
+                waits. Nothing is changed.
         """
         given = any(x is not None for x in (self.approve, self.deny, self.edit, self.input))
         asked = control.human_requests if control.status == "waiting" else None
@@ -110,7 +110,7 @@ def _check_arguments(
 
 
 def waits_for(control: Control) -> str:
-    """What a run waits for, and how to give it, in words."""
+    """Return a text that says what a run waits for, and how to give it."""
     asked = control.human_requests or HumanRequests()
     names = {action.id: action.name for action in control.next_actions}
     calls = [f"{call_id!r} ({names.get(call_id, 'a call')})" for call_id in asked.approvals]

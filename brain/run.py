@@ -1,4 +1,4 @@
-"""One run: how it begins, and every way it can end."""
+"""One run: its start, and every way it can end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
-from agent_brain.states.hooks import Hook, hooks_of
+from agent_brain.states.hook_chain import hooks_of
+from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
@@ -42,7 +43,7 @@ from agent_brain.tools.source import ToolSource
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run needs of its Brain."""
+    """What a run gets from its Brain."""
 
     net: Net
     memory: Memory
@@ -55,10 +56,10 @@ class Plan:
 
 
 class Run(Generic[OutputT_co]):
-    """A run under way: ``async with brain.stream(task) as run: async for event in run: …``.
+    """A run in progress: ``async with brain.stream(task) as run: async for event in run: …``.
 
-    Nothing happens ahead of the consumer: each event is made when it is asked for. Leaving the
-    ``async with`` block early ends the run at once.
+    The run does not work ahead of its consumer: it continues when the next event is requested.
+    Leaving the ``async with`` block early ends it at once.
     """
 
     __slots__ = (
@@ -91,8 +92,8 @@ class Run(Generic[OutputT_co]):
         self._goal = goal
         self._watched = watched
         self._result: Result[OutputT_co] | None = None
-        self._began = False  # it has taken up the memory
-        self._late = False  # its time is up, and no scope has said so
+        self._began = False  # the memory holds it
+        self._late = False  # its time is up, without a scope that was cancelled
         self._scope: anyio.CancelScope | None = None
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
@@ -103,7 +104,7 @@ class Run(Generic[OutputT_co]):
 
     @property
     def result(self) -> Result[OutputT_co]:
-        """What came of the run.
+        """The result of the run.
 
         Raises:
             BrainUseError: The run has not ended yet, or it failed.
@@ -127,11 +128,11 @@ class Run(Generic[OutputT_co]):
         return cast("AsyncIterator[AgentEvent]", self._events)
 
     async def aclose(self) -> None:
-        """End the run now if it has not ended; it then counts as cancelled."""
+        """End the run if it has not ended; it is then cancelled."""
         await self._events.aclose()
 
     def abandon(self) -> None:
-        """Note that nobody will read it any more: the next run waits until it is closed."""
+        """Note that nobody reads the run any more: the next run waits until it is closed."""
         if self._claim is not None:
             self._claim.abandoned = True
 
@@ -167,7 +168,7 @@ class Run(Generic[OutputT_co]):
             claim.release()
 
     async def _drive_timed(self) -> AsyncGenerator[Event, None]:
-        """As :meth:`_drive`, within the limit of time. No scope is open while a consumer works."""
+        """Like :meth:`_drive`, within the time limit. No scope is open while a consumer works."""
         timeout = self._plan.limits.timeout
         assert timeout is not None
         events = self._drive()
@@ -193,9 +194,9 @@ class Run(Generic[OutputT_co]):
             await events.aclose()
 
     async def _start(self) -> RunStarted:
-        """Begin a turn with the goal, or take up the run that the memory holds.
+        """Begin a turn with the goal, or continue the run in the memory.
 
-        Until it has done so, nothing in the memory is changed.
+        A start that fails changes nothing in the memory.
         """
         plan, memory = self._plan, self._plan.memory
         await memory.open()
@@ -269,7 +270,7 @@ class Run(Generic[OutputT_co]):
             self._plan.on_result(result)
 
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
-        """Leave the memory in order, whatever happened; the error itself goes on."""
+        """Leave the memory in a consistent state; the caller raises the error."""
         memory = self._plan.memory
         if not self._began:  # the memory stays as it was: what waits for a person still waits
             self._end_without_memory(reason)
@@ -288,7 +289,7 @@ class Run(Generic[OutputT_co]):
             self._end_without_memory(reason)
 
     def _end_without_memory(self, reason: StopReason) -> None:
-        """Set the result of a run that could not begin, or not be recorded; none if it failed."""
+        """Set the result of a run that could not begin, or could not be recorded."""
         failed = reason is StopReason.FAILED
         self._result = None if failed else self._empty_result(reason)
         self._report_result(self._result)
@@ -311,7 +312,7 @@ class Run(Generic[OutputT_co]):
         )
 
     def _empty_result(self, reason: StopReason) -> Result:
-        """A result that says nothing of the memory."""
+        """Return a result without anything from the memory."""
         return Result(
             answer=self._engine.answer() if self._engine else "",
             output=None,

@@ -15,7 +15,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import Event
-from agent_brain.states.hooks import HookChain
+from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.work import Work, WorkContext
 
 

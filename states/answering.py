@@ -1,4 +1,4 @@
-"""Answering: the closing words, as text or as data of a given shape."""
+"""Answering: the answer of a turn, as text or as data of a given type."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from agent_brain.states.work import StreamItem
 class AnswerState(State):
     """End the turn with its answer.
 
-    When the conversation already ends in an assistant's text, that is the answer and no model is
-    asked. Otherwise, and whenever ``ask`` or ``output_type`` says so, the model is asked once more,
-    without tools.
+    If the conversation already ends with text of the assistant, that is the answer and no model is
+    called. Otherwise, or with ``ask`` or ``output_type``, the model is called without tools.
 
     Args:
-        llm: The model to ask; needed for ``ask`` and ``output_type``.
-        output_type: A pydantic model that the answer must fit, or any other type that pydantic
-            validates. The validated object is the run's output; one that does not fit goes back to
-            the model once with what was wrong.
-        ask: Ask the model even when there is closing text.
-        on_done: Where to go afterwards; None ends the run.
-        prompt: What the model is told first.
+        llm: The model; required for ``ask`` and ``output_type``.
+        output_type: The type of the answer, a pydantic model or any other type that pydantic
+            validates. The validated object is the run's output; an answer that is not valid goes
+            back to the model once with what is wrong.
+        ask: Call the model even if there is an answer.
+        on_done: The next state; None ends the run.
+        prompt: The system prompt.
 
     Raises:
         StateDefinitionError: Something to ask, and no model to ask it; or an output type that
@@ -62,7 +61,7 @@ class AnswerState(State):
         self.prompt = prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Stream the answer if it is asked for; mark the goal as reached."""
+        """Stream the answer, if the model is called; mark the goal as reached."""
         if self.llm is not None and await self._must_ask(memory):
             messages = await build_messages(self.llm, memory, self.prompt)
             if self.output_type is None:
@@ -89,7 +88,7 @@ class AnswerState(State):
         return (self.on_done,)
 
     async def costs_nothing(self, memory: Memory) -> bool:
-        """Whether the answer is there already."""
+        """Return whether there is an answer already."""
         return self.llm is None or not await self._must_ask(memory)
 
     async def _must_ask(self, memory: Memory) -> bool:
@@ -104,16 +103,16 @@ class AnswerState(State):
 
 
 async def last_answer(memory: Memory) -> str:
-    """The last words of this turn that were meant for the reader; empty if there are none."""
+    """Return the last text of this turn for the reader; empty if there is none."""
     answers = [message.content for message in await memory.turn() if _is_closing(message)]
     return answers[-1] if answers else ""
 
 
 async def best_words(memory: Memory) -> str:
-    """The best answer that this turn holds, for a run that was stopped without one.
+    """Return the best answer in this turn, for a run that was stopped without one.
 
-    The last words for the reader, else the last words of the model, thoughts included, else the
-    last result of a tool; empty if there are none.
+    The last text for the reader, else the last text of the model including thoughts, else the last
+    result of a tool; empty if there is none.
     """
     answer = await last_answer(memory)
     if answer:
@@ -127,7 +126,7 @@ async def best_words(memory: Memory) -> str:
 
 
 def _is_closing(message: Message) -> bool:
-    """Words of the model that are meant for the reader, and not a thought on the way to them."""
+    """Whether ``message`` is text of the model for the reader, and not a thought."""
     return (
         message.role is Role.ASSISTANT
         and bool(message.content)

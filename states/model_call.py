@@ -40,7 +40,8 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hooks import HookChain, ModelRequest, Replaced
+from agent_brain.states.hook_chain import HookChain, Replaced
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
@@ -119,7 +120,8 @@ class ModelCall(Work):
         complaint: str = "The model's output could not be used",
     ) -> None:
         self.llm = llm
-        self.messages = prompts.as_request(messages, ending)
+        in_form = type(messages) is prompts.Request
+        self.messages = messages if in_form else prompts.as_request(messages, ending)
         self.tools = tools
         self.output_type = output_type
         self.words: Words = words

@@ -91,7 +91,10 @@ async def assemble(
         offered: The model may call the memory's tools.
     """
     messages = await memory.context()
-    text = await _fill(prompt, memory, tools)
+    if isinstance(prompt, str) and "{" not in prompt:
+        text = prompt
+    else:
+        text = await _fill(prompt, memory, tools)
     note = UNTRUSTED_TEXT if plain else UNTRUSTED
     if not (offered and memory.available_tools) and not any(m.role is Role.TOOL for m in messages):
         note = ""

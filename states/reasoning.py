@@ -1,4 +1,4 @@
-"""Thinking: one model call that ends in tool calls or in the closing words."""
+"""Reasoning: one model call that ends in tool calls or in the answer."""
 
 from __future__ import annotations
 
@@ -27,19 +27,17 @@ class ReasoningState(State):
     """Ask the model what to do next (Yao et al. 2022, "ReAct", https://arxiv.org/abs/2210.03629).
 
     With a model that calls tools natively, text without tool calls is the answer, streamed as it
-    comes. In the text mode, for models that do not, the model writes a thought and at most one JSON
-    action, and none of it is meant for the reader. Output that cannot be used goes back to the
-    model once with what was wrong; a tool call that was cut off is answered with an error that says
-    so, and is not run.
+    arrives. In text mode, for models that do not, the model writes a thought and at most one JSON
+    action, and none of it is shown to the reader. Output that cannot be used goes back to the model
+    once with what is wrong. A tool call that was cut off is not run; its result is an error.
 
     Args:
         llm: The model.
-        on_action: Where to go when tools are to be called.
-        on_answer: Where to go when the model has none to call.
-        prompt: What the model is told first; the default depends on the mode.
+        on_action: The next state if tool calls are requested.
+        on_answer: The next state otherwise.
+        prompt: The system prompt; the default depends on the mode.
         mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
-        aside: Its words are not for the reader, as another state asks for the answer: they stream
-            as thoughts.
+        aside: Stream the text as thoughts, as another state gives the answer.
 
     Raises:
         LLMRefusalError: While running: the model refused without a word.
@@ -69,7 +67,7 @@ class ReasoningState(State):
         self.aside = aside
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Stream the model's words; record them, and the calls in them, when they are whole."""
+        """Call the model; stream and record its text and the tool calls that it requests."""
         await self.llm.open()
         native = self.llm.supports_tools if self.mode == "auto" else self.mode == "native"
         tools = tuple(memory.offered_tools().values())
@@ -108,7 +106,7 @@ class ReasoningState(State):
         return message.model_copy(update={"metadata": metadata}) if metadata else message
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_action`` if tools are to be called, else ``on_answer``."""
+        """Return ``on_action`` if tool calls are requested, else ``on_answer``."""
         return self.on_action if memory.control.next_actions else self.on_answer
 
 

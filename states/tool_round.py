@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import anyio
@@ -23,7 +24,8 @@ from agent_brain.states.events import (
     InputRequested,
     ToolProgress,
 )
-from agent_brain.states.hooks import Hook, HookChain, ToolRequest, ToolResponse
+from agent_brain.states.hook_chain import HookChain
+from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
 from agent_brain.states.nested_tools import NestedRun, NestedTool
 from agent_brain.states.work import Work, WorkContext, position_of
 from agent_brain.tools.action import Action
@@ -427,7 +429,7 @@ class ToolRound(Work):
 
     async def record(self) -> None:
         """Write all results in the order of the calls, in one update; twice writes the same."""
-        open_calls = {action.id for action in self.control.next_actions}  # others were forgotten
+        open_calls = set(map(attrgetter("id"), self.control.next_actions))  # others were forgotten
         results: list[Message] = []
         for index in range(len(self.actions)):
             message = self._message(index)

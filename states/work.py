@@ -19,7 +19,7 @@ from agent_brain.states.events import NOWHERE, Event, Position
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
-    from agent_brain.states.hooks import HookChain
+    from agent_brain.states.hook_chain import HookChain
 
 T = TypeVar("T")
 

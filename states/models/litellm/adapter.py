@@ -19,7 +19,8 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
-from agent_brain.states.hooks import ModelRequest, model_attempt
+from agent_brain.states.hook_chain import model_attempt
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.interception import RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.models.litellm.call import Call, Target
 from agent_brain.states.models.litellm.errors import asked_wait
