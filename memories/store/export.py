@@ -1,4 +1,4 @@
-"""Snapshots as files and as data that people hand in."""
+"""Snapshots as files and as plain data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from agent_brain.memories.snapshot import Snapshot
 from agent_brain.tools.files import replace_file
 
 
-async def write_portable(
+async def write_export(
     snapshot: Snapshot, path: str | PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """``snapshot`` as plain data; also into the file ``path``, whole or not at all."""
+    """Return ``snapshot`` as plain data; also write it to the file ``path``, atomically."""
     data = snapshot.model_dump(mode="json")
     if path is not None:
         text = json.dumps(data, ensure_ascii=False, indent=1)
@@ -28,16 +28,16 @@ async def write_portable(
     return data
 
 
-async def read_portable(
+async def read_export(
     data: Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None,
     *,
     path: str | PathLike[str] | None = None,
     text: str | None = None,
 ) -> Snapshot:
-    """What :func:`write_portable` returned or wrote, or a list of messages, as a snapshot.
+    """Return what :func:`write_export` returned or wrote, or a list of messages, as a snapshot.
 
     Raises:
-        SnapshotError: It is nothing of that kind.
+        SnapshotError: It is neither.
         MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
     """
     if sum(given is not None for given in (data, path, text)) != 1:
