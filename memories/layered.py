@@ -174,7 +174,7 @@ class LayeredMemory(WrappingMemory):
         """Hand the conversation over to the long-term memory, and close both. Idempotent."""
         try:
             if not self._closed and not self.short.store.stale:
-                await self.hand_over()
+                await self._handed.rest_at_end()
         finally:
             self._closed = True
             try:
