@@ -1,0 +1,126 @@
+"""What the site needs beyond Sphinx: the API reference, the navigation, diagrams, short references."""
+
+from __future__ import annotations
+
+import builtins
+import posixpath
+import re
+import sys
+from typing import Any
+
+import reference
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.domains.python import PyObject
+from sphinx.environment import BuildEnvironment
+
+from agent_brain.demo import DemoLLM
+from agent_brain.nets import create_net
+
+LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+)\.md\)")
+LIBRARIES = {"anyio", "chromadb", "httpx", "litellm", "mcp", "pydantic", "pytest"}
+LONG = 8  # fields of a model; more are only listed
+SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register everything with Sphinx."""
+    app.connect("source-read", expand)
+    app.connect("missing-reference", resolve)
+    app.connect("autodoc-process-signature", shorten)
+    app.add_directive("mermaid", Diagram)
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def expand(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Fill in the entries of a reference page, and the navigation of an index page."""
+    text = reference.COMMENT.sub(lambda match: reference.entries(match[1]), source[0])
+    if docname == "index":
+        title, *parts = SECTION.split(text)
+        text += "".join(map(toctree, parts[::2], parts[1::2]))
+    elif posixpath.basename(docname) == "README":
+        text += toctree("", "\n".join(line for line in text.splitlines() if "](../" not in line))
+    source[0] = text
+
+
+def toctree(caption: str, text: str) -> str:
+    """Return a hidden table of contents with the pages that ``text`` links to."""
+    titles = {page: title.strip("`") for title, page in reversed(LINK.findall(text))}
+    pages = "\n".join(f"{titles[page]} <{page}>" for page in reversed(titles))
+    options = ":hidden:\n" + (f":caption: {caption}\n" if caption else "")
+    return f"\n\n```{{toctree}}\n{options}\n{pages}\n```\n" if pages else ""
+
+
+def shorten(
+    app: Sphinx, kind: str, name: str, value: object, options: Any, signature: str, returns: str
+) -> tuple[str, str] | None:
+    """Write the signature of a pydantic model without its types, which the attributes list says."""
+    if not (isinstance(value, type) and issubclass(value, BaseModel)):
+        return None
+    if len(value.model_fields) > LONG:
+        return "(**fields)", ""
+    fields = [
+        name + ("" if field.is_required() else f"={default_of(field)}")
+        for name, field in value.model_fields.items()
+    ]
+    return f"({', '.join(['*', *fields] if fields else [])})", ""
+
+
+def default_of(field: FieldInfo) -> str:
+    """Return the default of a field as a reader would write it."""
+    value = field.get_default()
+    return repr(value) if value is None or isinstance(value, bool | int | float | str) else "..."
+
+
+class Diagram(Directive):
+    """The SVG of a built-in net in the place of its Mermaid source, which a browser cannot draw."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Draw the net that the page is named after."""
+        name = posixpath.basename(self.state.document.settings.env.docname)
+        svg = create_net(name, DemoLLM()).to_svg()
+        return [nodes.raw("", f'<div class="diagram">{svg}</div>', format="html")]
+
+
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.TextElement
+) -> nodes.Node | None:
+    """Resolve a name as docstrings and annotations write it: short, or by its private module.
+
+    Names of other libraries become plain text. A name of ours that is not documented stays
+    unresolved, which is a warning.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    domain = env.domains.python_domain
+    target = str(node["reftarget"]).lstrip(".~")
+    tail = target.removeprefix("agent_brain.").split(".")
+    while tail:
+        found = sorted(
+            (name for name in domain.objects if name.endswith("." + ".".join(tail))), key=len
+        )
+        if found:
+            entry = domain.objects[found[0]]
+            link = nodes.reference("", "", internal=True, reftitle=found[0])
+            assert app.builder is not None
+            link["refuri"] = app.builder.get_relative_uri(env.docname, entry.docname)
+            link["refuri"] += f"#{entry.node_id}"
+            link += content
+            return link
+        tail = tail[1:] if target.startswith("agent_brain.") else []
+    return None if "refwarn" in node and not is_foreign(target) else content
+
+
+def is_foreign(target: str) -> bool:
+    """Return whether a name is Python's or another library's."""
+    root = target.split(".")[0]
+    return hasattr(builtins, root) or root in sys.stdlib_module_names or root in LIBRARIES

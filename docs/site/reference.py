@@ -1,0 +1,100 @@
+"""Which public name is documented on which page of the API reference.
+
+A name that several packages export is documented once, on the page of the first of them in
+``PAGES``; the others link to it. Pages are Markdown files in ``docs/reference`` with a comment
+``<!-- names of PACKAGE -->`` in the place of the entries.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections import defaultdict
+from functools import cache
+
+PAGES = {
+    "agent_brain.errors": "errors",
+    "agent_brain.tools": "tools",
+    "agent_brain.tools.builtin": "tools",
+    "agent_brain.tools.mcp": "tools",
+    "agent_brain.memories": "memories",
+    "agent_brain.memories.embedders": "memories",
+    "agent_brain.memories.journal": "memories",
+    "agent_brain.states": "states",
+    "agent_brain.nets": "nets",
+    "agent_brain": "brain",
+    "agent_brain.serving": "serving",
+    "agent_brain.testing": "testing",
+    "agent_brain.testing.cassettes": "testing",
+    "agent_brain.testing.conformance": "testing",
+    "agent_brain.testing.export": "testing",
+    "agent_brain.demo": "testing",
+}
+PRIVATE = {"agent_brain.cli"}  # exports the entry point of the command, and nothing for programs
+COMMENT = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
+TITLES = {"class": "Classes", "function": "Functions", "exception": "Errors", "data": "Types"}
+
+
+@cache
+def homes() -> dict[tuple[str, str], str]:
+    """Return, for every exported name and its package, the package where it is documented."""
+    found: dict[tuple[str, str], str] = {}
+    first: dict[tuple[str, int], str] = {}
+    for package in PAGES:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            home = first.setdefault((name, id(getattr(module, name))), package)
+            found[package, name] = home
+    return found
+
+
+@cache
+def public_classes() -> set[type]:
+    """Return every exported class."""
+    values = [getattr(importlib.import_module(package), name) for package, name in homes()]
+    return {value for value in values if isinstance(value, type)}
+
+
+def kind_of(package: str, name: str) -> str:
+    """Return which kind of thing a name is: a key of ``TITLES``."""
+    value = getattr(importlib.import_module(package), name)
+    if inspect.isclass(value):
+        return "exception" if issubclass(value, Exception) else "class"
+    return "function" if inspect.isroutine(value) else "data"
+
+
+def directive(package: str, name: str) -> str:
+    """Return the autodoc directive for a name, with what a class inherits from private bases."""
+    kind = kind_of(package, name)
+    text = f".. auto{kind}:: {package}.{name}\n"
+    if kind == "class":
+        public = public_classes()
+        bases = getattr(importlib.import_module(package), name).__mro__[1:]
+        others = {base for base in bases if not base.__module__.startswith("agent_brain")}
+        documented = others | {b for b in bases if any(issubclass(p, b) for p in bases if p in public)}
+        if documented != set(bases):
+            names = sorted(base.__name__ for base in documented)
+            text += f"   :inherited-members: {', '.join(names)}\n"
+    return text
+
+
+def entries(package: str) -> str:
+    """Return the Markdown that documents what ``package`` exports."""
+    own: dict[str, list[str]] = defaultdict(list)
+    elsewhere = []
+    for (exporter, name), home in homes().items():
+        if exporter != package:
+            continue
+        if home == package:
+            own[kind_of(package, name)].append(directive(package, name))
+        else:
+            elsewhere.append(f"{{py:obj}}`{name} <{home}.{name}>`")
+    parts = [
+        f"### {title}\n\n```{{eval-rst}}\n{chr(10).join(own[kind])}\n```\n"
+        for kind, title in TITLES.items()
+        if own[kind]
+    ]
+    if elsewhere:
+        parts.append(f"### Documented elsewhere\n\nAlso exported: {', '.join(elsewhere)}.\n")
+    return "\n".join(parts)
