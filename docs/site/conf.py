@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # where Sphinx finds extensions.py and reference.py
+SITE = Path(__file__).parent
+sys.path[:0] = [str(SITE), str(SITE.parents[1])]  # where Sphinx finds extensions.py and scripts/
 
 project = "Agent Brain"
 author = "the Agent Brain authors"
@@ -23,7 +24,9 @@ extensions = [
 root_doc = "index"
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["site"]
-nitpicky = True  # a reference that leads nowhere is a warning, and make docs turns warnings to errors
+nitpicky = (
+    True  # a reference that leads nowhere is a warning, and make docs turns warnings to errors
+)
 show_warning_types = True
 
 myst_heading_anchors = 3
@@ -33,7 +36,11 @@ add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_class_signature = "mixed"
-autodoc_default_options = {"members": True, "exclude-members": "model_config, model_post_init"}
+autodoc_default_options = {
+    "members": True,
+    "show-inheritance": True,
+    "exclude-members": "model_config, model_post_init",
+}
 maximum_signature_line_length = 72
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True

@@ -1,4 +1,4 @@
-"""What the site needs beyond Sphinx: the API reference, the navigation, diagrams, short references."""
+"""What the site adds to Sphinx: the API reference, navigation, diagrams and short references."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import builtins
 import posixpath
 import re
 import sys
-from typing import Any
+from abc import ABC
+from collections.abc import Iterator
+from typing import Any, Generic
 
-import reference
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from pydantic import BaseModel
@@ -20,6 +21,7 @@ from sphinx.environment import BuildEnvironment
 
 from agent_brain.demo import DemoLLM
 from agent_brain.nets import create_net
+from scripts import public_names
 
 LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+)\.md\)")
 LIBRARIES = {"anyio", "chromadb", "httpx", "litellm", "mcp", "pydantic", "pytest"}
@@ -32,6 +34,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", expand)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-signature", shorten)
+    app.connect("autodoc-process-bases", show_public_bases)
     app.add_directive("mermaid", Diagram)
     for field in PyObject.doc_field_types:
         if field.name == "variable":
@@ -41,9 +44,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def expand(app: Sphinx, docname: str, source: list[str]) -> None:
     """Fill in the entries of a reference page, and the navigation of an index page."""
-    text = reference.COMMENT.sub(lambda match: reference.entries(match[1]), source[0])
+    text = public_names.COMMENT.sub(lambda match: public_names.entries(match[1]), source[0])
     if docname == "index":
-        title, *parts = SECTION.split(text)
+        parts = SECTION.split(text)[1:]
         text += "".join(map(toctree, parts[::2], parts[1::2]))
     elif posixpath.basename(docname) == "README":
         text += toctree("", "\n".join(line for line in text.splitlines() if "](../" not in line))
@@ -77,6 +80,20 @@ def default_of(field: FieldInfo) -> str:
     """Return the default of a field as a reader would write it."""
     value = field.get_default()
     return repr(value) if value is None or isinstance(value, bool | int | float | str) else "..."
+
+
+def show_public_bases(app: Sphinx, name: str, value: type, options: Any, bases: list[type]) -> None:
+    """Replace private base classes by the public ones that they derive from."""
+    bases[:] = dict.fromkeys(public_bases(value)) or [object]
+
+
+def public_bases(value: type) -> Iterator[type]:
+    """Yield the nearest documented bases of a class, and those from other libraries."""
+    for base in value.__bases__:
+        if base.__module__.startswith("agent_brain") and base not in public_names.public_classes():
+            yield from public_bases(base)
+        elif base not in (object, Generic, ABC):
+            yield base
 
 
 class Diagram(Directive):
@@ -122,5 +139,5 @@ def resolve(
 
 def is_foreign(target: str) -> bool:
     """Return whether a name is Python's or another library's."""
-    root = target.split(".")[0]
+    root = target.partition(".")[0]
     return hasattr(builtins, root) or root in sys.stdlib_module_names or root in LIBRARIES

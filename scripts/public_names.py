@@ -72,7 +72,9 @@ def directive(package: str, name: str) -> str:
         public = public_classes()
         bases = getattr(importlib.import_module(package), name).__mro__[1:]
         others = {base for base in bases if not base.__module__.startswith("agent_brain")}
-        documented = others | {b for b in bases if any(issubclass(p, b) for p in bases if p in public)}
+        documented = others | {
+            b for b in bases if any(issubclass(p, b) for p in bases if p in public)
+        }
         if documented != set(bases):
             names = sorted(base.__name__ for base in documented)
             text += f"   :inherited-members: {', '.join(names)}\n"
@@ -98,3 +100,8 @@ def entries(package: str) -> str:
     if elsewhere:
         parts.append(f"### Documented elsewhere\n\nAlso exported: {', '.join(elsewhere)}.\n")
     return "\n".join(parts)
+
+
+def documented() -> set[str]:
+    """Return every public name with the package where it is documented."""
+    return {f"{home}.{name}" for (_, name), home in homes().items()}
