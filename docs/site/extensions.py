@@ -8,6 +8,7 @@ import re
 import sys
 from abc import ABC
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Generic
 
 from docutils import nodes
@@ -24,6 +25,8 @@ from agent_brain.nets import create_net
 from scripts import public_names
 
 LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+)\.md\)")
+FILE = re.compile(r"^<!-- file ([\w./-]+) -->$", re.MULTILINE)
+ROOT = Path(public_names.__file__).parents[1]
 LIBRARIES = {"anyio", "chromadb", "httpx", "litellm", "mcp", "pydantic", "pytest"}
 LONG = 8  # fields of a model; more are only listed
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -43,8 +46,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def expand(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Fill in the entries of a reference page, and the navigation of an index page."""
+    """Fill in the entries of a reference page, files, and the navigation of an index page."""
     text = public_names.COMMENT.sub(lambda match: public_names.entries(match[1]), source[0])
+    text = FILE.sub(lambda match: f"```python\n{(ROOT / match[1]).read_text('utf-8')}```", text)
     if docname == "index":
         parts = SECTION.split(text)[1:]
         text += "".join(map(toctree, parts[::2], parts[1::2]))
