@@ -10,8 +10,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from abc import ABC
 from collections import defaultdict
 from functools import cache
+from typing import Generic
 
 PAGES = {
     "agent_brain.errors": "errors",
@@ -56,6 +58,17 @@ def public_classes() -> set[type]:
     return {value for value in values if isinstance(value, type)}
 
 
+def public_bases(value: type) -> list[type]:
+    """Return the nearest documented bases of a class, and those from other libraries."""
+    found: dict[type, None] = {}
+    for base in value.__bases__:
+        if base.__module__.startswith("agent_brain") and base not in public_classes():
+            found |= dict.fromkeys(public_bases(base))
+        elif base not in (object, Generic, ABC):
+            found[base] = None
+    return list(found)
+
+
 def kind_of(package: str, name: str) -> str:
     """Return which kind of thing a name is: a key of ``TITLES``."""
     value = getattr(importlib.import_module(package), name)
@@ -66,18 +79,18 @@ def kind_of(package: str, name: str) -> str:
 
 def directive(package: str, name: str) -> str:
     """Return the autodoc directive for a name, with what a class inherits from private bases."""
-    kind = kind_of(package, name)
+    kind, value = kind_of(package, name), getattr(importlib.import_module(package), name)
     text = f".. auto{kind}:: {package}.{name}\n"
+    if kind in ("class", "exception") and public_bases(value):
+        text += "   :show-inheritance:\n"
     if kind == "class":
-        public = public_classes()
-        bases = getattr(importlib.import_module(package), name).__mro__[1:]
+        bases = value.__mro__[1:]
         others = {base for base in bases if not base.__module__.startswith("agent_brain")}
-        documented = others | {
-            b for b in bases if any(issubclass(p, b) for p in bases if p in public)
-        }
-        if documented != set(bases):
-            names = sorted(base.__name__ for base in documented)
-            text += f"   :inherited-members: {', '.join(names)}\n"
+        public = [base for base in bases if base in public_classes()]
+        known = others | {base for base in bases if any(issubclass(p, base) for p in public)}
+        if known != set(bases):
+            names = ", ".join(sorted(base.__name__ for base in known))
+            text += f"   :inherited-members: {names}\n"
     return text
 
 

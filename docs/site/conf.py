@@ -34,13 +34,10 @@ myst_fence_as_directive = ["mermaid"]
 
 add_module_names = False
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 autodoc_class_signature = "mixed"
-autodoc_default_options = {
-    "members": True,
-    "show-inheritance": True,
-    "exclude-members": "model_config, model_post_init",
-}
+autodoc_default_options = {"members": True, "exclude-members": "model_config, model_post_init"}
 maximum_signature_line_length = 72
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True

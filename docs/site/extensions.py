@@ -6,10 +6,10 @@ import builtins
 import posixpath
 import re
 import sys
-from abc import ABC
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -19,6 +19,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
 from sphinx.environment import BuildEnvironment
+from sphinx.pycode import ModuleAnalyzer
 
 from agent_brain.demo import DemoLLM
 from agent_brain.nets import create_net
@@ -39,10 +40,23 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-signature", shorten)
     app.connect("autodoc-process-bases", show_public_bases)
     app.add_directive("mermaid", Diagram)
+    ModuleAnalyzer.analyze = without_overloads(ModuleAnalyzer.analyze)  # type: ignore[method-assign]
     for field in PyObject.doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def without_overloads(
+    analyze: Callable[[ModuleAnalyzer], None],
+) -> Callable[[ModuleAnalyzer], None]:
+    """Show the signature that a function really has: overloads say the same, with less detail."""
+
+    def analyze_without(analyzer: ModuleAnalyzer) -> None:
+        analyze(analyzer)
+        analyzer.overloads = {}
+
+    return analyze_without
 
 
 def expand(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -88,16 +102,7 @@ def default_of(field: FieldInfo) -> str:
 
 def show_public_bases(app: Sphinx, name: str, value: type, options: Any, bases: list[type]) -> None:
     """Replace private base classes by the public ones that they derive from."""
-    bases[:] = dict.fromkeys(public_bases(value)) or [object]
-
-
-def public_bases(value: type) -> Iterator[type]:
-    """Yield the nearest documented bases of a class, and those from other libraries."""
-    for base in value.__bases__:
-        if base.__module__.startswith("agent_brain") and base not in public_names.public_classes():
-            yield from public_bases(base)
-        elif base not in (object, Generic, ABC):
-            yield base
+    bases[:] = public_names.public_bases(value)
 
 
 class Diagram(Directive):
@@ -108,8 +113,9 @@ class Diagram(Directive):
     def run(self) -> list[nodes.Node]:
         """Draw the net that the page is named after."""
         name = posixpath.basename(self.state.document.settings.env.docname)
-        svg = create_net(name, DemoLLM()).to_svg()
-        return [nodes.raw("", f'<div class="diagram">{svg}</div>', format="html")]
+        svg = b64encode(create_net(name, DemoLLM()).to_svg().encode()).decode()
+        picture = f'<img alt="The states of {name}" src="data:image/svg+xml;base64,{svg}">'
+        return [nodes.raw("", f'<div class="diagram">{picture}</div>', format="html")]
 
 
 def resolve(
