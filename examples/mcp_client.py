@@ -20,10 +20,11 @@ import anyio
 
 from agent_brain import Brain
 
+QUESTION = "Ask for the opening hours on Sunday"
 SERVER = str(Path(__file__).parent / "mcp_server.py")
 
 
-async def main(question: str, server: str = SERVER) -> None:
+async def main(question: str = QUESTION, server: str = SERVER) -> None:
     async with await Brain.create("react", tools=[server]) as brain:
         print("Tools:", ", ".join(brain.memory.available_tools))
         async with brain.stream(question) as run:
@@ -36,4 +37,4 @@ async def main(question: str, server: str = SERVER) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, *(sys.argv[1:] or ["Ask for the opening hours on Sunday"]))
+    anyio.run(lambda: main(*sys.argv[1:]))

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.domains.python import PyObject
+from sphinx.domains.python import PyObject  # type: ignore[attr-defined]
 from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 
@@ -40,7 +40,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-signature", shorten)
     app.connect("autodoc-process-bases", show_public_bases)
     app.add_directive("mermaid", Diagram)
-    ModuleAnalyzer.analyze = without_overloads(ModuleAnalyzer.analyze)  # type: ignore[method-assign]
+    ModuleAnalyzer.analyze = without_overloads(ModuleAnalyzer.analyze)  # type: ignore[assignment, method-assign]
     for field in PyObject.doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"
