@@ -90,7 +90,7 @@ class Endless(LLM):
         try:
             while True:
                 await anyio.lowlevel.checkpoint()
-                yield "on and "
+                yield "more "
         finally:
             self.closed.set()
 

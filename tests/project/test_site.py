@@ -12,7 +12,7 @@ import pytest
 from scripts import public_names
 from scripts.build_docs import documented_names, foreign_resources, missing_entries
 from tests.project.pages import DOCS
-from tests.project.repository import PACKAGES
+from tests.project.repository import PACKAGES, ROOT
 
 LINK = re.compile(r"\]\(([\w./-]+\.md)\)")
 PUBLIC = {
@@ -51,6 +51,14 @@ def test_every_exported_name_has_an_entry_or_a_link_to_it() -> None:
         for name in importlib.import_module(package).__all__
         if not re.search(rf"[.`]{name}\b", text)
     ] == []
+
+
+@pytest.mark.parametrize("page", ["docs/examples.md", "examples/README.md"])
+def test_every_example_is_listed(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    programs = [path.name for path in (ROOT / "examples").glob("*.py")]
+    assert len(programs) >= 5
+    assert [name for name in programs if f"{name}`" not in text] == []
 
 
 def write_inventory(folder: Path, *names: str) -> None:
