@@ -22,15 +22,11 @@ PAGES = {
     "agent_brain.tools.mcp": "tools",
     "agent_brain.memories": "memories",
     "agent_brain.memories.embedders": "memories",
-    "agent_brain.memories.journal": "memories",
     "agent_brain.states": "states",
     "agent_brain.nets": "nets",
     "agent_brain": "brain",
     "agent_brain.serving": "serving",
     "agent_brain.testing": "testing",
-    "agent_brain.testing.cassettes": "testing",
-    "agent_brain.testing.conformance": "testing",
-    "agent_brain.testing.export": "testing",
     "agent_brain.demo": "testing",
 }
 PRIVATE = {"agent_brain.cli"}  # exports the entry point of the command, and nothing for programs
