@@ -66,7 +66,7 @@ class PlanningState(State):
     """Make a plan, or a new one where the old one has failed.
 
     The plan is recorded as the assistant's message, followed by a user's message that asks for its
-    first step; :class:`Planned` notes where it stands.
+    first step; ``Planned`` notes where it stands.
 
     Args:
         llm: The model that plans.

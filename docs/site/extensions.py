@@ -144,7 +144,9 @@ def resolve(
             link += content
             return link
         tail = tail[1:] if target.startswith("agent_brain.") else []
-    return None if "refwarn" in node and not is_foreign(target) else content
+    if node["reftype"] == "data" or is_foreign(target):  # constants have no entries
+        return content
+    return None if "refwarn" in node else content
 
 
 def is_foreign(target: str) -> bool:
