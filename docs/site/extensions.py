@@ -7,7 +7,7 @@ import posixpath
 import re
 import sys
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -130,23 +130,31 @@ def resolve(
         return None
     domain = env.domains.python_domain
     target = str(node["reftarget"]).lstrip(".~")
-    tail = target.removeprefix("agent_brain.").split(".")
-    while tail:
-        found = sorted(
-            (name for name in domain.objects if name.endswith("." + ".".join(tail))), key=len
+    for name in candidates(target, node["reftype"]):
+        found = min(
+            (known for known in domain.objects if known.endswith(name)), key=len, default=""
         )
         if found:
-            entry = domain.objects[found[0]]
-            link = nodes.reference("", "", internal=True, reftitle=found[0])
+            entry = domain.objects[found]
+            link = nodes.reference("", "", internal=True, reftitle=found)
             assert app.builder is not None
             link["refuri"] = app.builder.get_relative_uri(env.docname, entry.docname)
             link["refuri"] += f"#{entry.node_id}"
             link += content
             return link
-        tail = tail[1:] if target.startswith("agent_brain.") else []
     if node["reftype"] == "data" or is_foreign(target):  # constants have no entries
         return content
     return None if "refwarn" in node else content
+
+
+def candidates(target: str, kind: str) -> Iterator[str]:
+    """Yield how the full name of an entry may end, best first."""
+    parts = target.removeprefix("agent_brain.").split(".")
+    yield "." + ".".join(parts)
+    if target.startswith("agent_brain."):  # by its private module
+        yield from ("." + ".".join(parts[start:]) for start in range(1, len(parts)))
+    if kind == "attr" and len(parts) > 1:  # attributes are listed in the entry of their class
+        yield "." + ".".join(parts[:-1])
 
 
 def is_foreign(target: str) -> bool:
