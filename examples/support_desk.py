@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from agent_brain import LLM, AnswerState, Brain, LiteLLM, Memory, Message, Net, State
-from agent_brain.states import DataQuestion, Event, Notes, brief, closing
+from agent_brain.states import Notes, StructuredRequest, build_messages
 from agent_brain.testing import ScriptedLLM
 
 ORDERS = {1042: "shipped on Monday, arrives on Thursday", 1043: "waits for payment"}
@@ -49,13 +49,11 @@ class Sort(State):
     def __init__(self, llm: LLM) -> None:
         self.llm = llm
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        messages = await brief(self.llm, memory, "You sort messages to a bookshop.")
-        question = DataQuestion(self.llm, messages, Ticket)
-        async with closing(question.events()) as events:
-            async for event in events:
-                yield event
-        Case(ticket=question.answer).write(memory)
+    async def run(self, memory: Memory) -> AsyncIterator[StructuredRequest[Ticket]]:
+        messages = await build_messages(self.llm, memory, "You sort messages to a bookshop.")
+        request = StructuredRequest(self.llm, messages, Ticket)
+        yield request  # the brain makes the call, streams it and closes it
+        Case(ticket=request.output).write(memory)
 
     async def next_state(self, memory: Memory) -> Literal[Desk.LOOK_UP, Desk.REPLY]:
         return Desk.LOOK_UP if Case.read(memory).ticket.topic == "order" else Desk.REPLY

@@ -31,7 +31,12 @@ PAGES = {
 }
 PRIVATE = {"agent_brain.cli"}  # exports the entry point of the command, and nothing for programs
 COMMENT = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
-TITLES = {"class": "Classes", "function": "Functions", "exception": "Errors", "data": "Types and values"}
+TITLES = {
+    "class": "Classes",
+    "function": "Functions",
+    "exception": "Errors",
+    "data": "Types and values",
+}
 
 
 @cache
