@@ -21,7 +21,7 @@ import anyio
 
 from agent_brain import AnswerState, Brain, LiteLLM, Memory, MessagesMemory, Net, Run, State, react
 from agent_brain.nets import ParallelState
-from agent_brain.states import LLM, Event, InputRequested
+from agent_brain.states import LLM, InputRequested, StreamItem
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
 
@@ -55,7 +55,7 @@ class Publish(State):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         if memory.control.input is None:
             yield InputRequested(QUESTION)
         elif memory.control.input.strip().lower() == "yes":

@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from agent_brain import LLM, AnswerState, Brain, LiteLLM, Memory, Message, Net, State
-from agent_brain.states import Notes, StructuredRequest, build_messages
+from agent_brain.states import Notes, StreamItem, StructuredRequest, build_messages
 from agent_brain.testing import ScriptedLLM
 
 ORDERS = {1042: "shipped on Monday, arrives on Thursday", 1043: "waits for payment"}
@@ -49,7 +49,7 @@ class Sort(State):
     def __init__(self, llm: LLM) -> None:
         self.llm = llm
 
-    async def run(self, memory: Memory) -> AsyncIterator[StructuredRequest[Ticket]]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         messages = await build_messages(self.llm, memory, "You sort messages to a bookshop.")
         request = StructuredRequest(self.llm, messages, Ticket)
         yield request  # the brain makes the call, streams it and closes it
