@@ -19,9 +19,20 @@ from typing import Literal
 
 import anyio
 
-from agent_brain import AnswerState, Brain, LiteLLM, Memory, MessagesMemory, Net, Run, State, react
+from agent_brain import (
+    LLM,
+    AnswerState,
+    Brain,
+    LiteLLM,
+    Memory,
+    MessagesMemory,
+    Net,
+    Run,
+    State,
+    react,
+)
 from agent_brain.nets import ParallelState
-from agent_brain.states import LLM, InputRequested, StreamItem
+from agent_brain.states import InputRequested, StreamItem
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
 
