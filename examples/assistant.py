@@ -26,8 +26,8 @@ from agent_brain.tools.builtin import calculate, current_time
 async def assistant(user: str, folder: Path, llm: LLM | None = None) -> AsyncIterator[Brain]:
     """Open a new conversation with ``user``.
 
-    The conversation has a session of its own. What it says goes into the user's memory, from which
-    every later conversation recalls what fits the question.
+    The conversation has a session of its own. When it ends, it is handed over to the user's memory,
+    which all conversations share, and from which each recalls what fits its questions.
     """
     await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
     journal = folder / "assistant.db"
@@ -37,15 +37,14 @@ async def assistant(user: str, folder: Path, llm: LLM | None = None) -> AsyncIte
         journal=journal,
         session=f"chat/{user}/{uuid4().hex}",
     )
-    known = VectorMemory(path=folder / "vectors", journal=journal, session=f"user/{user}")
+    known = VectorMemory(
+        path=folder / "vectors", journal=journal, session=f"user/{user}", shared=True
+    )
     async with (
         LayeredMemory(conversation, known, k=5) as memory,
         Brain("react", memory, llm=llm) as brain,
     ):
-        try:
-            yield brain
-        finally:  # what is still in the window is kept, too
-            await known.update(await conversation.messages())
+        yield brain
 
 
 def read_line() -> str:

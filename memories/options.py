@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.choose import EmbedderLike
-    from agent_brain.memories.record_memory import RecordMemory
     from agent_brain.memories.store.store import JournalLike
+    from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.views.summary_writer import Summarize
     from agent_brain.memories.views.tokens import Counter
     from agent_brain.memories.windowed import OnEvict, WindowedMemory
@@ -36,7 +36,7 @@ class MemoryOptions(TypedDict, total=False):
     journal: JournalLike | None
     k: int
     keep: int | None
-    long: RecordMemory | str
+    long: StoredMemory | str
     max_messages: int | None
     max_share: float | None
     max_summary_tokens: int
@@ -49,6 +49,7 @@ class MemoryOptions(TypedDict, total=False):
     recalled_tokens: int
     recent: int
     session: str
+    shared: bool
     short: WindowedMemory | None
     summarize: Summarize | None
     tenant: str | None

@@ -6,23 +6,24 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from agent_brain.memories.checks import whole_number
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Questions
-from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where
-from agent_brain.memories.store.store import JournalLike, checked
+from agent_brain.memories.store.store import JournalLike
+from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.vectors.embedding_queue import EMBEDDED_TOKENS
 from agent_brain.memories.vectors.vector_index import VectorIndex
-from agent_brain.memories.views.recent import Tail
-from agent_brain.memories.views.tokens import Counter, kept_tokens
+from agent_brain.memories.views.base import View
+from agent_brain.memories.views.recent import Recent
+from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens, shorten
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from agent_brain.memories.vectors.chroma import ChromaVectors
 
 
-class VectorMemory(RecordMemory):
+class VectorMemory(StoredMemory):
     """All messages, of which a model sees the last ones and those that fit the goal.
 
     Recall is hybrid: it weighs meaning (the embedder's vectors), words (BM25), who spoke, when, and
@@ -61,7 +62,8 @@ class VectorMemory(RecordMemory):
         min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
             None for all that fit best. Start with 0.3 and look at the scores of :meth:`recall`.
         counter: Counts the tokens of a text.
-        journal: As for :class:`RecordMemory`, like ``ttl``, ``clock`` and ``readonly``.
+        journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly``
+            and ``shared``.
 
     Raises:
         MemoryDefinitionError: Options that do not go together.
@@ -88,6 +90,7 @@ class VectorMemory(RecordMemory):
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
+        shared: bool = False,
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
@@ -98,23 +101,25 @@ class VectorMemory(RecordMemory):
         self._recalled_tokens = recalled_tokens
         self.min_score = checked_score(min_score)
         self._counter = counter
-        self._tail = Tail(recent, max_tokens, counter)
+        tail = Recent(recent, max_tokens, counter)
         model = as_embedder(embedder)
         scope = repr((tenant, session))
         store = None if model is None else _make_store(path, url, client, scope)
-        self._vectors = VectorIndex(model, store, readonly=readonly)
+        vectors = VectorIndex(model, store, readonly=readonly)
         if path is not None and journal is None:
             if not readonly:
                 Path(path).mkdir(parents=True, exist_ok=True)
             journal = Path(path) / "journal.db"
         super().__init__(
             tools,
+            views=[tail, _Indexed(vectors)],
             journal=journal,
             session=session,
             tenant=tenant,
             ttl=ttl,
             clock=clock,
             readonly=readonly,
+            shared=shared,
         )
 
     @property
@@ -122,40 +127,17 @@ class VectorMemory(RecordMemory):
         """What makes the vectors."""
         return self._vectors.embedder
 
-    # What happens to the record happens to the views
+    @property
+    def _tail(self) -> Recent:
+        return cast("Recent", self.store.views[0])
 
-    def _emptied(self) -> None:
-        self._tail = self._tail.emptied()
-        self._vectors.reset()
-        self._forget_answers()
+    @property
+    def _indexed(self) -> _Indexed:
+        return cast("_Indexed", self.store.views[1])
 
-    def _added(self, messages: Sequence[Message]) -> None:
-        self._tail.add(messages)
-        self._vectors.note(messages)
-
-    def _removed(self, messages: Sequence[Message]) -> None:
-        gone = [message.id for message in messages]
-        self._tail.remove(gone, self._record)
-        self._vectors.drop(gone)
-        self._forget_answers()
-
-    def _pins_changed(self) -> None:
-        self._tail.pins_changed(self._record)
-        self._forget_answers()
-
-    def _kept_changed(self, name: str) -> None:
-        self._tail.reserve(kept_tokens(self._kept, self._counter))
-
-    def _goal_changed(self) -> None:
-        self._tail.set_goal(self._goal_id)
-
-    def _forked(self) -> None:
-        self._vectors = self._vectors.copied()
-        self._forget_answers()
-
-    def _forget_answers(self) -> None:
-        self._block: tuple[object, list[Message]] = (None, [])  # what was recalled for what
-        self._questions = Questions(self._vectors)
+    @property
+    def _vectors(self) -> VectorIndex:
+        return self._indexed.vectors
 
     # Reading and writing
 
@@ -180,7 +162,7 @@ class VectorMemory(RecordMemory):
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
-        """As :meth:`RecordMemory.begin`; when this returns the messages can be found."""
+        """As :meth:`StoredMemory.begin`; when this returns the messages can be found."""
         await self._get_ready([*before, goal])
         await super().begin(goal, run_id, state, before=before)
         await self._vectors.catch_up()
@@ -217,7 +199,7 @@ class VectorMemory(RecordMemory):
             await super().aclose()
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`RecordMemory.clear`; the vectors go too."""
+        """As :meth:`StoredMemory.clear`; the vectors go too."""
         await self._get_ready()
         count = await super().clear(keep_pinned=keep_pinned)
         await self._vectors.catch_up()
@@ -225,7 +207,7 @@ class VectorMemory(RecordMemory):
         return count
 
     async def forget(self, *args: Any, **which: Any) -> int:
-        """As :meth:`RecordMemory.forget`; the vectors go too.
+        """As :meth:`StoredMemory.forget`; the vectors go too.
 
         A folder is written anew without them, at about a millisecond a vector, as Chroma keeps in
         its files what it has deleted. On a server it is for Chroma to say how long it does.
@@ -247,15 +229,15 @@ class VectorMemory(RecordMemory):
             VectorStoreError: The store cannot be reached.
         """
         await self._write("reindex()")
-        self._forget_answers()
-        await self._vectors.begin_anew(list(self._record))
+        self._indexed.forget_answers()
+        await self._vectors.begin_anew(list(self.store.log))
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
         """Open what must be open before anything is written; what is refused leaves no trace."""
         if not self._vectors.loaded:
             await self.open()
         if not self.readonly:
-            await self._vectors.check_length([m for m in coming if m.id not in self._record])
+            await self._vectors.check_length([m for m in coming if m.id not in self.store.log])
 
     # Showing and recalling
 
@@ -264,31 +246,31 @@ class VectorMemory(RecordMemory):
         await super().open()
         if self._vectors.behind:
             await self._vectors.catch_up()
-        recent = self._tail.show(self._record)
-        goal = None if self._goal_id is None else self._record.get(self._goal_id)
+        recent = self._tail.show()
+        goal = None if self.store.goal_id is None else self.store.log.get(self.store.goal_id)
         if goal is None or not self._tail.older or not self._k or not self._recalled_tokens:
             return recent
         state = goal.id, len(self._tail.older)
-        if self._block[0] != state:
-            self._block = state, await self._recall_for(goal)
+        if self._indexed.block[0] != state:
+            self._indexed.block = state, await self._recall_for(goal)
         lead = 0
         while lead < len(recent) and recent[lead].role is Role.SYSTEM:
             lead += 1
-        return [*recent[:lead], *self._block[1], *recent[lead:]]
+        return [*recent[:lead], *self._indexed.block[1], *recent[lead:]]
 
     async def _recall_for(self, goal: Message) -> list[Message]:
         older = self._tail.older
         question = shorten(goal.content, EMBEDDED_TOKENS)
-        hits = await self._questions.find(
+        hits = await self._indexed.questions.find(
             question,
             self._k,
             older.__contains__,
-            now=self._clock(),
+            now=self.store.clock(),
             patient=False,
             min_score=self.min_score,
             itself=goal.id,
         )
-        found = [message for hit in hits if (message := self._record.get(hit.id)) is not None]
+        found = [message for hit in hits if (message := self.store.log.get(hit.id)) is not None]
         return recalled_block(found, self._recalled_tokens, self._counter)
 
     async def recall(
@@ -325,23 +307,56 @@ class VectorMemory(RecordMemory):
         await self.open()
 
         def accepted(message_id: str) -> bool:
-            message = self._record.get(message_id)
+            message = self.store.log.get(message_id)
             return message is not None and fits(message)
 
         chosen = None if where is None else accepted
         question, goal = shorten(query, EMBEDDED_TOKENS), await self.goal()
-        hits = await self._questions.find(
+        hits = await self._indexed.questions.find(
             question,
             k,
             chosen,
             since,
             until,
-            now=self._clock(),
+            now=self.store.clock(),
             min_score=checked_score(min_score),
-            itself=self._goal_id if goal and goal[0].content == query else None,
+            itself=self.store.goal_id if goal and goal[0].content == query else None,
         )
-        found = [(self._record.get(hit.id), hit) for hit in hits]
+        found = [(self.store.log.get(hit.id), hit) for hit in hits]
         return [Recalled(m, hit.score, hit.why) for m, hit in found if m is not None]
+
+
+class _Indexed(View):
+    """Keeps the vectors of a memory in step with its messages.
+
+    Attributes:
+        block: What was recalled for the goal, with the state that it was recalled in.
+    """
+
+    def __init__(self, vectors: VectorIndex) -> None:
+        self.vectors = vectors
+        self.forget_answers()
+
+    def fresh(self) -> _Indexed:
+        return _Indexed(self.vectors.copied())
+
+    def forget_answers(self) -> None:
+        self.block: tuple[object, list[Message]] = (None, [])
+        self.questions = Questions(self.vectors)
+
+    def reset(self) -> None:
+        self.vectors.reset()
+        self.forget_answers()
+
+    def add(self, messages: Sequence[Message]) -> None:
+        self.vectors.note(messages)
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        self.vectors.drop([message.id for message in messages])
+        self.forget_answers()
+
+    def update_pins(self) -> None:
+        self.forget_answers()
 
 
 def _make_store(

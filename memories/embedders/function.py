@@ -9,6 +9,7 @@ from typing import Any
 import anyio.to_thread
 
 from agent_brain.memories.embedders.base import Embedder
+from agent_brain.tools.aio import maybe_await
 
 
 class FunctionEmbedder(Embedder):
@@ -43,7 +44,7 @@ class FunctionEmbedder(Embedder):
             return await self._function(list(texts))
         # in a list, as trio refuses functions that return a coroutine
         (vectors,) = await anyio.to_thread.run_sync(lambda: [self._function(list(texts))])
-        return await vectors if inspect.isawaitable(vectors) else vectors
+        return await maybe_await(vectors)
 
 
 class ChromaEmbedder(FunctionEmbedder):

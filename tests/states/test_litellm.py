@@ -501,7 +501,7 @@ async def test_a_failure_is_raised_as_what_it_is(response: Response, kind: type[
 async def test_an_error_says_what_the_provider_said_and_not_how_litellm_wraps_it() -> None:
     with OpenAIServer([Failure(400, "Odd request")]) as server:
         error = await failure_of(model_of(server))
-    assert error.message == "The provider does not take the request: Odd request"
+    assert error.message == "The provider does not accept the request: Odd request"
 
 
 async def test_a_refused_connection_is_a_connection_error_that_names_the_address() -> None:
@@ -958,7 +958,7 @@ async def run_python(*args: str, **environment: str | None) -> subprocess.Comple
         ("openai/x", {"fallbacks": "openai/y"}, "list"),
         ("openai/x", {"fallbacks": [""]}, "fallbacks"),
         ("openai/x", {"fallbacks": [5]}, "fallbacks"),
-        ("openai/x", {"timeout": None}, "timeout must be above 0 seconds, not None"),
+        ("openai/x", {"timeout": None}, "timeout must be greater than 0 seconds, not None"),
         ("openai/x", {"timeout": "5"}, "timeout"),
         ("openai/x", {"retries": 1.5}, "retries"),
         ("openai/x", {"max_images": "1"}, "max_images"),

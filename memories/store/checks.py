@@ -1,4 +1,4 @@
-"""Checks of the options that memories take."""
+"""Checks of options of memories."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from agent_brain.tools.values import is_count
 
 
 def whole_number(name: str, value: int | None, *, least: int = 1, optional: bool = False) -> None:
-    """Refuse anything but a whole number.
+    """Check that an option is a whole number.
 
     Args:
-        name: The option.
-        value: What it was given.
-        least: The smallest number that makes sense.
+        name: The name of the option.
+        value: Its value.
+        least: The smallest number that is allowed.
         optional: Whether it may be None.
 
     Raises:
@@ -30,7 +30,7 @@ def whole_number(name: str, value: int | None, *, least: int = 1, optional: bool
 
 
 def share(name: str, value: float) -> None:
-    """Refuse anything but a part of a whole: more than 0, and at most 1.
+    """Check that an option is greater than 0 and at most 1.
 
     Raises:
         MemoryDefinitionError: ``value`` is something else.

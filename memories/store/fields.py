@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MessageFields(TypedDict, total=False):
-    """Fields that every message may have; :class:`Message` says what each one means."""
+    """Fields that every message may have; documented in :class:`Message`."""
 
     id: str
     name: str | None
