@@ -3,7 +3,7 @@
     python -m benchmarks.vector [--quick] [--embedder minilm]
 
 Vectors are random and have 384 numbers, made in a worker thread, unless an embedder is named. The
-stall is the longest time for which the event loop did not come round while 1,000 messages were
+stall is the longest time for which the event loop was blocked while 1,000 messages were
 embedded and stored, with vectors in RAM, in a folder, and on a Chroma server in another process.
 """
 
@@ -142,7 +142,7 @@ async def main() -> None:
     )
     options = parser.parse_args()
     print(
-        "| messages | fill, ms each | update of one, ms | context, ms | the same, recalled anew, ms | recall, ms |"
+        "| messages | fill, ms each | update of one, ms | context, ms | the same, recalled again, ms | recall, ms |"
     )
     print("|---|---|---|---|---|---|")
     for count in (1_000, 10_000) if options.quick else (1_000, 10_000, 100_000):

@@ -43,7 +43,7 @@ class LayeredMemory(WrappingMemory):
 
     The context has what the long-term memory recalls for the goal, quoted in a message that says so
     (its own context, if it cannot recall), and the recent messages, in the order it all happened;
-    none of them twice. Queries concern both. One long-term memory may serve many conversations at
+    each once. Queries concern both. One long-term memory may serve many conversations at
     once, if it is opened with ``shared=True``::
 
         user = VectorMemory(path="users", session="user:ann", shared=True)
@@ -418,7 +418,7 @@ class LayeredMemory(WrappingMemory):
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds; one of another memory fills the short-term memory.
+        """Replace the content by that of ``snapshot``, which may be of another kind of memory.
 
         A shared long-term memory keeps what it has and gets what is missing.
         """
@@ -504,7 +504,7 @@ def make_layered(
         session: Which conversation.
         tenant: Whose.
         ttl: How long both remember messages.
-        clock: Tells the time by which messages expire.
+        clock: Returns the time (aware) by which messages expire.
         readonly: Only read both.
         **options: For the short-term memory, such as ``max_messages``.
     """

@@ -51,7 +51,7 @@ class StoredMemory(Memory):
             async def context(self):
                 return await self.messages(last=5)
 
-    Goals are messages like all others: a second question in the same session stands after the first
+    Goals are messages like all others: a second question in the same session follows the first
     one and its answer. Adding a message whose ID is already here changes nothing.
 
     With a journal, ``update`` has written the messages when it returns, and a later process that
@@ -120,7 +120,7 @@ class StoredMemory(Memory):
         """The journal, if there is one."""
         return self.store.journal
 
-    # Getting ready
+    # Opening
 
     async def open(self) -> None:
         """Read the session, if that has not been done yet."""
@@ -146,7 +146,7 @@ class StoredMemory(Memory):
         await removal.finish_removal(self, rows, counting)
 
     async def _write(self, method: str) -> None:
-        """Get ready for ``method``, which writes.
+        """Prepare for ``method``, which writes.
 
         Raises:
             ReadOnlyMemoryError: The memory is read-only.
@@ -310,7 +310,7 @@ class StoredMemory(Memory):
         )
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds, and nothing else.
+        """Replace everything by the content of ``snapshot``.
 
         Raises:
             SnapshotError: The snapshot's version is unknown; nothing has changed.
@@ -439,8 +439,8 @@ class StoredMemory(Memory):
         :meth:`context`.
 
         Args:
-            last: At most this many, the newest; 0 and less is none, None is all. Whole groups
-                count, so that a call keeps its results, and the newest group always comes.
+            last: At most this many, the newest; 0 and less is none, None is all. Groups are not
+                split, so that a call keeps its results; the newest one is always included.
             role: With one of these roles.
             cause_by: Caused by one of these.
             name: Said by one of these speakers.
@@ -498,7 +498,7 @@ class StoredMemory(Memory):
             await self._settle()
         log = self.store.log
         if self.store.session is None and after > log.last:
-            after = 0  # a cursor of another memory: better twice than not at all
+            after = 0  # a cursor of another memory: repeat messages rather than miss some
         return log.after(after), max(after, log.last)
 
     # Changes
@@ -514,7 +514,7 @@ class StoredMemory(Memory):
     async def pin(self, ids: Names) -> int:
         """Pin messages, so that they neither leave a window or a summary nor expire by ``ttl``.
 
-        What has left already does not come back. Unknown IDs are ignored.
+        Messages that have left already do not return. Unknown IDs are ignored.
 
         Returns:
             How many of the messages are here.
@@ -545,10 +545,10 @@ class StoredMemory(Memory):
     async def delete(self, ids: Names) -> int:
         """Remove messages.
 
-        A call takes its results along, and a result its call and the other results. Unknown IDs are
-        ignored. A journal may keep the text for a while; :meth:`forget` removes that too. Calls
-        that have no result yet go with the message that asked for them: a run that waits for them
-        ends.
+        A call is removed with its results, and a result with its call and the other results.
+        Unknown IDs are ignored. A journal may keep the text for a while; :meth:`forget` removes
+        that too. Calls that have no result yet are removed with the message that asked for them:
+        a run that waits for them ends.
 
         Returns:
             How many messages were removed, partners included.
@@ -629,7 +629,7 @@ class StoredMemory(Memory):
         text: str | None = None,
         merge: bool = False,
     ) -> int:
-        """Hold what was exported. Nothing changes unless all of it can be read.
+        """Replace the content by an export. Nothing changes unless all of it can be read.
 
         Args:
             data: What :meth:`export` returned, or messages, or dicts of their fields.
@@ -660,7 +660,7 @@ async def load_into(
     text: str | None = None,
     merge: bool = False,
 ) -> None:
-    """Have ``memory`` hold what was exported; see :meth:`StoredMemory.load`."""
+    """Load an export into ``memory``; see :meth:`StoredMemory.load`."""
     snapshot = await read_export(data, path=path, text=text)
     if merge:
         await memory.update(snapshot.messages)

@@ -190,7 +190,7 @@ class TodoMemory(WrappingMemory):
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds, the list included."""
+        """Replace everything by the content of ``snapshot``, the list included."""
         todos = _read(snapshot.views.get(KEPT_AS))
         await self.inner.restore(snapshot)
         await self._write(todos.items, todos.next)

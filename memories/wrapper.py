@@ -94,7 +94,7 @@ class WrappingMemory(Memory):
         return await self.inner.turn()
 
     async def open(self) -> None:
-        """Get ready."""
+        """Open the inner memory."""
         await self.inner.open()
 
     async def snapshot(self) -> Snapshot:
@@ -102,7 +102,7 @@ class WrappingMemory(Memory):
         return await self.inner.snapshot()
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds, and nothing else."""
+        """Replace everything by the content of ``snapshot``."""
         await self.inner.restore(snapshot)
 
     @property

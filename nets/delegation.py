@@ -47,7 +47,7 @@ class Branch:
 
     @property
     def ended(self) -> bool:
-        """Whether it finished: no error, limit or question to a person stopped it."""
+        """Whether it finished, rather than stopping at an error, a limit or a question."""
         return self.stop_reason in ("done", "stuck")
 
 
@@ -69,7 +69,7 @@ class Delegate(Work):
         until: Whether to run until all branches have ended, or until the first has finished; the
             others are then cancelled.
         aside: Whether the text of a single branch streams as thoughts, too.
-        beside: Events of the state that stream while the branches run.
+        beside: Events of the state itself, which stream while the branches run.
         on_end: Called when a branch has ended in any way; the events that it returns are streamed
             as events of the state.
         max_concurrency: The maximum number of concurrent branches, started in order. Default: all.

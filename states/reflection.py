@@ -1,4 +1,4 @@
-"""Reflection: judging previous work and saying what to do differently."""
+"""States that judge previous work and say what to do differently."""
 
 from __future__ import annotations
 

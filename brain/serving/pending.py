@@ -1,4 +1,4 @@
-"""What a run waits for, and what a person's words decide about it. Private."""
+"""What a run waits for, and how to read a person's reply. Private."""
 
 from __future__ import annotations
 

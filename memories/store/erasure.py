@@ -31,14 +31,14 @@ class Gone:
 
 
 def deleted(messages: Iterable[Message]) -> Gone:
-    """Return what is gone with deleted messages."""
+    """Return what to remove with deleted messages."""
     return Gone(calls=frozenset(call.id for message in messages for call in message.tool_calls))
 
 
 def forgotten(
     messages: Iterable[Message], text: str | None = None, *, everything: bool = False
 ) -> Gone:
-    """Return what is gone with forgotten messages; ``text`` is what they were chosen by, if any."""
+    """Return what to remove with forgotten messages; ``text`` selected them, if it is not None."""
     chosen = list(messages)
     texts = [text or "", *(leaf for message in chosen for leaf in texts_of(message))]
     return Gone(

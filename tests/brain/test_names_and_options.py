@@ -192,7 +192,7 @@ def test_a_misspelt_choice_is_refused(make: Any, hint: str) -> None:
         make()
 
 
-def test_a_model_beside_a_net_object_is_refused() -> None:
+def test_a_model_with_a_net_object_is_refused() -> None:
     with pytest.raises(BrainDefinitionError, match=r"Brain\(react\(llm\)\)"):
         Brain(react(ScriptedLLM()), llm="demo")
     with pytest.raises(BrainDefinitionError, match="llm="):
@@ -235,7 +235,7 @@ async def test_a_script_of_one_turn_needs_no_list(turn: Any) -> None:
         (lambda: Net({S.A: END}, fallback=T.A), NetDefinitionError, r"S\.A"),
     ],
 )
-def test_a_misspelt_name_is_refused_with_what_may_be_meant(
+def test_a_misspelt_name_is_refused_with_a_suggestion(
     make: Any, error: type[Exception], hint: str
 ) -> None:
     with pytest.raises(error, match=f"Did you mean {hint}"):
@@ -350,7 +350,7 @@ def test_a_text_in_transitions_is_refused_and_the_member_named() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_text_stands_for_a_member_that_is_one() -> None:
+async def test_a_text_is_accepted_for_a_member_of_a_text_enum() -> None:
     net = Net({T.A: going(Literal["b"], T.B), T.B: END})
     assert net.edges[T.A] == (T.B,)
     assert type(net.edges[T.A][0]) is T
@@ -384,7 +384,7 @@ def test_a_subnet_may_be_a_dict_of_states() -> None:
         ('initial = "ON"\n[states.ONE]\ntype = "answer"', "Did you mean 'ONE'"),
     ],
 )
-def test_a_misspelt_name_in_a_file_is_refused_with_what_may_be_meant(
+def test_a_misspelt_name_in_a_file_is_refused_with_a_suggestion(
     text: str, hint: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "net.toml"

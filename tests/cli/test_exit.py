@@ -58,7 +58,7 @@ def keys(monkeypatch, *typed, terminal=True):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
 
 
-def test_ctrl_c_at_the_prompt_gives_up_the_line_alone(monkeypatch, capsys):
+def test_ctrl_c_at_the_prompt_discards_only_the_line(monkeypatch, capsys):
     keys(monkeypatch, KeyboardInterrupt(), KeyboardInterrupt(), "hello")
     assert keyboard.read_chat_line() == "hello"
     assert capsys.readouterr().err.count("(/exit or Ctrl-D ends the chat)") == 2

@@ -52,7 +52,7 @@ def test_a_call_is_requested_begun_finished_and_closed() -> None:
     assert (control.next_actions, control.pending) == ([], {})
 
 
-def test_a_forgotten_call_is_open_no_more_and_nobody_is_asked_about_it() -> None:
+def test_a_forgotten_call_is_not_open_any_more_and_nobody_is_asked_about_it() -> None:
     control = Control()
     control.request_calls([CALL])
     control.begin_calls([CALL])

@@ -303,6 +303,6 @@ async def test_a_time_to_live_is_for_both() -> None:
     assert await memory.context() == []
 
 
-async def test_both_halves_are_told() -> None:
+async def test_both_memories_are_changed() -> None:
     memory = plain()
     assert memory.wrapped == (memory.short, memory.long)

@@ -83,7 +83,7 @@ REMOVALS = {
 
 @pytest.mark.parametrize("name", MEMORIES)
 @pytest.mark.parametrize("how", REMOVALS)
-async def test_a_call_that_is_gone_does_not_run(name: str, how: str, tmp_path: Path) -> None:
+async def test_a_removed_call_does_not_run(name: str, how: str, tmp_path: Path) -> None:
     memory, brain, paid = await waiting(MEMORIES[name], tmp_path)
     (asks,) = [m.id for m in await memory.messages() if m.tool_calls]
     await REMOVALS[how](memory, asks)
@@ -109,7 +109,7 @@ async def test_a_call_that_is_gone_does_not_run(name: str, how: str, tmp_path: P
         assert b"SECRET" not in on_disk(tmp_path)
 
 
-async def test_a_waiting_run_goes_on_if_something_else_is_forgotten(tmp_path: Path) -> None:
+async def test_a_waiting_run_continues_if_something_else_is_forgotten(tmp_path: Path) -> None:
     paid, pay = payments()
     async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
         llm = ScriptedLLM(["Noted.", PAY, "Paid."])

@@ -169,7 +169,7 @@ async def test_the_summary_lasts_with_the_session(tmp_path) -> None:
         assert later.summary == memory.summary == "+6+4"
 
 
-async def test_a_summary_that_tells_of_something_forgotten_is_dropped_and_written_anew() -> None:
+async def test_a_summary_that_quotes_something_forgotten_is_dropped_and_written_again() -> None:
     memory = await filled(Summarizer(), journal=RamJournal())
     await memory.context()
     await memory.forget(text="5")
@@ -277,7 +277,7 @@ async def test_the_summary_knows_what_it_is_made_of() -> None:
     assert copied.summary == "", "it may tell of it, and nobody has it any more"
 
 
-async def test_a_summary_of_what_a_restored_memory_never_held_goes_when_it_may_tell() -> None:
+async def test_a_summary_of_what_a_restored_memory_never_held_goes_when_it_may_quote_it() -> None:
     memory = await filled(Summarizer())
     await memory.context()
     other = SummaryMemory(summarize=Summarizer(), max_messages=6, journal=RamJournal())

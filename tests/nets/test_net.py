@@ -127,7 +127,7 @@ def test_a_dict_is_accepted_where_a_net_is():
     assert as_net({N.B: To(None)}).initial is N.B
 
 
-def test_it_says_what_it_is():
+def test_its_repr_names_it():
     assert repr(small()) == "<Net 'N': A, B>"
 
 

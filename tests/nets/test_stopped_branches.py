@@ -40,7 +40,7 @@ async def test_a_stopped_subnet_on_a_fork_runs_again_and_adds_one_answer() -> No
     assert [m.content for m in (await brain.resume()).messages] == ["go", "2"]
 
 
-async def test_stopped_branches_are_joined_for_what_they_found_but_not_recorded() -> None:
+async def test_stopped_branches_are_joined_with_what_they_found_but_not_recorded() -> None:
     seen: list[list[bool]] = []
 
     def join(memory: Memory, branches: list[Branch]) -> str:
@@ -55,7 +55,7 @@ async def test_stopped_branches_are_joined_for_what_they_found_but_not_recorded(
     assert [m.content for m in result.messages] == ["go"]
 
 
-async def test_a_subnet_run_aside_speaks_in_thoughts_and_not_for_its_state() -> None:
+async def test_a_subnet_as_thoughts_does_not_answer_for_its_state() -> None:
     brain = Brain(single(SubnetState(single(Say("hm")), aside=True)))
     texts = []
     async with brain.stream("go") as run:
@@ -65,7 +65,7 @@ async def test_a_subnet_run_aside_speaks_in_thoughts_and_not_for_its_state() -> 
     assert (texts, run.result.answer) == ([("hm", True)], "")
 
 
-async def test_a_subnet_run_aside_on_a_fork_is_still_recorded() -> None:
+async def test_a_subnet_as_thoughts_on_a_fork_is_still_recorded() -> None:
     async def talk(memory: Memory) -> str:
         return "found"
 

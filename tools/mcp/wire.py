@@ -102,7 +102,7 @@ class Wire:
 
 
 class _Stream:
-    """One direction: tells the wire when it is closed."""
+    """One direction of a connection; notifies the wire when it is closed."""
 
     def __init__(self, stream: Any, wire: Wire) -> None:
         self._stream = stream
