@@ -1,4 +1,4 @@
-"""A person is asked before a call runs, or for an answer; the run waits in its memory."""
+"""Human approval and input: the run waits in its memory until it is resumed."""
 
 from __future__ import annotations
 
@@ -402,7 +402,7 @@ async def test_a_limit_that_is_reached_while_waiting_closes_the_calls():
 
 
 class OwnMemory(State):
-    """Delegates to a net on a memory that is no fork."""
+    """Delegates to a net on a memory that is not a fork."""
 
     def __init__(self, net: Net, tools: tuple[BaseTool, ...]) -> None:
         self.net = net

@@ -81,7 +81,7 @@ async def test_limits_reach_into_a_subnet() -> None:
 
 
 def turn_taker(letters: str, mine: list[anyio.Event], before: list[anyio.Event]) -> Net:
-    """Says each letter only after the event before it, so that two of them must alternate."""
+    """Yields each letter after the previous event, so that two of them must alternate."""
 
     async def speak(memory: Memory) -> AsyncIterator[str]:
         for letter, said, turn in zip(letters, mine, before, strict=True):
@@ -433,7 +433,7 @@ async def test_an_error_of_a_delegated_net_reaches_the_guard_of_the_state(inside
 
 
 class Copes(State):
-    """Says what became of the net that it delegates to, and goes on talking."""
+    """Yields the outcome of the net that it delegates to, then more text."""
 
     def __init__(self) -> None:
         self.net = single(Fail())

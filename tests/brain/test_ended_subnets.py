@@ -1,4 +1,4 @@
-"""A run that is killed at any write goes on where it was, subnets included."""
+"""A run that is killed at any write continues at the same place, subnets included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However a run ends, its events, its text and its result tell the same story."""
+"""However a run ends, its events, its text and its result agree."""
 
 from __future__ import annotations
 

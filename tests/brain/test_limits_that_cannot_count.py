@@ -1,4 +1,4 @@
-"""Limits on cost and tokens over models whose price or usage nobody knows."""
+"""Limits on cost and tokens for models whose price or usage is unknown."""
 
 from __future__ import annotations
 

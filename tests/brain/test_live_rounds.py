@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Kitchen:
-    """A fast tool, and a slow one that goes on when the reader of the stream says so."""
+    """A fast tool, and a slow one that continues when the reader of the stream allows it."""
 
     def __init__(self) -> None:
         self.go_on = anyio.Event()

@@ -1,4 +1,4 @@
-"""What is misspelt, or given in another form than it is meant, works or is refused at once."""
+"""Misspelt names and options in other forms either work or are refused immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model reads about calls that a run did not come back to."""
+"""What the model reads about calls that were left without a result."""
 
 from __future__ import annotations
 

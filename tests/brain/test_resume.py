@@ -1,4 +1,4 @@
-"""Going on with a run where its memory stands."""
+"""Resuming the run that a memory holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that go in circles, and healthy runs that only look like it."""
+"""Runs that repeat themselves, and healthy runs that only seem to."""
 
 from __future__ import annotations
 

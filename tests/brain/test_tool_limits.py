@@ -112,7 +112,7 @@ async def test_a_result_that_was_cut_is_stored_and_read_in_parts():
     assert [tool.name for tool in llm.calls[1].tools] == ["long_text", "read_result"]
     assert (await results(brain.memory))[1].startswith("0050000501\n")
 
-    elsewhere = MessagesMemory([long_text])  # what is kept aside belongs to the memory
+    elsewhere = MessagesMemory([long_text])  # stored results belong to the memory
     text = (await brain.memory.snapshot()).model_dump_json()
     await elsewhere.restore(Snapshot.from_json(text))
     later = ScriptedLLM([[call("read_result", id="c", offset=0, length=5)], ["ok"]])

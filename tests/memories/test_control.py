@@ -1,4 +1,4 @@
-"""The registers of a run: what was stored under their old names is still read."""
+"""The state of a run: data stored under earlier names is still read."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ async def test_a_snapshot_has_both() -> None:
 
 async def test_what_a_crash_kept_from_arriving_arrives_at_the_next_opening(tmp_path) -> None:
     async with SQLiteJournal(tmp_path / "journal.db") as journal:
-        lost = WindowedMemory(max_messages=2, journal=journal)  # nobody takes what leaves it
+        lost = WindowedMemory(max_messages=2, journal=journal)  # nothing receives what leaves it
         await lost.update([Message.user(f"{n}") for n in range(6)])
         memory = LayeredMemory(
             WindowedMemory(max_messages=2, journal=journal),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Durable(RamJournal):
-    """Keeps what has left a window, as a file does."""
+    """Like a journal on disk: it keeps what has left a window."""
 
     persistent = True
 

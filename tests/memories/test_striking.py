@@ -61,7 +61,7 @@ def payments() -> tuple[list[str], Any]:
 
 
 async def waiting(make, folder: Path) -> tuple[RecordMemory, Brain, list[str]]:
-    """A run that waits for a person's word about one call."""
+    """A run that waits for a person's decision about one call."""
     paid, pay = payments()
     memory = make(journal=folder / "journal.db")
     llm = ScriptedLLM([PAY, "Nothing is paid.", "Nothing is paid."])
@@ -210,7 +210,7 @@ async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
         memory.control.begin("run-1", "ACTION")
         await memory.update([Message.assistant("", [PAY], id="asks")])
         memory.control.next_actions = [PAY]
-        memory.claim = await Claim.take(memory, watched=True)  # a run is going on
+        memory.claim = await Claim.take(memory, watched=True)  # a run is active
         await memory.checkpoint()
         await memory.update([Message.assistant("half a step", id="half")])
         await getattr(memory, what)("asks")

@@ -1,4 +1,4 @@
-"""The summary is always made of all that went, or nothing goes."""
+"""Messages leave only when a summary of all of them was written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Trip(BaseModel):
 
 
 class Summarizer:
-    """Writes down what it is given; can be told to fail or to wait."""
+    """Records its arguments; can be set to fail or to wait."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[str]]] = []

@@ -1,4 +1,4 @@
-"""Where a state may go, read from what it says of itself."""
+"""The edges of a state, derived from its declarations."""
 
 from __future__ import annotations
 

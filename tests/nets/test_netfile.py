@@ -1,4 +1,4 @@
-"""Nets from files: plain data in, a checked net out, every mistake told."""
+"""Nets from files: plain data is validated, and every mistake is reported."""
 
 from __future__ import annotations
 

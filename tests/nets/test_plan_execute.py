@@ -1,4 +1,4 @@
-"""Plan and execute: steps in order, a new plan when one goes otherwise, an answer at the end."""
+"""Plan and execute: steps in order, a new plan when one fails, an answer at the end."""
 
 from __future__ import annotations
 

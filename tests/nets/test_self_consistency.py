@@ -1,4 +1,4 @@
-"""Self-consistency: what most ways of thinking come to outvotes a wrong one."""
+"""Self-consistency: the answer of most paths outvotes a wrong one."""
 
 from __future__ import annotations
 

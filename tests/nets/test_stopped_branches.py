@@ -1,4 +1,4 @@
-"""A limit that stops a net inside another stops the run there, and a resumed run goes on there."""
+"""A limit that stops an inner net stops the run there, and a resumed run continues there."""
 
 from __future__ import annotations
 

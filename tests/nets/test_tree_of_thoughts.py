@@ -1,4 +1,4 @@
-"""Tree of thoughts: it solves the Game of 24, looks at less than everything, and keeps its bounds."""
+"""Tree of thoughts: it solves the Game of 24 without an exhaustive search, within its bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acting: every call that was asked for, at once, its results in order, none without an answer."""
+"""ActionState: all requested calls run concurrently, and each gets a result, in order."""
 
 from __future__ import annotations
 

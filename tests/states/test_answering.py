@@ -1,4 +1,4 @@
-"""Answering: passing on what was said, asking for words, asking for data."""
+"""AnswerState: passing on closing text, and requesting text or data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes to providers of other protocols, and what comes back from them."""
+"""Requests and responses of providers with other protocols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading thoughts and actions out of what models really write."""
+"""Parsing thoughts and actions from the output of real models."""
 
 from __future__ import annotations
 

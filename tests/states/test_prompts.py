@@ -1,4 +1,4 @@
-"""What a model is told, and what it sees of the memory."""
+"""The prompts of a model, and the part of the memory that it sees."""
 
 from __future__ import annotations
 

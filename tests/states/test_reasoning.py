@@ -1,4 +1,4 @@
-"""Thinking: one model call that ends in tool calls or in the closing words."""
+"""ReasoningState: one model call that ends in tool calls or in closing text."""
 
 from __future__ import annotations
 

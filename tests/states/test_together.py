@@ -1,4 +1,4 @@
-"""Several pieces of work at once: results in order, what was reported kept, the rest cancelled."""
+"""Concurrent work: results in order, reported events are kept, the rest is cancelled."""
 
 from __future__ import annotations
 

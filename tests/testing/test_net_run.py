@@ -1,4 +1,4 @@
-"""Running one net alone, and states that hand work to other nets."""
+"""Running one net alone, and states that delegate to other nets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function is called with: validated, coerced, passed as its signature wants it."""
+"""The arguments of a function: validated, coerced, and passed as its signature requires."""
 
 from __future__ import annotations
 

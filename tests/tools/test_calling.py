@@ -1,4 +1,4 @@
-"""Running one call: whatever happens is an outcome that a model can read."""
+"""Running one call: every outcome is a result that a model can read."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_a_sync_tool_does_not_stall_the_loop():
         told_by_the_loop.set()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(tell)  # runs only if the loop goes on while the tool waits
+        group.start_soon(tell)  # runs only if the loop continues while the tool waits
         outcome = await call(wait)
 
     assert outcome == Outcome("true")

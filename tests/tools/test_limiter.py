@@ -1,4 +1,4 @@
-"""Calls that wait for their turn."""
+"""Limits on the concurrency and the rate of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is told of a function: names, types, defaults and texts."""
+"""The schema of a function: names, types, defaults and descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimating tokens, shortening, and making text of values."""
+"""Estimating tokens, shortening text, and converting values to text."""
 
 from __future__ import annotations
 

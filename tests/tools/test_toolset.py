@@ -32,7 +32,7 @@ async def write(path: str) -> str:
 
 
 class Named(BaseTool):
-    """A tool that goes by its own name."""
+    """A tool that uses its own name."""
 
     def __init__(self) -> None:
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

@@ -445,7 +445,7 @@ async def test_an_unchanged_checkpoint_writes_nothing(tmp_path) -> None:
 
 
 def test_the_outcome_of_an_append_that_a_task_cancel_cuts_off_is_found_out(tmp_path) -> None:
-    """Task.cancel() is not held off by a shield: the thread may write although nobody waits."""
+    """A shield does not delay Task.cancel(): the thread may write although nobody waits."""
 
     async def run() -> None:
         journal = SQLiteJournal(tmp_path / "journal.db")

@@ -1,4 +1,4 @@
-"""The four forms in which a brain takes servers, and what becomes of them."""
+"""The four forms in which a brain accepts servers, and their lifetime."""
 
 from __future__ import annotations
 
