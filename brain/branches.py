@@ -24,7 +24,7 @@ class Source(Protocol):
     error: Exception | None
 
     @property
-    def ended(self) -> bool:
+    def completed(self) -> bool:
         """Whether it ended by itself."""
         ...
 
@@ -36,7 +36,7 @@ class _Beside:
     """The owner of the events that the delegating state itself reports."""
 
     error: Exception | None = None
-    ended = False
+    completed = False
 
 
 async def run_branches(
@@ -124,7 +124,7 @@ async def _run_all(streams: Streams, send: MemoryObjectSendStream[Event], order:
                 tasks.cancel_scope.cancel()
         finally:
             await close_stream(stream)
-        if order.until == "first" and branch.ended:
+        if order.until == "first" and branch.completed:
             tasks.cancel_scope.cancel()
 
     async def work_off(todo: Iterator[tuple[Source, AsyncIterator[Event]]]) -> None:

@@ -139,15 +139,23 @@ class TextRequest(ModelCall):
 
     Args:
         llm: The model.
-        messages: What it sees.
-        as_thoughts: Stream the answer as a thought, which is not meant for the reader.
+        messages: The messages for the model.
+        as_thoughts: Stream the answer as a thought, which is not meant for the reader. ``aside`` is
+            the old name.
     """
 
-    def __init__(self, llm: LLM, messages: Sequence[Message], *, aside: bool = False) -> None:
+    def __init__(
+        self,
+        llm: LLM,
+        messages: Sequence[Message],
+        *,
+        as_thoughts: bool = False,
+        aside: bool = False,
+    ) -> None:
         super().__init__(
             llm,
             messages,
-            words="thought" if aside else "shown",
+            words="thought" if as_thoughts or aside else "shown",
             ending=prompts.ANSWER_NOW,
             check=_not_empty,
             complaint="The model gave no answer",
