@@ -41,7 +41,6 @@ from agent_brain.errors import (
 )
 from agent_brain.memories import registry as memories
 from agent_brain.memories.options import MemoryOptions
-from agent_brain.memories.registry import _find, memory_names
 from agent_brain.nets import (
     SubnetState,
     net_names,
@@ -93,7 +92,7 @@ END = going(None)
 @pytest.mark.parametrize("name", net_names())
 def test_every_built_in_net_takes_a_model_by_its_name(name: str) -> None:
     assert create_net(name, "openai/gpt-4.1").name == name
-    factory = registry._find(name)
+    factory = registry._registry.find(name)
     assert factory is not None
     assert factory("openai/gpt-4.1").name == name
 
@@ -256,7 +255,7 @@ def test_what_cannot_be_called_is_not_registered(register: Any) -> None:
 def test_an_error_inside_a_memory_that_mentions_an_argument_is_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memories, "_factories", {})
+    monkeypatch.setattr(memories._registry, "factories", {})
 
     def broken(tools: Any) -> Any:
         raise TypeError("bad argument type for built-in operation")
@@ -267,8 +266,10 @@ def test_an_error_inside_a_memory_that_mentions_an_argument_is_its_own(
 
 
 def test_the_typed_options_are_those_of_the_built_in_nets_and_memories() -> None:
-    nets = {p for name in registry._BUILT_IN for p in options(registry._find(name))}
-    kept = {p for name in memory_names() if (made := _find(name)) for p in options(made)}
+    nets, kept = (
+        {p for name in known.built_in for p in options(known.find(name))}
+        for known in (registry._registry, memories._registry)
+    )
     assert {*NetOptions.__annotations__} == nets
     assert {*MemoryOptions.__annotations__} == kept
     assert {*LimitOptions.__annotations__} == {field.name for field in fields(Limits)}

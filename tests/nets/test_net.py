@@ -205,8 +205,9 @@ def test_an_unknown_option_is_named_in_the_error():
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr("agent_brain.nets.registry._BUILT_IN", ("react",))
-    monkeypatch.setattr("agent_brain.nets.registry._factories", {})
+    react_alone = {"react": "agent_brain.nets.library.react:react"}
+    monkeypatch.setattr("agent_brain.nets.registry._registry.built_in", react_alone)
+    monkeypatch.setattr("agent_brain.nets.registry._registry.factories", {})
 
 
 @pytest.mark.usefixtures("registered")
