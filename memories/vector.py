@@ -6,28 +6,25 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent_brain.memories.checks import whole_number
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
-from agent_brain.memories.recall.search import Questions
+from agent_brain.memories.recall.search import Search
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where
 from agent_brain.memories.store.store import JournalLike, checked
-from agent_brain.memories.vectors.embedding_queue import EMBEDDED_TOKENS
-from agent_brain.memories.vectors.vector_index import VectorIndex
+from agent_brain.memories.vectors.chroma import make_store
+from agent_brain.memories.vectors.pipeline import VectorPipeline
 from agent_brain.memories.views.recent import Tail
 from agent_brain.memories.views.tokens import Counter, kept_tokens
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.text import count_tokens, shorten
-
-if TYPE_CHECKING:
-    from agent_brain.memories.vectors.chroma import ChromaVectors
+from agent_brain.tools.text import count_tokens
 
 
 class VectorMemory(RecordMemory):
@@ -101,8 +98,8 @@ class VectorMemory(RecordMemory):
         self._tail = Tail(recent, max_tokens, counter)
         model = as_embedder(embedder)
         scope = repr((tenant, session))
-        store = None if model is None else _make_store(path, url, client, scope)
-        self._vectors = VectorIndex(model, store, readonly=readonly)
+        store = make_store(path, url, client, scope, readonly=readonly)
+        self._vectors = VectorPipeline(model, store)
         if path is not None and journal is None:
             if not readonly:
                 Path(path).mkdir(parents=True, exist_ok=True)
@@ -127,16 +124,16 @@ class VectorMemory(RecordMemory):
     def _emptied(self) -> None:
         self._tail = self._tail.emptied()
         self._vectors.reset()
+        self._vectors.attach(self._record.get)
         self._forget_answers()
 
     def _added(self, messages: Sequence[Message]) -> None:
         self._tail.add(messages)
-        self._vectors.note(messages)
+        self._vectors.add(messages)
 
     def _removed(self, messages: Sequence[Message]) -> None:
-        gone = [message.id for message in messages]
-        self._tail.remove(gone, self._record)
-        self._vectors.drop(gone)
+        self._tail.remove([message.id for message in messages], self._record)
+        self._vectors.remove(messages)
         self._forget_answers()
 
     def _pins_changed(self) -> None:
@@ -150,12 +147,12 @@ class VectorMemory(RecordMemory):
         self._tail.set_goal(self._goal_id)
 
     def _forked(self) -> None:
-        self._vectors = self._vectors.copied()
+        self._vectors = self._vectors.fresh()
         self._forget_answers()
 
     def _forget_answers(self) -> None:
         self._block: tuple[object, list[Message]] = (None, [])  # what was recalled for what
-        self._questions = Questions(self._vectors)
+        self._search = Search(self._vectors)
 
     # Reading and writing
 
@@ -167,7 +164,8 @@ class VectorMemory(RecordMemory):
             VectorStoreError: The store of vectors cannot be reached.
         """
         await super().open()
-        if self._vectors.waiting:
+        self._vectors.rest_if_large()
+        if self._vectors.awake and self._vectors.waiting:
             await self._vectors.catch_up()
 
     async def set_goal(self, goal: str | Message) -> None:
@@ -202,12 +200,14 @@ class VectorMemory(RecordMemory):
         """Hold what ``snapshot`` holds, and nothing else; what has a vector keeps it."""
         await self._get_ready()
         await super().restore(snapshot)
+        self._vectors.rest_if_large()
         await self._vectors.catch_up()
 
     async def checkpoint(self) -> None:
         """Write where the run stands, and now and then the vectors that wait to be written."""
         await super().checkpoint()
-        await self._vectors.save_if_due()
+        if self._vectors.due:
+            await self._vectors.save()
 
     async def aclose(self) -> None:
         """Write the vectors that wait, and close what the memory opened; twice is fine."""
@@ -248,12 +248,13 @@ class VectorMemory(RecordMemory):
         """
         await self._write("reindex()")
         self._forget_answers()
-        await self._vectors.begin_anew(list(self._record))
+        await self._vectors.begin_again(list(self._record))
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
         """Open what must be open before anything is written; what is refused leaves no trace."""
-        if not self._vectors.loaded:
+        if self._vectors.behind:
             await self.open()
+        await self._vectors.connect()
         if not self.readonly:
             await self._vectors.check_length([m for m in coming if m.id not in self._record])
 
@@ -262,8 +263,6 @@ class VectorMemory(RecordMemory):
     async def context(self) -> list[Message]:
         """The recent messages, and before them, marked, what fits the goal of what came earlier."""
         await super().open()
-        if self._vectors.behind:
-            await self._vectors.catch_up()
         recent = self._tail.show(self._record)
         goal = None if self._goal_id is None else self._record.get(self._goal_id)
         if goal is None or not self._tail.older or not self._k or not self._recalled_tokens:
@@ -278,9 +277,9 @@ class VectorMemory(RecordMemory):
 
     async def _recall_for(self, goal: Message) -> list[Message]:
         older = self._tail.older
-        question = shorten(goal.content, EMBEDDED_TOKENS)
-        hits = await self._questions.find(
-            question,
+        await self._vectors.wake()
+        hits = await self._search.find(
+            goal.content,
             self._k,
             older.__contains__,
             now=self._clock(),
@@ -329,9 +328,10 @@ class VectorMemory(RecordMemory):
             return message is not None and fits(message)
 
         chosen = None if where is None else accepted
-        question, goal = shorten(query, EMBEDDED_TOKENS), await self.goal()
-        hits = await self._questions.find(
-            question,
+        await self._vectors.wake()
+        goal = await self.goal()
+        hits = await self._search.find(
+            query,
             k,
             chosen,
             since,
@@ -342,19 +342,3 @@ class VectorMemory(RecordMemory):
         )
         found = [(self._record.get(hit.id), hit) for hit in hits]
         return [Recalled(m, hit.score, hit.why) for m, hit in found if m is not None]
-
-
-def _make_store(
-    path: str | PathLike[str] | None, url: str | None, client: Any, scope: str
-) -> ChromaVectors | None:
-    if path is None and url is None and client is None:
-        return None
-    from agent_brain.memories.vectors.chroma_locations import (
-        ChromaClient,
-        ChromaFolder,
-        ChromaServer,
-    )
-
-    if path is not None:
-        return ChromaFolder(Path(path) / "vectors", scope)
-    return ChromaClient(client, scope) if url is None else ChromaServer(url, scope)

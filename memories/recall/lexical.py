@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.growable_array import Growing
+from agent_brain.memories.recall.features import GrowableArray
 
 K1 = 1.2  # how soon saying a word again stops counting: the textbook value
 B = 0.4  # how much a long text is held against itself; messages are short, all on one subject
@@ -26,7 +26,7 @@ class LexicalIndex:
     def __init__(self) -> None:
         self._postings: dict[str, array[int]] = {}  # row, count, row, count, …; rows ascend
         self._terms: list[tuple[str, ...]] = []
-        self._lengths: Growing[np.int32] = Growing(np.int32)
+        self._lengths: GrowableArray[np.int32] = GrowableArray(np.int32)
         self._count = 0
         self._total = 0
 

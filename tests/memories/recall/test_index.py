@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_brain.memories.embedders import EmbeddingError
-from agent_brain.memories.recall.index import RecallIndex
-from agent_brain.memories.recall.items import Item
+from agent_brain.memories.recall.index import Item, RecallIndex
 from tests.memories.recall.conversations import LINES, START, ids, index_of, items
 
 

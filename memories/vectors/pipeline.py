@@ -1,0 +1,575 @@
+"""The way of a message to where recall finds it: indexed, embedded, and its vector stored.
+
+Changes of the log (:meth:`~VectorPipeline.add`, :meth:`~VectorPipeline.remove`,
+:meth:`~VectorPipeline.reset`) are noted at once and without awaiting.
+:meth:`~VectorPipeline.catch_up` does the work in pieces and strikes each from its list when it is
+done, so a cancelled call loses nothing. As the log may change while a piece is in work, the piece
+is compared with the lists again before it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from agent_brain.memories.embedders import Embedder, embed_all
+from agent_brain.memories.errors import EmbedderMismatchError, VectorStoreError
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.vectors.chroma import ChromaStore, Row, mark_of
+from agent_brain.tools.secrets import get_logger
+from agent_brain.tools.text import shorten
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from agent_brain.memories.recall.index import RecallIndex
+
+T = TypeVar("T")
+log = get_logger(__name__)
+EMBEDDED_TOKENS = 2_000  # of a message; what a huge one is about shows in its head and its tail
+EAGER = 5_000  # messages that are indexed when a session is opened, not when it is first searched
+EXACT = 20_000  # vectors that are all loaded into RAM; of more, Chroma's index is queried
+SAMPLE = 2_000  # vectors of a larger session in RAM, from which mean and spread are learnt
+PIECE, PIECE_LETTERS = 256, 100_000  # the most messages and characters that are indexed at once
+ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
+SAVE_AT = 64  # vectors that wait to be stored; until then they are in RAM only
+
+
+class VectorPipeline:
+    """The messages of one session, ready to be searched.
+
+    Args:
+        embedder: Makes the vectors; None for a memory without vectors.
+        store: Stores them; None to keep them in RAM.
+        shared: Other writers add messages to the session too. Their vectors are looked for in the
+            store before a text is embedded, and own ones are stored at once.
+
+    Attributes:
+        index: What recall searches; None as long as it is empty.
+        failing: The embedder failed when it was last called.
+        awake: Messages are indexed and embedded as they come. A large session that was only opened
+            is indexed when it is first searched.
+    """
+
+    def __init__(
+        self, embedder: Embedder | None, store: ChromaStore | None, *, shared: bool = False
+    ) -> None:
+        self.embedder = embedder
+        self.store = None if embedder is None else store
+        self.index: RecallIndex | None = None
+        self.failing = False
+        self.awake = True
+        self._shared = shared
+        self._indexing, self._embedding, self._saving = anyio.Lock(), anyio.Lock(), anyio.Lock()
+        self._find: Callable[[str], Message | None] = lambda message_id: None
+        self._unindexed: dict[str, Message] = {}
+        self._unchecked: dict[str, str] = {}  # texts that may have a vector already
+        self._fresh: dict[str, str] = {}  # texts to embed
+        self._refused: dict[str, str] = {}  # texts on which the embedder has failed
+        self._together = 1  # how many of the refused are tried at once
+        self._marks: dict[str, str] = {}  # of the texts whose vectors the index has or knows of
+        self._at_hand: dict[str, Row] = {}  # vectors that the index does not have yet
+        self._rows: int | None = None  # in the store, once it is connected
+        self._stored: dict[str, str] | None = None  # fingerprints of all that is in the store
+        self._unsaved: dict[str, Row] = {}
+        self._doomed: dict[str, None] = {}  # IDs to delete from the store
+        self._astray = False  # the store has failed, so what it has must be read again
+        self._sampled = False
+        self._swept = True  # the store has nothing that no message claims
+
+    # Changes of the log
+
+    def attach(self, find: Callable[[str], Message | None]) -> None:
+        """Use ``find`` to look a message up by its ID."""
+        self._find = find
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Add messages, to be indexed by the next :meth:`catch_up`."""
+        self._unindexed.update((message.id, message) for message in messages)
+
+    def remove(self, messages: Iterable[Message]) -> None:
+        """Remove messages at once."""
+        ids = [message.id for message in messages]
+        stored = self._stored or {}
+        lists = (self._unindexed, self._unchecked, self._fresh, self._refused)
+        for message_id in ids:
+            for each in (*lists, self._marks, self._at_hand, self._unsaved):
+                each.pop(message_id, None)  # type: ignore[attr-defined]
+            if message_id in stored or self._stored is None:
+                self._doomed[message_id] = None
+        if self.index is not None:
+            self.index.remove(ids)
+
+    def reset(self) -> None:
+        """Remove all messages; those that come back are not embedded again."""
+        self._at_hand = self.rows()
+        self.index = None
+        for each in (self._unindexed, self._unchecked, self._fresh, self._refused, self._marks):
+            each.clear()  # type: ignore[attr-defined]
+        self._sampled = self._swept = False
+
+    def fresh(self) -> VectorPipeline:
+        """Return a pipeline for a copy of the log: empty, with these vectors at hand."""
+        copy = VectorPipeline(self.embedder, None)
+        copy._at_hand = self.rows()
+        if self.store is not None and (self._stored is None or (self.index and self.index.partial)):
+            copy.store = self.store.reader()
+        return copy
+
+    def rest_if_large(self) -> None:
+        """Leave the work to the first search if there is much of it."""
+        self.awake = self.index is not None or len(self._unindexed) <= EAGER
+
+    # State
+
+    @property
+    def behind(self) -> bool:
+        """Whether there are messages that cannot be found yet."""
+        return bool(self._unindexed) or (self.store is not None and self._stored is None)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is work for :meth:`catch_up`."""
+        lists = (self._unchecked, self._fresh, self._refused, self._doomed, self._at_hand)
+        return self.behind or any(lists)
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to :meth:`save`."""
+        enough = 1 if self._shared else SAVE_AT
+        return bool(self._doomed) or len(self._unsaved) >= enough
+
+    def rows(self) -> dict[str, Row]:
+        """Return all vectors in RAM by message ID."""
+        if self.embedder is None or self.index is None:
+            return dict(self._at_hand)
+
+        found = self.index.vectors().items()
+        return self._at_hand | {i: Row(self._marks[i], v) for i, v in found if i in self._marks}
+
+    def _elsewhere(self) -> dict[str, str]:
+        """Return the fingerprints of texts whose vectors are in the store only."""
+        ids = [] if self.index is None else self.index.vectors_elsewhere()
+        return {message_id: self._marks[message_id] for message_id in ids}
+
+    # Work
+
+    async def connect(self) -> None:
+        """Connect the store.
+
+        Raises:
+            EmbedderMismatchError: The session was embedded by another model.
+            VectorStoreError: The store cannot be reached.
+        """
+        if self.store is not None and self.embedder is not None and self._rows is None:
+            self._rows = await self.store.open(self.embedder.name, self.embedder.dimension)
+
+    async def wake(self) -> None:
+        """Make all messages findable, also in a large session that was only opened."""
+        self.awake = True
+        if self.behind:
+            await self.catch_up()
+
+    async def catch_up(self, *, strict: bool = False) -> None:
+        """Make all messages findable, by their vectors too.
+
+        Args:
+            strict: Raise if the embedder fails, instead of trying again the next time.
+
+        Raises:
+            EmbedderMismatchError: The vectors that are here were made by another model.
+            VectorStoreError: What the store has of the session cannot be read.
+        """
+        if not self.awake:
+            return
+        async with self._indexing:
+            while self._unindexed:
+                await self._index_piece()
+        if self.embedder is None:
+            return
+        async with self._embedding:
+            await self._read_store()
+            await self._check_texts()
+            await self._embed_texts(self.embedder, strict=strict)
+            self._sweep()
+        if self.due:
+            await self.save()
+
+    async def _index_piece(self) -> None:
+        from agent_brain.memories.recall.index import RecallIndex
+
+        piece: list[Message] = []
+        letters = 0
+        for message in islice(self._unindexed.values(), PIECE):
+            letters += len(message.content)
+            if piece and letters > PIECE_LETTERS:
+                break
+            piece.append(message)
+        if self.index is None:
+            self.index = RecallIndex()
+        index, items = self.index, [_item(m) for m in piece if is_recalled(m)]
+        if len(items) > ON_LOOP or letters > ON_LOOP_LETTERS:
+            await anyio.to_thread.run_sync(index.add, items)
+        else:
+            index.add(items)
+        if index is not self.index:  # there was a reset meanwhile
+            return
+        for message in piece:
+            if self._unindexed.get(message.id) is not message:  # it was removed meanwhile
+                index.remove([message.id])
+                continue
+            del self._unindexed[message.id]
+            if self.embedder is not None and message.id in index:
+                self._unchecked[message.id] = message.content
+
+    async def _read_store(self) -> None:
+        """Learn what the store has, and load it if it is not too much."""
+        store = self.store
+        if store is None or self._stored is not None:
+            return
+        await self.connect()
+        if (self._rows or 0) <= EXACT:
+            rows = await store.load()
+            self._at_hand = rows | self._at_hand
+            self._stored = {message_id: row.mark for message_id, row in rows.items()}
+        else:
+            self._stored = await store.marks()
+        store.lost = False
+        self._doomed = {i: None for i in self._doomed if i in self._stored}
+        self._swept = False
+
+    async def _check_texts(self) -> None:
+        """Find out which texts have a vector, at hand or in the store, and which need one."""
+        if self._shared and self.store is not None and self._unchecked:
+            await self._look_up()
+        while self._unchecked:
+            self._check_piece(dict(islice(self._unchecked.items(), PIECE)))
+            await anyio.lowlevel.checkpoint()
+        if not self._sampled and self.index is not None and self.index.partial:
+            await self._load_sample(self.index)
+            self._sampled = True
+
+    def _check_piece(self, texts: Mapping[str, str]) -> None:
+        stored, near, far = self._stored or {}, {}, {}
+        for message_id, text in texts.items():
+            mark, row = mark_of(text), self._at_hand.pop(message_id, None)
+            if stored.get(message_id) == mark:
+                self._doomed.pop(message_id, None)
+            if row is not None and row.mark == mark:
+                near[message_id] = row
+            elif stored.get(message_id) == mark:
+                far[message_id] = mark
+            else:
+                self._fresh[message_id] = text
+        self._place(near)
+        if self.index is not None and far:
+            self.index.set_vectors_elsewhere(far)
+            self._marks.update(far)
+        for message_id in texts:
+            self._unchecked.pop(message_id, None)
+
+    async def _look_up(self) -> None:
+        """Fetch vectors that another writer has stored since the store was read."""
+        assert self.store is not None
+        stored = self._stored or {}
+        marks = {i: mark_of(text) for i, text in self._unchecked.items() if i not in stored}
+        found = await self.store.get(marks)
+        self._at_hand.update((i, Row(marks[i], vector)) for i, vector in found.items())
+        if self._stored is not None:
+            self._stored.update((message_id, marks[message_id]) for message_id in found)
+
+    async def _load_sample(self, index: RecallIndex) -> None:
+        """Load some vectors of a large session, evenly spread over it."""
+        elsewhere = self._elsewhere()
+        missing = SAMPLE - (len(self._marks) - len(elsewhere))
+        if missing > 0 and self.store is not None:
+            chosen = list(elsewhere)[:: max(1, len(elsewhere) // missing)]
+            found = await self.store.get({i: elsewhere[i] for i in chosen})
+            still = {i: vector for i, vector in found.items() if self._marks.get(i) == elsewhere[i]}
+            if still and index is self.index:
+                index.set_vectors([*still], [*still.values()])
+
+    async def query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
+        """Return the cosines of about the ``count`` nearest messages in the store.
+
+        Raises:
+            VectorStoreError: The store cannot be reached.
+        """
+        return await self._asked(lambda store: store.query(vector, count))
+
+    async def cosines(self, vector: NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosines of these messages, as far as their vectors are in the store.
+
+        Raises:
+            VectorStoreError: The store cannot be reached.
+        """
+        marks = {i: self._marks[i] for i in ids if i in self._marks}
+        found = await self._asked(lambda store: store.get(marks))
+        lengths = {i: float((v @ v) ** 0.5 * (vector @ vector) ** 0.5) for i, v in found.items()}
+        return {i: float(v @ vector) / (lengths[i] or 1) for i, v in found.items()}
+
+    async def _asked(self, ask: Callable[[ChromaStore], Awaitable[dict[str, T]]]) -> dict[str, T]:
+        if self.store is None:
+            return {}
+        await self.connect()
+        try:
+            return await ask(self.store)
+        except VectorStoreError:
+            self._astray = True
+            raise
+
+    async def _embed_texts(self, embedder: Embedder, *, strict: bool) -> None:
+        """Embed what waits, in batches of like length, as models pad a batch to its longest text.
+
+        A batch on which the embedder fails is set aside and tried again the next time, in ever
+        smaller parts: new texts go first, and one that no model takes does not hold up the others.
+        """
+        if len(self._fresh) > embedder.batch_size:
+            self._fresh = dict(sorted(self._fresh.items(), key=lambda pair: len(pair[1])))
+        while self._fresh or self._refused:
+            again = not self._fresh
+            among = self._refused if again else self._fresh
+            batch = dict(islice(among.items(), self._together if again else embedder.batch_size))
+            if not await self._embed_batch(embedder, batch, strict=strict):
+                for message_id in batch:
+                    if message_id in among:
+                        self._refused[message_id] = among.pop(message_id)
+                self._together = max(1, len(batch) // 2)
+                return
+            if again:
+                self._together = min(2 * self._together, embedder.batch_size)
+
+    async def _embed_batch(
+        self, embedder: Embedder, batch: dict[str, str], *, strict: bool
+    ) -> bool:
+
+        try:
+            vectors = await embed_all(embedder, [embedded(text) for text in batch.values()])
+        except Exception:
+            self.failing = True
+            if strict:
+                raise
+            log.warning("%d messages could not be embedded yet", len(batch), exc_info=True)
+            return False
+        self.failing = False
+        wanted: dict[str, Row] = {}
+        for (message_id, text), vector in zip(batch.items(), vectors, strict=True):
+            if text in (self._fresh.get(message_id), self._refused.get(message_id)):
+                wanted[message_id] = Row(mark_of(text), vector)
+        self._place(wanted)
+        for message_id in wanted:
+            self._fresh.pop(message_id, None)
+            self._refused.pop(message_id, None)
+        return True
+
+    def _place(self, rows: Mapping[str, Row]) -> None:
+        """Give vectors to the index, and to the store if it does not have them.
+
+        Raises:
+            EmbedderMismatchError: They are of another length than those that are here.
+        """
+        if not rows or self.index is None:
+            return
+        import numpy as np
+
+        vectors = [row.vector for row in rows.values()]
+        self._check_length(self.index.dimension, len(vectors[0]))
+        self.index.set_vectors([*rows], np.stack(vectors))
+        self._marks.update((message_id, row.mark) for message_id, row in rows.items())
+        if self.store is not None and not self.store.readonly:
+            stored = self._stored or {}
+            self._unsaved.update((i, r) for i, r in rows.items() if stored.get(i) != r.mark)
+
+    def _check_length(self, known: int | None, given: int) -> None:
+        if known not in (None, given) and self.embedder is not None:
+            name = self.embedder.name
+            raise EmbedderMismatchError(f"{name}, {known} numbers", f"{name}, {given} numbers")
+
+    def _sweep(self) -> None:
+        """Delete vectors that no message claims: their messages are gone."""
+        if self._swept or self._unindexed or self._unchecked:
+            return
+        self._swept = True
+        self._at_hand = {}
+        if not self._shared:  # where others write, it may be of a message that is not read yet
+            known = (self._marks, self._fresh, self._refused)
+            rest = [i for i in self._stored or () if not any(i in each for each in known)]
+            self._doomed.update(dict.fromkeys(rest))
+
+    async def check_length(self, coming: Sequence[Message]) -> None:
+        """Embed messages before they are recorded if only that shows how long the vectors are.
+
+        Their vectors are used by :meth:`catch_up`, which also deals with an embedder that fails.
+
+        Raises:
+            EmbedderMismatchError: They are of another length than those that are here.
+        """
+        embedder, known = self.embedder, self._known_length()
+        if embedder is None or embedder.dimension is not None or known is None or self.failing:
+            return
+        texts = {m.id: m.content for m in coming if is_recalled(m)}
+        texts = dict(islice(texts.items(), embedder.batch_size))
+        if not texts:
+            return
+
+        try:
+            vectors = await embed_all(embedder, [embedded(text) for text in texts.values()])
+        except Exception:
+            log.debug("Messages could not be embedded before they are recorded", exc_info=True)
+            return
+        self._check_length(known, vectors.shape[1])
+        for (message_id, text), vector in zip(texts.items(), vectors, strict=True):
+            self._at_hand[message_id] = Row(mark_of(text), vector)
+
+    def _known_length(self) -> int | None:
+        if self.index is not None and self.index.dimension is not None:
+            return self.index.dimension
+        here = next((len(row.vector) for row in self._at_hand.values()), None)
+        return self.store.dimension if here is None and self.store is not None else here
+
+    async def begin_again(self, messages: Iterable[Message]) -> None:
+        """Index and embed ``messages`` and nothing else, whatever was known before.
+
+        Raises:
+            EmbeddingError: The embedder fails.
+            VectorStoreError: The store cannot be reached.
+        """
+        async with self._indexing, self._embedding, self._saving:
+            if self.store is not None:
+                await self.store.clear()
+            self.reset()
+            self._rows = self._stored = None
+            self._at_hand, self._unsaved, self._doomed = {}, {}, {}
+            self.add(messages)
+            self.awake = True
+        await self.catch_up(strict=True)
+        await self.save(strict=True)
+
+    # Storing
+
+    async def save(self, *, strict: bool = False, erase: bool = False) -> None:
+        """Write and delete what there is to write and to delete.
+
+        Args:
+            strict: Raise if the store cannot be reached, instead of trying again the next time.
+            erase: If anything is deleted, leave no copy of it in our files. A store that cannot
+                do that is written again, which takes about a millisecond a vector.
+
+        Raises:
+            VectorStoreError: The store cannot be reached.
+        """
+        store = self.store
+        if store is None or store.readonly:
+            return
+        if not (self._unsaved or self._doomed or self._astray):
+            return
+        async with self._saving:
+            try:
+                if self._stored is None or self._astray:
+                    await self._compare(store)
+                if erase and self._doomed and store.leaves_traces:
+                    await self._rewrite(store)
+                while self._doomed or self._unsaved:
+                    await (self._delete(store) if self._doomed else self._write(store))
+                    if store.lost:
+                        await self._compare(store)
+            except VectorStoreError as error:
+                self._astray = True
+                if strict:
+                    raise
+                log.warning("%d vectors could not be stored yet: %s", len(self._unsaved), error)
+
+    async def _compare(self, store: ChromaStore) -> None:
+        """Read again what the store has, and note what it lacks and what it should not have."""
+        await self.connect()
+        store.lost = False
+        self._stored = stored = await store.marks()
+        self._astray = False
+        known = self.rows()
+        self._unsaved = {i: row for i, row in known.items() if stored.get(i) != row.mark}
+        self._doomed = {i: None for i in self._doomed if i in stored}
+        if not self.awake:
+            return
+        for message_id, mark in self._elsewhere().items():
+            message = self._find(message_id)
+            if message is not None and stored.get(message_id) != mark:
+                self._unchecked[message_id] = message.content
+        self._swept = False
+        self._sweep()
+
+    async def _rewrite(self, store: ChromaStore) -> None:
+        """Empty the store, to be written again without what is deleted."""
+        stored = self._stored or {}
+        rows = self.rows()
+        missing = {i: m for i, m in stored.items() if i not in rows and i not in self._doomed}
+
+        found = await store.get(missing)
+        rows |= {i: Row(missing[i], vector) for i, vector in found.items() if i in self._marks}
+        await store.clear()
+        self._stored, self._doomed, self._unsaved = {}, {}, rows
+
+    async def _delete(self, store: ChromaStore) -> None:
+        stored = self._stored if self._stored is not None else {}
+        doomed, self._doomed = self._doomed, {}
+        rows = {i: stored.pop(i) for i in doomed if i in stored}  # before they are deleted
+        if not rows:
+            return
+        try:
+            await (store.delete(rows) if stored else store.clear())
+        except BaseException:
+            self._doomed = doomed | self._doomed
+            stored.update(rows)
+            raise
+
+    async def _write(self, store: ChromaStore) -> None:
+        stored = self._stored if self._stored is not None else {}
+        piece = dict(islice(self._unsaved.items(), store.write_rows))
+        old = {i: stored[i] for i, row in piece.items() if stored.get(i, row.mark) != row.mark}
+        if old:
+            await store.delete(old)
+        # noted before they are written: who removes one now must delete it
+        stored.update((message_id, row.mark) for message_id, row in piece.items())
+        await store.add(piece)
+        for message_id, row in piece.items():
+            if self._unsaved.get(message_id) is row:
+                del self._unsaved[message_id]
+
+    async def aclose(self) -> None:
+        """Write what waits, and disconnect the store."""
+        try:
+            await self.save()
+        finally:
+            if self.store is not None:
+                self._rows = None
+                with anyio.CancelScope(shield=True):
+                    await self.store.aclose()
+
+
+def is_recalled(message: Message) -> bool:
+    """Return whether a message can be found: not those of the system and those without words."""
+    return message.role is not Role.SYSTEM and bool(message.content.strip())
+
+
+def embedded(text: str) -> str:
+    """Return what is embedded of a message's text."""
+    return shorten(text, EMBEDDED_TOKENS)
+
+
+def _item(message: Message) -> Any:
+    from agent_brain.memories.recall.index import Item
+
+    thread = message.metadata.get("thread")
+    return Item(
+        id=message.id,
+        text=message.content,
+        sender=message.name or message.sent_from,
+        time=message.created_at,
+        thread=thread if isinstance(thread, str) else None,
+        role=message.role.value,
+    )
