@@ -25,7 +25,8 @@ from pathlib import Path
 import anyio
 
 from agent_brain.memories import Message, VectorMemory
-from agent_brain.memories.embedders import Embedder, FunctionEmbedder, as_embedder
+from agent_brain.memories.embedders import Embedder, FunctionEmbedder
+from benchmarks.minilm import embedder_of as embedder_named
 
 WORDS = [f"word{n}" for n in range(5_000)]
 DIMENSION = 384
@@ -40,7 +41,7 @@ def random_vectors(texts: list[str]):
 def embedder_of(name: str) -> Embedder | None:
     if name == "random":
         return FunctionEmbedder(random_vectors, name="random", dimension=DIMENSION, batch_size=256)
-    return as_embedder(name)
+    return embedder_named(name)
 
 
 def messages(count: int) -> list[Message]:

@@ -289,7 +289,7 @@ class VectorPipeline:
         elsewhere = self._elsewhere()
         missing = SAMPLE - (len(self._marks) - len(elsewhere))
         if missing > 0 and self.store is not None:
-            chosen = list(elsewhere)[:: max(1, len(elsewhere) // missing)]
+            chosen = list(elsewhere)[:: -(-len(elsewhere) // missing)]
             found = await self.store.get({i: elsewhere[i] for i in chosen})
             still = {i: vector for i, vector in found.items() if self._marks.get(i) == elsewhere[i]}
             if still and index is self.index:
