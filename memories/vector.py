@@ -14,10 +14,12 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Search
+from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
 from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where
+from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.store.store import JournalLike, checked
 from agent_brain.memories.vectors.chroma import make_store
 from agent_brain.memories.vectors.pipeline import VectorPipeline
@@ -91,6 +93,9 @@ class VectorMemory(RecordMemory):
         whole_number("recent", recent)
         whole_number("k", k, least=0)
         whole_number("recalled_tokens", recalled_tokens, least=0)
+        self._session_name, self._tenant = session, tenant
+        self._vectors_at = {"path": path, "url": url, "client": client}
+        self._other_sessions: TenantSessions | None = None
         self._k = k
         self._recalled_tokens = recalled_tokens
         self.min_score = checked_score(min_score)
@@ -148,6 +153,10 @@ class VectorMemory(RecordMemory):
 
     def _forked(self) -> None:
         self._vectors = self._vectors.fresh()
+        self._vectors_at = {}
+        self._other_sessions = None
+        if self._session is not None:
+            self._session_name, self._tenant = read_session_key(self._session.key)
         self._forget_answers()
 
     def _forget_answers(self) -> None:
@@ -212,6 +221,8 @@ class VectorMemory(RecordMemory):
     async def aclose(self) -> None:
         """Write the vectors that wait, and close what the memory opened; twice is fine."""
         try:
+            if self._other_sessions is not None:
+                await self._other_sessions.aclose()
             await self._vectors.aclose()
         finally:
             await super().aclose()
@@ -299,46 +310,87 @@ class VectorMemory(RecordMemory):
         since: datetime | None = None,
         until: datetime | None = None,
         min_score: float | None = None,
+        scope: Scope = "session",
     ) -> list[Recalled]:
-        """The ``k`` messages that fit ``query`` best, best first.
+        """Return the ``k`` messages that fit ``query`` best, best first.
 
         Of messages that say nearly the same and fit equally, the newer comes first. If the embedder
         fails, words decide, and ``why`` has no ``meaning``.
 
         Args:
             query: A question, or any text.
-            k: How many at most.
+            k: The most messages to return.
             where: Only messages that this function accepts, or whose metadata has these values. In
                 a large memory it is called in a worker thread.
             since: Only messages of this moment or later (aware).
-            until: Only messages of before this moment (aware).
+            until: Only messages before this moment (aware).
             min_score: Only messages with this score or a better one, from 0 to 1.
+            scope: ``"session"``, or ``"tenant"`` for all sessions of the memory's tenant in its
+                journal; :attr:`Recalled.session` is where a message is from. The first such call
+                reads them all.
 
         Raises:
-            MemoryUseError: ``k`` below 1, or a filter that makes no sense.
+            MemoryUseError: ``k`` below 1, a filter that makes no sense, or a memory without a
+                tenant or a journal and ``scope="tenant"``.
             EmbedderMismatchError: The messages were embedded by another model.
         """
         if k < 1:
             raise MemoryUseError(f"recall(k={k!r}): at least 1")
-        fits = Query(where=where, since=since, until=until).predicate()
+        everywhere = checked_scope(scope, self._tenant, self.journal) == "tenant"
+        query_filter = Query(where=where, since=since, until=until)
+        options = {"where": where, "since": since, "until": until}
+        min_score = checked_score(min_score)
+        found = await self._recall(query, k, query_filter, min_score)
+        for memory in await self._others() if everywhere else ():
+            found += await memory.recall(query, k, min_score=min_score, **options)
+        return sorted(found, key=lambda each: -each.score)[:k] if everywhere else found
+
+    async def _recall(
+        self, query: str, k: int, wanted: Query, min_score: float | None
+    ) -> list[Recalled]:
+        fits = wanted.predicate()
         await self.open()
+        await self._vectors.wake()
 
         def accepted(message_id: str) -> bool:
             message = self._record.get(message_id)
             return message is not None and fits(message)
 
-        chosen = None if where is None else accepted
-        await self._vectors.wake()
         goal = await self.goal()
         hits = await self._search.find(
             query,
             k,
-            chosen,
-            since,
-            until,
+            None if wanted.where is None else accepted,
+            wanted.since,
+            wanted.until,
             now=self._clock(),
-            min_score=checked_score(min_score),
+            min_score=min_score,
             itself=self._goal_id if goal and goal[0].content == query else None,
         )
         found = [(self._record.get(hit.id), hit) for hit in hits]
-        return [Recalled(m, hit.score, hit.why) for m, hit in found if m is not None]
+        return [
+            Recalled(m, hit.score, hit.why, self._session_name) for m, hit in found if m is not None
+        ]
+
+    async def _others(self) -> list[VectorMemory]:
+        """Return memories of the other sessions of the tenant."""
+        if self._other_sessions is None:
+            assert self.journal is not None
+            assert self._tenant is not None
+            self._other_sessions = TenantSessions(self.journal, self._tenant, self._reader)
+        return await self._other_sessions.but(self._session_name)
+
+    def _reader(self, session: str) -> VectorMemory:
+        reader = VectorMemory(
+            journal=self.journal,
+            session=session,
+            tenant=self._tenant,
+            embedder=self.embedder,
+            ttl=self._ttl,
+            clock=self._clock,
+            readonly=True,
+            **self._vectors_at,
+        )
+        reader._vectors.shared = True  # its owner stores vectors meanwhile
+        reader._search.questions = self._search.questions
+        return reader

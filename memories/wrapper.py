@@ -19,6 +19,7 @@ from agent_brain.memories.store.filters import Filters, Names, Where, Which
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.recall.results import Recalled
+    from agent_brain.memories.recall.tenant import Scope
     from agent_brain.memories.record_memory import RecordMemory
     from agent_brain.memories.store.queries import Loadable
     from agent_brain.memories.vector import VectorMemory
@@ -224,11 +225,18 @@ class WrappingMemory(Memory):
         since: datetime | None = None,
         until: datetime | None = None,
         min_score: float | None = None,
+        scope: Scope = "session",
     ) -> list[Recalled]:
         """As :meth:`VectorMemory.recall`."""
         inner = cast("VectorMemory", self._with("recall"))
         return await inner.recall(
-            query, k, where=where, since=since, until=until, min_score=min_score
+            query,
+            k,
+            where=where,
+            since=since,
+            until=until,
+            min_score=min_score,
+            scope=scope,
         )
 
     @property

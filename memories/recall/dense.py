@@ -25,6 +25,9 @@ class DenseIndex:
     """One vector a row, in RAM or elsewhere, or none yet. Rows are numbered from 0 as added.
 
     All vectors have the dimension of the first.
+
+    Attributes:
+        held: The number of vectors in RAM.
     """
 
     def __init__(self) -> None:
@@ -32,7 +35,7 @@ class DenseIndex:
         self._slots = GrowableArray(np.int32)  # of each row: 1 + the place of its vector, or 0
         self._owners = GrowableArray(np.int32)  # of each vector in RAM: its row, or NOBODY
         self._vectors: GrowableArray[np.float32] | None = None
-        self._held = 0  # vectors in RAM
+        self.held = 0
 
     @property
     def dimension(self) -> int | None:
@@ -82,7 +85,7 @@ class DenseIndex:
         self._vectors.rows[first:] = units
         self._slots.rows[numbers] = np.arange(first + 1, len(self._owners) + 1)
         self._present.rows[numbers] = True
-        self._held += len(numbers)
+        self.held += len(numbers)
 
     def put_elsewhere(self, rows: Sequence[int]) -> None:
         """Note that rows have vectors that are not in RAM."""
@@ -97,8 +100,8 @@ class DenseIndex:
         self._slots.rows[row] = 0
         self._owners.rows[slot - 1] = NOBODY
         self._vectors.rows[slot - 1] = 0
-        self._held -= 1
-        if not self._held:
+        self.held -= 1
+        if not self.held:
             self._vectors, self._owners = None, GrowableArray(np.int32)
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
@@ -113,7 +116,7 @@ class DenseIndex:
             self._vectors.keep(held)
             numbers = np.cumsum(rows, dtype=np.int32) - 1
             self._owners.rows[:] = numbers[self._owners.rows]
-            self._slots.rows[self._owners.rows] = np.arange(1, self._held + 1)
+            self._slots.rows[self._owners.rows] = np.arange(1, self.held + 1)
 
     def units(self, vectors: ArrayLike) -> Floats:
         """Return ``vectors``, one a row, at unit length; zeros stay zeros.
@@ -165,8 +168,10 @@ class DenseIndex:
         unit = self.units(np.asarray(vector)[None])[0]
         if self._vectors is None or not unit.any():
             return None
-        rows, known = self._owners.rows, self._vectors.rows @ unit
-        if self._held < len(rows):
+        rows = self._owners.rows
+        # not @, whose threads wait for each other for tens of milliseconds on a busy machine
+        known: Floats = np.einsum("ij,j->i", self._vectors.rows, unit)
+        if self.held < len(rows):
             held = rows != NOBODY
             rows, known = rows[held], known[held]
         cosines = np.full(len(self.present), known.mean(), np.float32)

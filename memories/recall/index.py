@@ -95,6 +95,11 @@ class RecallIndex:
         return self._dense.dimension
 
     @property
+    def in_ram(self) -> int:
+        """The number of vectors in RAM."""
+        return self._dense.held
+
+    @property
     def partial(self) -> bool:
         """Whether there are vectors that are not in RAM."""
         with self._lock:
@@ -103,15 +108,19 @@ class RecallIndex:
     def without_vector(self) -> list[str]:
         """Return the IDs of messages that have no vector yet, oldest first."""
         with self._lock:
-            return self._named(self._features.there & ~self._dense.present)
+            rows = np.flatnonzero(self._features.there & ~self._dense.present)
+            return [self._ids[row] for row in rows]
 
-    def vectors_elsewhere(self) -> list[str]:
-        """Return the IDs of messages whose vectors are not in RAM, oldest first."""
+    def vectors_elsewhere(self, count: int | None = None) -> list[str]:
+        """Return the IDs of messages whose vectors are not in RAM, oldest first.
+
+        Args:
+            count: Return about this many, evenly spread; None for all.
+        """
         with self._lock:
-            return self._named(self._dense.elsewhere)
-
-    def _named(self, rows: NDArray[np.bool_]) -> list[str]:
-        return [self._ids[row] for row in np.flatnonzero(rows)]
+            rows = np.flatnonzero(self._dense.elsewhere)
+            step = 1 if count is None else max(1, -(-len(rows) // count))
+            return [self._ids[row] for row in rows[::step]]
 
     def add(self, items: Iterable[Item]) -> None:
         """Add ``items`` in the order in which they were said; known IDs are ignored.

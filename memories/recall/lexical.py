@@ -69,7 +69,7 @@ class LexicalIndex:
         for term, weight in Counter(terms).items():
             posting = self._postings.get(term)
             if posting is not None:
-                rows, counts = np.array(posting, np.int32).reshape(-1, 2).T
+                rows, counts = np.frombuffer(posting, np.int32).reshape(-1, 2).T
                 worth = np.float32(weight * self._idf(len(rows)))
                 scores[rows] += worth * self._saturated(rows, counts.astype(np.float32))
         return scores

@@ -27,11 +27,13 @@ class Recalled:
             questions can be compared; those with and without an embedder cannot.
         why: What each kind of evidence added to the score: ``meaning``, ``words``, ``speaker``,
             ``when``, ``date``, ``window``, ``neighbours``, ``answers``, ``telling``, ``newer``.
+        session: The session that the message is from.
     """
 
     message: Message
     score: float
     why: Mapping[str, float]
+    session: str = "default"
 
 
 def recalled_block(found: Sequence[Message], max_tokens: int, counter: Counter) -> list[Message]:

@@ -20,6 +20,7 @@ log = get_logger(__name__)
 IN_THREAD = 5_000  # messages from which on a thread searches
 NEAREST = 300  # messages that Chroma's index is asked for
 NEAREST_FILTERED = 2_000  # with filters, as most of them may not pass
+QUESTIONS = 16  # whose vectors are kept
 BY_WORDS = 200  # of the best matches by words the vectors are looked at too
 
 
@@ -28,11 +29,14 @@ class Search:
 
     Args:
         pipeline: The messages of the session.
+
+    Attributes:
+        questions: The vectors of the last questions; searches of one embedder may share them.
     """
 
     def __init__(self, pipeline: VectorPipeline) -> None:
         self._pipeline = pipeline
-        self._last: tuple[str, Any] = ("", None)  # a question and its vector
+        self.questions: dict[str, Any] = {}
 
     async def find(
         self,
@@ -114,15 +118,19 @@ class Search:
         if embedder is None or index.dimension is None:
             return None
         text = index.dense_question(question)
-        if self._last[0] != text or self._last[1] is None:
+        vector = self.questions.get(text)
+        if vector is None:
             if self._pipeline.failing and not patient:
                 return None
             try:
-                self._last = text, (await embed_all(embedder, [text]))[0]
+                vector = (await embed_all(embedder, [text]))[0]
             except Exception:
                 log.warning("A question could not be embedded; words decide", exc_info=True)
                 return None
-        vector, known = self._last[1], index.dimension
+            if len(self.questions) >= QUESTIONS:
+                self.questions.clear()
+            self.questions[text] = vector
+        known = index.dimension
         if known not in (None, len(vector)):
             raise EmbedderMismatchError(
                 f"{embedder.name}, {known} numbers", f"{embedder.name}, {len(vector)} numbers"

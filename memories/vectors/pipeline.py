@@ -52,6 +52,7 @@ class VectorPipeline:
 
     Attributes:
         index: What recall searches; None as long as it is empty.
+        shared: As given.
         failing: The embedder failed when it was last called.
         awake: Messages are indexed and embedded as they come. A large session that was only opened
             is indexed when it is first searched.
@@ -65,7 +66,7 @@ class VectorPipeline:
         self.index: RecallIndex | None = None
         self.failing = False
         self.awake = True
-        self._shared = shared
+        self.shared = shared
         self._indexing, self._embedding, self._saving = anyio.Lock(), anyio.Lock(), anyio.Lock()
         self._find: Callable[[str], Message | None] = lambda message_id: None
         self._unindexed: dict[str, Message] = {}
@@ -142,7 +143,7 @@ class VectorPipeline:
     @property
     def due(self) -> bool:
         """Whether it is time to :meth:`save`."""
-        enough = 1 if self._shared else SAVE_AT
+        enough = 1 if self.shared else SAVE_AT
         return bool(self._doomed) or len(self._unsaved) >= enough
 
     def rows(self) -> dict[str, Row]:
@@ -152,11 +153,6 @@ class VectorPipeline:
 
         found = self.index.vectors().items()
         return self._at_hand | {i: Row(self._marks[i], v) for i, v in found if i in self._marks}
-
-    def _elsewhere(self) -> dict[str, str]:
-        """Return the fingerprints of texts whose vectors are in the store only."""
-        ids = [] if self.index is None else self.index.vectors_elsewhere()
-        return {message_id: self._marks[message_id] for message_id in ids}
 
     # Work
 
@@ -202,8 +198,6 @@ class VectorPipeline:
             await self.save()
 
     async def _index_piece(self) -> None:
-        from agent_brain.memories.recall.index import RecallIndex
-
         piece: list[Message] = []
         letters = 0
         for message in islice(self._unindexed.values(), PIECE):
@@ -212,7 +206,7 @@ class VectorPipeline:
                 break
             piece.append(message)
         if self.index is None:
-            self.index = RecallIndex()
+            self.index = await anyio.to_thread.run_sync(_new_index)
         index, items = self.index, [_item(m) for m in piece if is_recalled(m)]
         if len(items) > ON_LOOP or letters > ON_LOOP_LETTERS:
             await anyio.to_thread.run_sync(index.add, items)
@@ -246,7 +240,7 @@ class VectorPipeline:
 
     async def _check_texts(self) -> None:
         """Find out which texts have a vector, at hand or in the store, and which need one."""
-        if self._shared and self.store is not None and self._unchecked:
+        if self.shared and self.store is not None and self._unchecked:
             await self._look_up()
         while self._unchecked:
             self._check_piece(dict(islice(self._unchecked.items(), PIECE)))
@@ -286,12 +280,11 @@ class VectorPipeline:
 
     async def _load_sample(self, index: RecallIndex) -> None:
         """Load some vectors of a large session, evenly spread over it."""
-        elsewhere = self._elsewhere()
-        missing = SAMPLE - (len(self._marks) - len(elsewhere))
+        missing = SAMPLE - index.in_ram
         if missing > 0 and self.store is not None:
-            chosen = list(elsewhere)[:: -(-len(elsewhere) // missing)]
-            found = await self.store.get({i: elsewhere[i] for i in chosen})
-            still = {i: vector for i, vector in found.items() if self._marks.get(i) == elsewhere[i]}
+            marks = {i: self._marks[i] for i in index.vectors_elsewhere(missing)}
+            found = await self.store.get(marks)
+            still = {i: vector for i, vector in found.items() if self._marks.get(i) == marks[i]}
             if still and index is self.index:
                 index.set_vectors([*still], [*still.values()])
 
@@ -376,11 +369,9 @@ class VectorPipeline:
         """
         if not rows or self.index is None:
             return
-        import numpy as np
-
         vectors = [row.vector for row in rows.values()]
         self._check_length(self.index.dimension, len(vectors[0]))
-        self.index.set_vectors([*rows], np.stack(vectors))
+        self.index.set_vectors([*rows], vectors)
         self._marks.update((message_id, row.mark) for message_id, row in rows.items())
         if self.store is not None and not self.store.readonly:
             stored = self._stored or {}
@@ -397,10 +388,9 @@ class VectorPipeline:
             return
         self._swept = True
         self._at_hand = {}
-        if not self._shared:  # where others write, it may be of a message that is not read yet
-            known = (self._marks, self._fresh, self._refused)
-            rest = [i for i in self._stored or () if not any(i in each for each in known)]
-            self._doomed.update(dict.fromkeys(rest))
+        if not self.shared:  # where others write, it may be of a message that is not read yet
+            rest = (self._stored or {}).keys() - self._marks.keys()
+            self._doomed.update(dict.fromkeys(rest - self._fresh.keys() - self._refused.keys()))
 
     async def check_length(self, coming: Sequence[Message]) -> None:
         """Embed messages before they are recorded if only that shows how long the vectors are.
@@ -494,23 +484,23 @@ class VectorPipeline:
         known = self.rows()
         self._unsaved = {i: row for i, row in known.items() if stored.get(i) != row.mark}
         self._doomed = {i: None for i in self._doomed if i in stored}
+        self._swept = False
         if not self.awake:
             return
-        for message_id, mark in self._elsewhere().items():
+        for message_id in [] if self.index is None else self.index.vectors_elsewhere():
             message = self._find(message_id)
-            if message is not None and stored.get(message_id) != mark:
+            if message is not None and stored.get(message_id) != self._marks[message_id]:
                 self._unchecked[message_id] = message.content
-        self._swept = False
         self._sweep()
 
     async def _rewrite(self, store: ChromaStore) -> None:
         """Empty the store, to be written again without what is deleted."""
-        stored = self._stored or {}
-        rows = self.rows()
+        rows, stored = self.rows(), self._stored or {}
+        for message_id in self._doomed:
+            rows.pop(message_id, None)
         missing = {i: m for i, m in stored.items() if i not in rows and i not in self._doomed}
-
         found = await store.get(missing)
-        rows |= {i: Row(missing[i], vector) for i, vector in found.items() if i in self._marks}
+        rows |= {message_id: Row(missing[message_id], v) for message_id, v in found.items()}
         await store.clear()
         self._stored, self._doomed, self._unsaved = {}, {}, rows
 
@@ -559,6 +549,12 @@ def is_recalled(message: Message) -> bool:
 def embedded(text: str) -> str:
     """Return what is embedded of a message's text."""
     return shorten(text, EMBEDDED_TOKENS)
+
+
+def _new_index() -> RecallIndex:
+    from agent_brain.memories.recall.index import RecallIndex  # which takes a while the first time
+
+    return RecallIndex()
 
 
 def _item(message: Message) -> Any:

@@ -330,13 +330,13 @@ async def test_what_is_dropped_while_a_thread_indexes_it_is_not_found(monkeypatc
     again = Message.user("a truck", id=messages[7].id)
     runs = 0
 
-    async def run_sync(work, items) -> None:
+    async def run_sync(work, *items):
         nonlocal runs
-        runs += 1
-        if runs == 1:
+        runs += bool(items)
+        if items and runs == 1:
             pipeline.remove([messages[3], messages[7]])
             pipeline.add([again])
-        work(items)
+        return work(*items)
 
     monkeypatch.setattr("agent_brain.memories.vectors.pipeline.anyio.to_thread.run_sync", run_sync)
     pipeline.add(messages)

@@ -1,0 +1,180 @@
+"""Large sessions, whose vectors stay in Chroma; here every session counts as large."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from agent_brain.memories import EmbedderMismatchError, Message, VectorMemory
+from agent_brain.memories.recall import search
+from agent_brain.memories.vectors import pipeline
+from agent_brain.memories.vectors.chroma import ChromaFolder
+from tests.memories.vector.support import WordsEmbedder, found, said, store_of
+
+pytestmark = pytest.mark.anyio
+COUNT = 120
+
+
+@pytest.fixture
+def large(monkeypatch) -> None:
+    monkeypatch.setattr(pipeline, "EAGER", 20)
+    monkeypatch.setattr(pipeline, "EXACT", 20)
+    monkeypatch.setattr(pipeline, "SAMPLE", 10)
+    monkeypatch.setattr(search, "NEAREST", 10)
+    monkeypatch.setattr(search, "BY_WORDS", 5)
+
+
+@pytest.fixture
+async def folder(tmp_path: Path, large: None) -> Path:
+    texts = [f"room {n} is empty" for n in range(COUNT)]
+    texts[40] = "My kitten sleeps"
+    async with VectorMemory(path=tmp_path, embedder=WordsEmbedder(64)) as memory:
+        await memory.update(said(*texts))
+    return tmp_path
+
+
+def vectors_in_ram(memory: VectorMemory) -> int:
+    assert memory._vectors.index is not None
+    return memory._vectors.index.in_ram
+
+
+async def test_opening_and_writing_does_not_read_the_rest(folder) -> None:
+    embedder = WordsEmbedder(64)
+    async with VectorMemory(path=folder, embedder=embedder) as memory:
+        await memory.update(said("We drove home"))
+        assert memory._vectors.index is None
+        assert await memory.count() == COUNT + 1
+        assert await found(memory, "truck home", 1) == ["We drove home"]
+        assert embedder.texts == ["We drove home", "truck home"]
+
+
+async def test_meaning_is_found_though_few_vectors_are_in_ram(folder) -> None:
+    embedder = WordsEmbedder(64)
+    async with VectorMemory(path=folder, embedder=embedder) as memory:
+        (hit,) = await memory.recall("dog", 1)
+        assert hit.message.content == "My kitten sleeps"
+        assert hit.why["meaning"] > 0
+        assert vectors_in_ram(memory) <= 11
+        assert embedder.texts == ["dog"]
+        kittens = await memory.recall("dog", where=lambda m: "kitten" in m.content)
+        assert [each.message.content for each in kittens] == ["My kitten sleeps"]
+
+
+async def test_the_context_recalls_from_a_large_session(folder) -> None:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(64), recent=3) as memory:
+        await memory.set_goal("dog?")
+        assert "My kitten sleeps" in (await memory.context())[0].content
+
+
+async def test_what_is_forgotten_leaves_chroma_too(folder) -> None:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
+        assert await memory.forget(text="kitten") == 1
+        assert len(await store_of(memory).marks()) == COUNT - 1
+        assert await found(memory, "dog kitten", 5, where=lambda m: "kitten" in m.content) == []
+    later = WordsEmbedder(64)
+    async with VectorMemory(path=folder, embedder=later) as memory:
+        await memory.recall("room 7")
+        assert later.texts == ["room 7"]
+
+
+async def test_a_fork_and_a_restored_snapshot_embed_nothing_again(folder) -> None:
+    embedder = WordsEmbedder(64)
+    async with VectorMemory(path=folder, embedder=embedder) as memory:
+        await memory.recall("dog")
+        fork = await memory.fork()
+        await fork.update(said("only the fork has a truck"))
+        assert await found(fork, "dog", 1) == ["My kitten sleeps"]
+        assert "only the fork has a truck" not in await found(memory, "truck", 5)
+        await memory.restore(await memory.snapshot())
+        assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+        assert not {"My kitten sleeps", "room 7 is empty"} & {*embedder.texts}
+        await fork.aclose()
+        assert len(await store_of(memory).marks()) == COUNT
+
+
+async def test_another_model_is_refused_before_anything_is_written(folder) -> None:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(64, name="other")) as memory:
+        with pytest.raises(EmbedderMismatchError):
+            await memory.update(said("refused"))
+        with pytest.raises(EmbedderMismatchError):
+            await memory.recall("dog")
+        assert await memory.count() == COUNT
+
+
+async def test_words_decide_while_the_vectors_cannot_be_read_and_they_are_made_again(
+    folder, caplog
+) -> None:
+    embedder = WordsEmbedder(64)
+    async with VectorMemory(path=folder, embedder=embedder) as memory:
+        await memory.recall("dog")
+        shutil.rmtree(store_of(memory)._path)
+        assert await found(memory, "kitten", 1) == ["My kitten sleeps"]
+        await memory.update(said("We drove home"))
+        await memory._vectors.save()
+        await memory.update(said("It rained"))
+        assert await found(memory, "dog", 1) == ["My kitten sleeps"]
+        assert len(await store_of(memory).marks()) >= COUNT
+    later = WordsEmbedder(64)
+    async with VectorMemory(path=folder, embedder=later) as memory:
+        await memory.recall("dog")
+        assert later.texts == ["dog"]
+
+
+SHARED = """
+import sys, anyio
+from agent_brain.memories import Message
+from agent_brain.memories.vectors.chroma import ChromaFolder
+from agent_brain.memories.vectors.pipeline import VectorPipeline
+from tests.memories.vector.support import WordsEmbedder
+
+ChromaFolder.write_rows = 100
+
+async def main(folder, name):
+    from pathlib import Path
+    embedder = WordsEmbedder(64)
+    pipeline = VectorPipeline(embedder, ChromaFolder(Path(folder), "one user"), shared=True)
+    print("open", flush=True)
+    sys.stdin.readline()
+    for start in range(0, 1500, 100):
+        texts = [f"{name} {n}" for n in range(start, start + 100)]
+        pipeline.add([Message.user(text, id=text) for text in texts])
+        await pipeline.catch_up(strict=True)
+    await pipeline.aclose()
+    print("done", len(embedder.texts), flush=True)
+
+anyio.run(main, *sys.argv[1:])
+"""
+
+
+def test_two_processes_write_the_vectors_of_one_session_at_once(tmp_path) -> None:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SHARED, str(tmp_path), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("one", "two")
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+    ends = [process.communicate("go\n", timeout=100)[0].strip() for process in processes]
+    assert ends == ["done 1500", "done 1500"]
+
+    async def check() -> None:
+        embedder = WordsEmbedder(64)
+        both = pipeline.VectorPipeline(embedder, ChromaFolder(tmp_path, "one user"))
+        texts = [f"{name} {n}" for name in ("one", "two") for n in range(1500)]
+        both.add([Message.user(text, id=text) for text in texts])
+        await both.catch_up(strict=True)
+        assert embedder.texts == []
+        assert len(both.rows()) == 3000
+        await both.aclose()
+
+    anyio.run(check)
