@@ -1,4 +1,4 @@
-"""The memory that recalls: the recent tail of a conversation, and what of the rest matters now."""
+"""A memory of recent messages, and of older ones recalled for the goal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.store.store import JournalLike, checked
-from agent_brain.memories.vectors.chroma import make_store
+from agent_brain.memories.vectors.chroma_folder import make_store
 from agent_brain.memories.vectors.pipeline import VectorPipeline
 from agent_brain.memories.views.recent import Tail
 from agent_brain.memories.views.tokens import Counter, kept_tokens
@@ -30,41 +30,46 @@ from agent_brain.tools.text import count_tokens
 
 
 class VectorMemory(RecordMemory):
-    """All messages, of which a model sees the last ones and those that fit the goal.
+    """A memory that shows the recent messages and the older ones that fit the goal.
 
-    Recall is hybrid: it weighs meaning (the embedder's vectors), words (BM25), who spoke, when, and
-    what stands beside a message (see :mod:`agent_brain.memories.recall`). Without an embedder it
-    goes by all of these but the vectors. A message can be found as soon as ``update`` has returned;
-    those of the system, and those without words, are not recalled.
+    Recall is hybrid: it weighs meaning (vectors of the embedder), words (BM25), the speaker, the
+    time and the messages around. Without an embedder it uses all of these but the vectors. A
+    message can be found as soon as ``update`` has returned; system messages and messages without
+    words are not recalled::
 
-    The vectors are kept in Chroma: in a folder, on a server, or nowhere but in RAM. They are a
-    copy of what could be embedded again: a missing or broken folder is filled anew from the record,
-    and what the record does not have any more is deleted. While the embedder or the store fails,
-    messages are recorded and found by their words, and both are tried again at the next use.
+        memory = VectorMemory(path="brain", embedder="text-embedding-3-small")
+        await memory.update([Message.user("My sister lives in Porto.")])
+        (best,) = await memory.recall("Where does my sister live?", k=1)
+        print(best.message.content, best.score)
+
+    The vectors are stored in Chroma, in a folder or on a server, or in RAM. They are a copy: a
+    missing or broken folder is filled again from the messages, and vectors of removed messages are
+    deleted. While the embedder or the store fails, messages are recorded and found by their words,
+    and both are tried again at the next use.
 
     Args:
         tools: What the agent may call.
-        path: A folder, in which vectors and, without ``journal``, the record are kept.
+        path: A folder for the vectors and, without ``journal``, the messages.
         url: The address of a Chroma server for the vectors, such as ``"http://localhost:8000"``.
-            The record itself needs a ``journal``, or it is in RAM only.
+            Without a ``journal`` the messages are in RAM only.
         client: A client of Chroma for the vectors, which the caller closes; otherwise as ``url``.
-        session: Which conversation; any text.
-        tenant: Whose.
+        session: The name of the conversation.
+        tenant: Whose conversation it is.
         embedder: None, the name of a LiteLLM embedding model, ``"wordllama"`` or ``"minilm"`` for
             one on this machine, an :class:`~agent_brain.memories.embedders.Embedder`, an embedding
             function of Chroma, or any function, sync or async, from texts to vectors.
-        recent: How many of the last messages a model sees in any case; the goal is always there.
+        recent: How many of the last messages are always shown; the goal always is.
         k: How many older messages are recalled for the goal.
-        max_tokens: At most so many tokens of recent messages; None for no such limit.
-        recalled_tokens: At most so many tokens of recalled messages.
+        max_tokens: The most tokens of recent messages; None for no limit.
+        recalled_tokens: The most tokens of recalled messages.
         min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
-            None for all that fit best. Start with 0.3 and look at the scores of :meth:`recall`.
+            None for no limit. Start with 0.3 and look at the scores of :meth:`recall`.
         counter: Counts the tokens of a text.
         journal: As for :class:`RecordMemory`, like ``ttl``, ``clock`` and ``readonly``.
 
     Raises:
         MemoryDefinitionError: Options that do not go together.
-        EmbeddingError: ``embedder`` is no embedder, or its files are missing.
+        EmbeddingError: ``embedder`` is not an embedder.
     """
 
     def __init__(
@@ -121,10 +126,10 @@ class VectorMemory(RecordMemory):
 
     @property
     def embedder(self) -> Embedder | None:
-        """What makes the vectors."""
+        """The embedder that makes the vectors."""
         return self._vectors.embedder
 
-    # What happens to the record happens to the views
+    # Changes of the record
 
     def _emptied(self) -> None:
         self._tail = self._tail.emptied()
@@ -160,13 +165,15 @@ class VectorMemory(RecordMemory):
         self._forget_answers()
 
     def _forget_answers(self) -> None:
-        self._block: tuple[object, list[Message]] = (None, [])  # what was recalled for what
+        self._block: tuple[object, list[Message]] = (None, [])  # for which state, what was recalled
         self._search = Search(self._vectors)
 
     # Reading and writing
 
     async def open(self) -> None:
-        """Read the session and its vectors, and embed what has none.
+        """Read the session and its vectors, and embed messages without one.
+
+        A session of more than 5,000 messages is indexed when it is first searched.
 
         Raises:
             EmbedderMismatchError: The session was embedded by another model.
@@ -178,7 +185,7 @@ class VectorMemory(RecordMemory):
             await self._vectors.catch_up()
 
     async def set_goal(self, goal: str | Message) -> None:
-        """Start a turn; earlier goals stay where they were asked."""
+        """Start a turn; earlier goals keep their places."""
         message = as_message(goal)
         await self._get_ready([message])
         await super().set_goal(message)
@@ -187,16 +194,16 @@ class VectorMemory(RecordMemory):
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
-        """As :meth:`RecordMemory.begin`; when this returns the messages can be found."""
+        """Like :meth:`RecordMemory.begin`; when it returns the messages can be found."""
         await self._get_ready([*before, goal])
         await super().begin(goal, run_id, state, before=before)
         await self._vectors.catch_up()
 
     async def update(self, messages: list[Message]) -> None:
-        """Add ``messages``, all or none; when this returns they can be found.
+        """Add ``messages``, all or none; when it returns they can be found.
 
         Raises:
-            MemoryUseError: Something in it is no message.
+            MemoryUseError: One of them is not a message.
             SessionConflictError: Another memory has written to the session; nothing was written.
             EmbedderMismatchError: The embedder makes vectors of another length than it did; nothing
                 was written.
@@ -206,20 +213,20 @@ class VectorMemory(RecordMemory):
         await self._vectors.catch_up()
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds, and nothing else; what has a vector keeps it."""
+        """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
         await self._get_ready()
         await super().restore(snapshot)
         self._vectors.rest_if_large()
         await self._vectors.catch_up()
 
     async def checkpoint(self) -> None:
-        """Write where the run stands, and now and then the vectors that wait to be written."""
+        """Write the state of the run, and the vectors if enough of them wait."""
         await super().checkpoint()
         if self._vectors.due:
             await self._vectors.save()
 
     async def aclose(self) -> None:
-        """Write the vectors that wait, and close what the memory opened; twice is fine."""
+        """Write the vectors that wait, and close what the memory opened; idempotent."""
         try:
             if self._other_sessions is not None:
                 await self._other_sessions.aclose()
@@ -228,7 +235,7 @@ class VectorMemory(RecordMemory):
             await super().aclose()
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`RecordMemory.clear`; the vectors go too."""
+        """Like :meth:`RecordMemory.clear`, with the vectors."""
         await self._get_ready()
         count = await super().clear(keep_pinned=keep_pinned)
         await self._vectors.catch_up()
@@ -236,14 +243,14 @@ class VectorMemory(RecordMemory):
         return count
 
     async def forget(self, *args: Any, **which: Any) -> int:
-        """As :meth:`RecordMemory.forget`; the vectors go too.
+        """Like :meth:`RecordMemory.forget`, with the vectors.
 
-        A folder is written anew without them, at about a millisecond a vector, as Chroma keeps in
-        its files what it has deleted. On a server it is for Chroma to say how long it does.
+        Chroma keeps in its files what it has deleted. So a folder is written again without the
+        forgotten vectors, in about a millisecond a vector; on a server Chroma decides.
 
         Raises:
             VectorStoreError: The store cannot be reached: the messages are forgotten, and their
-                vectors are deleted as soon as it can be.
+                vectors are deleted as soon as it can be reached.
         """
         await self._get_ready()
         count = await super().forget(*args, **which)
@@ -251,10 +258,10 @@ class VectorMemory(RecordMemory):
         return count
 
     async def reindex(self) -> None:
-        """Embed every message anew, with the embedder that the memory has now.
+        """Embed every message again with the embedder of this memory.
 
         Raises:
-            EmbeddingError: The embedder fails; what is missing is embedded at the next use.
+            EmbeddingError: The embedder fails; missing vectors are made at the next use.
             VectorStoreError: The store cannot be reached.
         """
         await self._write("reindex()")
@@ -262,7 +269,7 @@ class VectorMemory(RecordMemory):
         await self._vectors.begin_again(list(self._record))
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
-        """Open what must be open before anything is written; what is refused leaves no trace."""
+        """Open and check everything before anything is written."""
         if self._vectors.behind:
             await self.open()
         await self._vectors.connect()
@@ -272,7 +279,7 @@ class VectorMemory(RecordMemory):
     # Showing and recalling
 
     async def context(self) -> list[Message]:
-        """The recent messages, and before them, marked, what fits the goal of what came earlier."""
+        """Return the recent messages, and before them a marked block of what fits the goal."""
         await super().open()
         recent = self._tail.show(self._record)
         goal = None if self._goal_id is None else self._record.get(self._goal_id)
@@ -338,11 +345,12 @@ class VectorMemory(RecordMemory):
             raise MemoryUseError(f"recall(k={k!r}): at least 1")
         everywhere = checked_scope(scope, self._tenant, self.journal) == "tenant"
         query_filter = Query(where=where, since=since, until=until)
-        options = {"where": where, "since": since, "until": until}
         min_score = checked_score(min_score)
         found = await self._recall(query, k, query_filter, min_score)
         for memory in await self._others() if everywhere else ():
-            found += await memory.recall(query, k, min_score=min_score, **options)
+            found += await memory.recall(
+                query, k, where=where, since=since, until=until, min_score=min_score
+            )
         return sorted(found, key=lambda each: -each.score)[:k] if everywhere else found
 
     async def _recall(

@@ -1,4 +1,4 @@
-"""Embedders: texts to vectors, by an API, by a function, or on this machine without a download."""
+"""Embedders turn texts into vectors: with an API, a function, or a model on this machine."""
 
 from __future__ import annotations
 

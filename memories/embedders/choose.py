@@ -1,4 +1,4 @@
-"""What users write for an embedder, as an embedder."""
+"""The values of ``embedder=`` as embedders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OFFLINE: dict[str, Callable[[], Embedder]] = {
 
 
 def as_embedder(value: EmbedderLike) -> Embedder | None:
-    """``value`` as an embedder.
+    """Return ``value`` as an embedder.
 
     Args:
         value: None for no embedder; an :class:`Embedder`; ``"wordllama"`` or ``"minilm"`` for a
@@ -28,7 +28,7 @@ def as_embedder(value: EmbedderLike) -> Embedder | None:
             function of Chroma; or any function, sync or async, from texts to vectors.
 
     Raises:
-        EmbeddingError: ``value`` is none of these, or the model's files are missing.
+        EmbeddingError: ``value`` is none of these.
     """
     if value is None or isinstance(value, Embedder):
         return value
@@ -38,8 +38,8 @@ def as_embedder(value: EmbedderLike) -> Embedder | None:
     if isinstance(value, type) or not callable(value):
         raise EmbeddingError(
             repr(value),
-            "this is no embedder: give None, the name of a LiteLLM embedding model, an Embedder "
-            "instance, or a function from a list of texts to a list of vectors",
+            "this is not an embedder: give None, the name of a LiteLLM embedding model, an "
+            "Embedder instance, or a function from a list of texts to a list of vectors",
         )
     if _is_chroma(value):
         return ChromaEmbedder(value)
@@ -47,5 +47,5 @@ def as_embedder(value: EmbedderLike) -> Embedder | None:
 
 
 def _is_chroma(value: object) -> bool:
-    """Whether it is built on Chroma's EmbeddingFunction, told without importing Chroma."""
+    """Return whether it is an EmbeddingFunction of Chroma, without importing Chroma."""
     return any(base.__module__.startswith("chromadb.") for base in type(value).__mro__)

@@ -1,4 +1,4 @@
-"""Any function from texts to vectors as an embedder."""
+"""Functions from texts to vectors as embedders."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from agent_brain.memories.embedders.base import Embedder
 
 
 class FunctionEmbedder(Embedder):
-    """A function from a list of texts to a list of vectors; a sync one runs in a worker thread.
+    """Embed with a function from a list of texts to a list of vectors.
+
+    A synchronous function runs in a worker thread.
 
     Args:
-        function: Sync or async.
-        name: Tells models apart; the default is the function's own name.
-        dimension: Numbers in a vector, if that is known.
-        batch_size: Texts for one call.
+        function: Synchronous or asynchronous.
+        name: Identifies the model; by default the name of the function.
+        dimension: The number of numbers in a vector, if known.
+        batch_size: The most texts for one call.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class FunctionEmbedder(Embedder):
         self.batch_size = batch_size
 
     async def embed(self, texts: Sequence[str]) -> Any:
-        """What the function gives back for ``texts``."""
+        """Return what the function returns for ``texts``."""
         if self._is_async:
             return await self._function(list(texts))
         # in a list, as trio refuses functions that return a coroutine
@@ -47,11 +49,11 @@ class FunctionEmbedder(Embedder):
 
 
 class ChromaEmbedder(FunctionEmbedder):
-    """An embedding function of Chroma, such as ``OpenAIEmbeddingFunction``.
+    """Embed with an embedding function of Chroma, such as ``OpenAIEmbeddingFunction``.
 
     Args:
         function: An instance of ``chromadb.EmbeddingFunction``.
-        batch_size: Texts for one call.
+        batch_size: The most texts for one call.
     """
 
     def __init__(self, function: Callable[[list[str]], Any], *, batch_size: int = 64) -> None:

@@ -84,10 +84,10 @@ class MiniLMEmbedder(Embedder):
         except Exception as error:
             raise EmbeddingError(
                 self.name,
-                f"Chroma cannot download it ({error}): give MiniLMEmbedder(path) a folder with "
-                f"{' and '.join(FILES)}, or use 'wordllama', which is a package",
+                f"Chroma cannot download the model ({error}): use MiniLMEmbedder(path) with a "
+                f"folder that has {' and '.join(FILES)}, or 'wordllama', which downloads nothing",
             ) from error
-        return Path(function.DOWNLOAD_PATH) / function.EXTRACTED_FOLDER_NAME
+        return Path(str(function.DOWNLOAD_PATH), str(function.EXTRACTED_FOLDER_NAME))
 
     def _embed(self, texts: list[str]) -> Any:
         import numpy as np

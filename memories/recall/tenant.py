@@ -1,4 +1,4 @@
-"""The other sessions of a tenant, read so that recall finds what was said in them."""
+"""The other sessions of a tenant, for recall."""
 
 from __future__ import annotations
 

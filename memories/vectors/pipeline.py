@@ -101,8 +101,8 @@ class VectorPipeline:
         lists = (self._unindexed, self._unchecked, self._fresh, self._refused)
         for message_id in ids:
             for each in (*lists, self._marks, self._at_hand, self._unsaved):
-                each.pop(message_id, None)  # type: ignore[attr-defined]
-            if message_id in stored or self._stored is None:
+                each.pop(message_id, None)
+            if self.store is not None and (message_id in stored or self._stored is None):
                 self._doomed[message_id] = None
         if self.index is not None:
             self.index.remove(ids)
@@ -112,7 +112,7 @@ class VectorPipeline:
         self._at_hand = self.rows()
         self.index = None
         for each in (self._unindexed, self._unchecked, self._fresh, self._refused, self._marks):
-            each.clear()  # type: ignore[attr-defined]
+            each.clear()
         self._sampled = self._swept = False
 
     def fresh(self) -> VectorPipeline:
@@ -150,7 +150,6 @@ class VectorPipeline:
         """Return all vectors in RAM by message ID."""
         if self.embedder is None or self.index is None:
             return dict(self._at_hand)
-
         found = self.index.vectors().items()
         return self._at_hand | {i: Row(self._marks[i], v) for i, v in found if i in self._marks}
 

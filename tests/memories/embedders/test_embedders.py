@@ -130,7 +130,7 @@ def test_what_users_write_becomes_an_embedder():
 
 @pytest.mark.parametrize("value", [3, "", " ", object(), FunctionEmbedder, [lengths]])
 def test_what_is_no_embedder_is_refused(value):
-    with pytest.raises(EmbeddingError, match="no embedder"):
+    with pytest.raises(EmbeddingError, match="not an embedder"):
         as_embedder(value)
 
 
@@ -177,7 +177,7 @@ async def test_without_its_download_minilm_says_what_to_do(monkeypatch):
 
     monkeypatch.setattr(ONNXMiniLM_L6_V2, "__call__", offline)
     with pytest.raises(EmbeddingError, match=r"no network.*MiniLMEmbedder\(path\)"):
-        await embed_all(as_embedder("minilm"), ["a"])
+        await embed_all(MiniLMEmbedder(), ["a"])
 
 
 async def test_without_the_package_wordllama_says_what_to_do(monkeypatch):

@@ -21,7 +21,7 @@ from agent_brain.memories import (
     VectorMemory,
     VectorStoreError,
 )
-from agent_brain.memories.vectors.chroma import ChromaFolder
+from agent_brain.memories.vectors.chroma_folder import ChromaFolder
 from tests.memories.vector.support import (
     ChromaProcess,
     WordsEmbedder,
@@ -354,7 +354,7 @@ async def test_two_sessions_write_to_one_folder_at_once(tmp_path) -> None:
 PROGRAM = """
 import sys, anyio
 from agent_brain.memories import SessionConflictError, VectorMemory
-from agent_brain.memories.vectors.chroma import ChromaFolder
+from agent_brain.memories.vectors.chroma_folder import ChromaFolder
 from tests.memories.vector.support import WordsEmbedder, said
 
 ChromaFolder.write_rows = 500

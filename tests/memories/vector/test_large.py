@@ -13,7 +13,7 @@ import pytest
 from agent_brain.memories import EmbedderMismatchError, Message, VectorMemory
 from agent_brain.memories.recall import search
 from agent_brain.memories.vectors import pipeline
-from agent_brain.memories.vectors.chroma import ChromaFolder
+from agent_brain.memories.vectors.chroma_folder import ChromaFolder
 from tests.memories.vector.support import WordsEmbedder, found, said, store_of
 
 pytestmark = pytest.mark.anyio
@@ -128,7 +128,7 @@ async def test_words_decide_while_the_vectors_cannot_be_read_and_they_are_made_a
 SHARED = """
 import sys, anyio
 from agent_brain.memories import Message
-from agent_brain.memories.vectors.chroma import ChromaFolder
+from agent_brain.memories.vectors.chroma_folder import ChromaFolder
 from agent_brain.memories.vectors.pipeline import VectorPipeline
 from tests.memories.vector.support import WordsEmbedder
 
