@@ -136,15 +136,6 @@ class DenseIndex:
             raise EmbeddingError("recall", "a vector has numbers that are not finite")
         return (values / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
-    def scores(self, vector: ArrayLike) -> Floats | None:
-        """Return how far the cosine of each row stands out; None without vectors.
-
-        Raises:
-            EmbeddingError: See :meth:`units`.
-        """
-        found = self.evidence(vector)
-        return None if found is None else found[0]
-
     def evidence(
         self, vector: ArrayLike, nearest: Mapping[int, float] | None = None
     ) -> tuple[Floats, Floats] | None:

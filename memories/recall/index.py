@@ -105,12 +105,6 @@ class RecallIndex:
         with self._lock:
             return bool(self._dense.elsewhere.any())
 
-    def without_vector(self) -> list[str]:
-        """Return the IDs of messages that have no vector yet, oldest first."""
-        with self._lock:
-            rows = np.flatnonzero(self._features.there & ~self._dense.present)
-            return [self._ids[row] for row in rows]
-
     def vectors_elsewhere(self, count: int | None = None) -> list[str]:
         """Return the IDs of messages whose vectors are not in RAM, oldest first.
 

@@ -57,6 +57,7 @@ class ChromaStore(ABC):
     """
 
     write_rows = 200  # in one call
+    model: tuple[str, int | None]  # name and dimension of the embedder
     lost: bool  # the rows have vanished since they were last read; who reads them resets it
     leaves_traces = False  # whether our files hold deleted vectors until clear()
 
@@ -65,7 +66,7 @@ class ChromaStore(ABC):
         self.lost = False
         self.dimension: int | None = None  # of the rows, once it is known
         self._name = PREFIX + digest(scope, 24)
-        self._model: tuple[str, int | None] = ("", None)
+        self.model = "", None
         self._disconnected()
 
     async def open(self, embedder: str, dimension: int | None) -> int:
@@ -75,7 +76,7 @@ class ChromaStore(ABC):
             EmbedderMismatchError: The session was embedded by another model.
             VectorStoreError: Chroma cannot be reached.
         """
-        self._model = embedder, dimension
+        self.model = embedder, dimension
         return await self._run(self._count)
 
     async def marks(self) -> dict[str, str]:
@@ -174,7 +175,7 @@ class ChromaStore(ABC):
             return self._collection
         if self._client is None:
             self._client = self._connect()
-        embedder, expected = self._model
+        embedder, expected = self.model
         found = self._find(self._client)
         if found is None:
             if dimension is None:

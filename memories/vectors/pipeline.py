@@ -21,6 +21,7 @@ from agent_brain.memories.embedders import Embedder, embed_all
 from agent_brain.memories.errors import EmbedderMismatchError, VectorStoreError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.vectors.chroma import ChromaStore, Row, mark_of
+from agent_brain.memories.vectors.stored import StoredVectors
 from agent_brain.tools.secrets import get_logger
 from agent_brain.tools.text import shorten
 
@@ -38,7 +39,6 @@ EXACT = 20_000  # vectors that are all loaded into RAM; of more, Chroma's index 
 SAMPLE = 2_000  # vectors of a larger session in RAM, from which mean and spread are learnt
 PIECE, PIECE_LETTERS = 256, 100_000  # the most messages and characters that are indexed at once
 ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
-SAVE_AT = 64  # vectors that wait to be stored; until then they are in RAM only
 
 
 class VectorPipeline:
@@ -62,12 +62,14 @@ class VectorPipeline:
         self, embedder: Embedder | None, store: ChromaStore | None, *, shared: bool = False
     ) -> None:
         self.embedder = embedder
-        self.store = None if embedder is None else store
+        self.stored: StoredVectors | None = None
+        if embedder is not None and store is not None:
+            self._use(store, embedder)
         self.index: RecallIndex | None = None
         self.failing = False
         self.awake = True
         self.shared = shared
-        self._indexing, self._embedding, self._saving = anyio.Lock(), anyio.Lock(), anyio.Lock()
+        self._indexing, self._embedding = anyio.Lock(), anyio.Lock()
         self._find: Callable[[str], Message | None] = lambda message_id: None
         self._unindexed: dict[str, Message] = {}
         self._unchecked: dict[str, str] = {}  # texts that may have a vector already
@@ -77,12 +79,17 @@ class VectorPipeline:
         self._marks: dict[str, str] = {}  # of the texts whose vectors the index has or knows of
         self._at_hand: dict[str, Row] = {}  # vectors that the index does not have yet
         self._rows: int | None = None  # in the store, once it is connected
-        self._stored: dict[str, str] | None = None  # fingerprints of all that is in the store
-        self._unsaved: dict[str, Row] = {}
-        self._doomed: dict[str, None] = {}  # IDs to delete from the store
-        self._astray = False  # the store has failed, so what it has must be read again
         self._sampled = False
         self._swept = True  # the store has nothing that no message claims
+
+    @property
+    def store(self) -> ChromaStore | None:
+        """What stores the vectors."""
+        return None if self.stored is None else self.stored.store
+
+    def _use(self, store: ChromaStore, embedder: Embedder) -> None:
+        store.model = embedder.name, embedder.dimension
+        self.stored = StoredVectors(store, self.rows, self._compared)
 
     # Changes of the log
 
@@ -97,13 +104,12 @@ class VectorPipeline:
     def remove(self, messages: Iterable[Message]) -> None:
         """Remove messages at once."""
         ids = [message.id for message in messages]
-        stored = self._stored or {}
-        lists = (self._unindexed, self._unchecked, self._fresh, self._refused)
+        lists = (self._unindexed, self._unchecked, self._fresh, self._refused, self._marks)
         for message_id in ids:
-            for each in (*lists, self._marks, self._at_hand, self._unsaved):
+            for each in (*lists, self._at_hand):
                 each.pop(message_id, None)
-            if self.store is not None and (message_id in stored or self._stored is None):
-                self._doomed[message_id] = None
+        if self.stored is not None:
+            self.stored.remove(ids)
         if self.index is not None:
             self.index.remove(ids)
 
@@ -119,8 +125,11 @@ class VectorPipeline:
         """Return a pipeline for a copy of the log: empty, with these vectors at hand."""
         copy = VectorPipeline(self.embedder, None)
         copy._at_hand = self.rows()
-        if self.store is not None and (self._stored is None or (self.index and self.index.partial)):
-            copy.store = self.store.reader()
+        partial = self.index is not None and self.index.partial
+        if self.stored is None or self.embedder is None:
+            return copy
+        if self.stored.marks is None or partial:
+            copy._use(self.stored.store.reader(), self.embedder)
         return copy
 
     def rest_if_large(self) -> None:
@@ -132,19 +141,19 @@ class VectorPipeline:
     @property
     def behind(self) -> bool:
         """Whether there are messages that cannot be found yet."""
-        return bool(self._unindexed) or (self.store is not None and self._stored is None)
+        return bool(self._unindexed) or (self.stored is not None and self.stored.marks is None)
 
     @property
     def waiting(self) -> bool:
         """Whether there is work for :meth:`catch_up`."""
-        lists = (self._unchecked, self._fresh, self._refused, self._doomed, self._at_hand)
+        doomed = self.stored is not None and self.stored.doomed
+        lists = (self._unchecked, self._fresh, self._refused, self._at_hand, doomed)
         return self.behind or any(lists)
 
     @property
     def due(self) -> bool:
         """Whether it is time to :meth:`save`."""
-        enough = 1 if self.shared else SAVE_AT
-        return bool(self._doomed) or len(self._unsaved) >= enough
+        return self.stored is not None and self.stored.due
 
     def rows(self) -> dict[str, Row]:
         """Return all vectors in RAM by message ID."""
@@ -223,24 +232,22 @@ class VectorPipeline:
 
     async def _read_store(self) -> None:
         """Learn what the store has, and load it if it is not too much."""
-        store = self.store
-        if store is None or self._stored is not None:
+        stored = self.stored
+        if stored is None or stored.marks is not None:
             return
         await self.connect()
         if (self._rows or 0) <= EXACT:
-            rows = await store.load()
+            rows = await stored.store.load()
             self._at_hand = rows | self._at_hand
-            self._stored = {message_id: row.mark for message_id, row in rows.items()}
+            stored.read({message_id: row.mark for message_id, row in rows.items()})
         else:
-            self._stored = await store.marks()
-        store.lost = False
-        self._doomed = {i: None for i in self._doomed if i in self._stored}
+            stored.read(await stored.store.marks())
         self._swept = False
 
     async def _check_texts(self) -> None:
         """Find out which texts have a vector, at hand or in the store, and which need one."""
-        if self.shared and self.store is not None and self._unchecked:
-            await self._look_up()
+        if self.shared and self.stored is not None and self._unchecked:
+            await self._look_up(self.stored)
         while self._unchecked:
             self._check_piece(dict(islice(self._unchecked.items(), PIECE)))
             await anyio.lowlevel.checkpoint()
@@ -249,11 +256,12 @@ class VectorPipeline:
             self._sampled = True
 
     def _check_piece(self, texts: Mapping[str, str]) -> None:
-        stored, near, far = self._stored or {}, {}, {}
+        stored = (self.stored and self.stored.marks) or {}
+        near, far = {}, {}
         for message_id, text in texts.items():
             mark, row = mark_of(text), self._at_hand.pop(message_id, None)
-            if stored.get(message_id) == mark:
-                self._doomed.pop(message_id, None)
+            if self.stored is not None and stored.get(message_id) == mark:
+                self.stored.doomed.pop(message_id, None)
             if row is not None and row.mark == mark:
                 near[message_id] = row
             elif stored.get(message_id) == mark:
@@ -267,15 +275,13 @@ class VectorPipeline:
         for message_id in texts:
             self._unchecked.pop(message_id, None)
 
-    async def _look_up(self) -> None:
+    async def _look_up(self, stored: StoredVectors) -> None:
         """Fetch vectors that another writer has stored since the store was read."""
-        assert self.store is not None
-        stored = self._stored or {}
-        marks = {i: mark_of(text) for i, text in self._unchecked.items() if i not in stored}
-        found = await self.store.get(marks)
+        known = stored.marks if stored.marks is not None else {}
+        marks = {i: mark_of(text) for i, text in self._unchecked.items() if i not in known}
+        found = await stored.store.get(marks)
         self._at_hand.update((i, Row(marks[i], vector)) for i, vector in found.items())
-        if self._stored is not None:
-            self._stored.update((message_id, marks[message_id]) for message_id in found)
+        known.update((message_id, marks[message_id]) for message_id in found)
 
     async def _load_sample(self, index: RecallIndex) -> None:
         """Load some vectors of a large session, evenly spread over it."""
@@ -307,13 +313,13 @@ class VectorPipeline:
         return {i: float(v @ vector) / (lengths[i] or 1) for i, v in found.items()}
 
     async def _asked(self, ask: Callable[[ChromaStore], Awaitable[dict[str, T]]]) -> dict[str, T]:
-        if self.store is None:
+        if self.stored is None:
             return {}
         await self.connect()
         try:
-            return await ask(self.store)
+            return await ask(self.stored.store)
         except VectorStoreError:
-            self._astray = True
+            self.stored.astray = True
             raise
 
     async def _embed_texts(self, embedder: Embedder, *, strict: bool) -> None:
@@ -340,7 +346,6 @@ class VectorPipeline:
     async def _embed_batch(
         self, embedder: Embedder, batch: dict[str, str], *, strict: bool
     ) -> bool:
-
         try:
             vectors = await embed_all(embedder, [embedded(text) for text in batch.values()])
         except Exception:
@@ -372,9 +377,8 @@ class VectorPipeline:
         self._check_length(self.index.dimension, len(vectors[0]))
         self.index.set_vectors([*rows], vectors)
         self._marks.update((message_id, row.mark) for message_id, row in rows.items())
-        if self.store is not None and not self.store.readonly:
-            stored = self._stored or {}
-            self._unsaved.update((i, r) for i, r in rows.items() if stored.get(i) != r.mark)
+        if self.stored is not None:
+            self.stored.put(rows)
 
     def _check_length(self, known: int | None, given: int) -> None:
         if known not in (None, given) and self.embedder is not None:
@@ -387,9 +391,22 @@ class VectorPipeline:
             return
         self._swept = True
         self._at_hand = {}
-        if not self.shared:  # where others write, it may be of a message that is not read yet
-            rest = (self._stored or {}).keys() - self._marks.keys()
-            self._doomed.update(dict.fromkeys(rest - self._fresh.keys() - self._refused.keys()))
+        if self.stored is not None and not self.shared:  # others write for messages not read yet
+            rest = (self.stored.marks or {}).keys() - self._marks.keys()
+            rest -= self._fresh.keys() | self._refused.keys()
+            self.stored.doomed.update(dict.fromkeys(rest))
+
+    def _compared(self) -> None:
+        """Look for a message whose vector the store should have and lacks: embed it again."""
+        self._swept = False
+        if not self.awake or self.index is None or self.stored is None:
+            return
+        marks = self.stored.marks or {}
+        for message_id in self.index.vectors_elsewhere():
+            message = self._find(message_id)
+            if message is not None and marks.get(message_id) != self._marks[message_id]:
+                self._unchecked[message_id] = message.content
+        self._sweep()
 
     async def check_length(self, coming: Sequence[Message]) -> None:
         """Embed messages before they are recorded if only that shows how long the vectors are.
@@ -406,7 +423,6 @@ class VectorPipeline:
         texts = dict(islice(texts.items(), embedder.batch_size))
         if not texts:
             return
-
         try:
             vectors = await embed_all(embedder, [embedded(text) for text in texts.values()])
         except Exception:
@@ -429,14 +445,12 @@ class VectorPipeline:
             EmbeddingError: The embedder fails.
             VectorStoreError: The store cannot be reached.
         """
-        async with self._indexing, self._embedding, self._saving:
-            if self.store is not None:
-                await self.store.clear()
+        async with self._indexing, self._embedding:
+            if self.stored is not None:
+                await self.stored.clear()
             self.reset()
-            self._rows = self._stored = None
-            self._at_hand, self._unsaved, self._doomed = {}, {}, {}
+            self._rows, self._at_hand, self.awake = None, {}, True
             self.add(messages)
-            self.awake = True
         await self.catch_up(strict=True)
         await self.save(strict=True)
 
@@ -453,81 +467,9 @@ class VectorPipeline:
         Raises:
             VectorStoreError: The store cannot be reached.
         """
-        store = self.store
-        if store is None or store.readonly:
-            return
-        if not (self._unsaved or self._doomed or self._astray):
-            return
-        async with self._saving:
-            try:
-                if self._stored is None or self._astray:
-                    await self._compare(store)
-                if erase and self._doomed and store.leaves_traces:
-                    await self._rewrite(store)
-                while self._doomed or self._unsaved:
-                    await (self._delete(store) if self._doomed else self._write(store))
-                    if store.lost:
-                        await self._compare(store)
-            except VectorStoreError as error:
-                self._astray = True
-                if strict:
-                    raise
-                log.warning("%d vectors could not be stored yet: %s", len(self._unsaved), error)
-
-    async def _compare(self, store: ChromaStore) -> None:
-        """Read again what the store has, and note what it lacks and what it should not have."""
-        await self.connect()
-        store.lost = False
-        self._stored = stored = await store.marks()
-        self._astray = False
-        known = self.rows()
-        self._unsaved = {i: row for i, row in known.items() if stored.get(i) != row.mark}
-        self._doomed = {i: None for i in self._doomed if i in stored}
-        self._swept = False
-        if not self.awake:
-            return
-        for message_id in [] if self.index is None else self.index.vectors_elsewhere():
-            message = self._find(message_id)
-            if message is not None and stored.get(message_id) != self._marks[message_id]:
-                self._unchecked[message_id] = message.content
-        self._sweep()
-
-    async def _rewrite(self, store: ChromaStore) -> None:
-        """Empty the store, to be written again without what is deleted."""
-        rows, stored = self.rows(), self._stored or {}
-        for message_id in self._doomed:
-            rows.pop(message_id, None)
-        missing = {i: m for i, m in stored.items() if i not in rows and i not in self._doomed}
-        found = await store.get(missing)
-        rows |= {message_id: Row(missing[message_id], v) for message_id, v in found.items()}
-        await store.clear()
-        self._stored, self._doomed, self._unsaved = {}, {}, rows
-
-    async def _delete(self, store: ChromaStore) -> None:
-        stored = self._stored if self._stored is not None else {}
-        doomed, self._doomed = self._doomed, {}
-        rows = {i: stored.pop(i) for i in doomed if i in stored}  # before they are deleted
-        if not rows:
-            return
-        try:
-            await (store.delete(rows) if stored else store.clear())
-        except BaseException:
-            self._doomed = doomed | self._doomed
-            stored.update(rows)
-            raise
-
-    async def _write(self, store: ChromaStore) -> None:
-        stored = self._stored if self._stored is not None else {}
-        piece = dict(islice(self._unsaved.items(), store.write_rows))
-        old = {i: stored[i] for i, row in piece.items() if stored.get(i, row.mark) != row.mark}
-        if old:
-            await store.delete(old)
-        # noted before they are written: who removes one now must delete it
-        stored.update((message_id, row.mark) for message_id, row in piece.items())
-        await store.add(piece)
-        for message_id, row in piece.items():
-            if self._unsaved.get(message_id) is row:
-                del self._unsaved[message_id]
+        if self.stored is not None:
+            self.stored.shared = self.shared
+            await self.stored.save(strict=strict, erase=erase)
 
     async def aclose(self) -> None:
         """Write what waits, and disconnect the store."""

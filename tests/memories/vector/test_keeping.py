@@ -119,12 +119,9 @@ async def test_what_a_crash_left_behind_is_deleted_when_the_session_is_opened(
     async with VectorMemory(**place, embedder=embedder) as memory:
         await memory.update(said(*TEXTS))
         await memory._vectors.save()
-        store = store_of(memory)
-        memory._vectors.store = None  # it ends inside forget()
+        stored, memory._vectors.stored = memory._vectors.stored, None  # it ends inside forget()
         await memory.forget(text="kitten")
-        memory._vectors.store = store
-        memory._vectors._unsaved.clear()
-        memory._vectors._doomed.clear()
+        memory._vectors.stored = stored
     async with VectorMemory(**place, embedder=embedder) as memory:
         store = store_of(memory)
         assert len(await store.load()) == 2

@@ -82,6 +82,16 @@ async def test_what_is_forgotten_leaves_chroma_too(folder) -> None:
         assert later.texts == ["room 7"]
 
 
+async def test_what_is_deleted_before_the_first_search_leaves_chroma_too(folder) -> None:
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
+        (kitten,) = await memory.messages(text="kitten")
+        await memory.delete(kitten.id)
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
+        await memory.update(said("We drove home"))
+        assert kitten.id not in await store_of(memory).marks()
+        assert len(await store_of(memory).marks()) == COUNT - 1
+
+
 async def test_a_fork_and_a_restored_snapshot_embed_nothing_again(folder) -> None:
     embedder = WordsEmbedder(64)
     async with VectorMemory(path=folder, embedder=embedder) as memory:
