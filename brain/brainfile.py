@@ -1,4 +1,4 @@
-"""A brain from a TOML or YAML file: a net, and what it runs with."""
+"""Brains and nets from TOML or YAML files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent_brain.tools.toolset import ToolLike
 
 
 class LimitsSpec(BaseModel):
-    """How far a run may go; what is not said has the default of :class:`Limits`."""
+    """The limits of a run; the defaults are those of :class:`Limits`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,34 +32,34 @@ class LimitsSpec(BaseModel):
 
 
 class BrainSpec(NetSpec):
-    """A net file: the net, and what it runs with."""
+    """The contents of a file: a net, its model, memory and limits."""
 
     model: str | None = Field(None, description="A LiteLLM model name, or 'demo'")
-    memory: str = Field("messages", description="A registered memory")
+    memory: str = Field("messages", description="The name of a registered memory")
     memory_options: dict[str, JsonValue] = Field(default_factory=dict)
     limits: LimitsSpec = LimitsSpec.model_validate({})
 
 
 def read_spec(path: str | Path) -> BrainSpec:
-    """What a file says, with its shape checked.
+    """Return the validated contents of a file.
 
     Raises:
-        NetFileError: The file cannot be read, or says something that it may not: all of it.
+        NetFileError: The file cannot be read or is invalid; the message lists every problem.
     """
     try:
         spec = BrainSpec.model_validate(read_file(path))
     except ValidationError as error:
         lines = [
-            f"  - {'.'.join(map(str, e['loc']))}: {e['msg']}{_meant(e)}"
+            f"  - {'.'.join(map(str, e['loc']))}: {e['msg']}{_suggestion(e)}"
             for e in error.errors(include_url=False)
         ]
-        raise NetFileError("\n".join([f"{path} does not describe a net:", *lines])) from error
+        raise NetFileError("\n".join([f"{path} is not a valid net file:", *lines])) from error
     if (spec.net is None) == (not spec.states):
-        raise NetFileError(f"{path}: give either net = (a registered net) or [states], not both")
+        raise NetFileError(f"{path}: give either net (a registered net) or [states]")
     return spec
 
 
-def _meant(error: ErrorDetails) -> str:
+def _suggestion(error: ErrorDetails) -> str:
     if error["type"] != "extra_forbidden":
         return ""
     fields = LimitsSpec.model_fields if "limits" in error["loc"][:-1] else BrainSpec.model_fields
@@ -67,11 +67,11 @@ def _meant(error: ErrorDetails) -> str:
 
 
 def net_from_file(path: str | Path, llm: LLM | str | None = None) -> Net:
-    """The net that a file describes, checked.
+    """Return the net that a file describes.
 
     Raises:
-        NetFileError: The file cannot be read, or is of the wrong shape.
-        NetDefinitionError: The net is wrong: everything at once.
+        NetFileError: The file cannot be read or is invalid.
+        NetDefinitionError: The net is invalid; the error has every problem.
     """
     spec = read_spec(path)
     return build_net(spec, resolve_llm(llm if llm is not None else spec.model))
@@ -84,18 +84,21 @@ def brain_from_file(
     llm: LLM | str | None = None,
     **options: Any,
 ) -> Brain:
-    """The brain that a file describes.
+    """Return the brain that a file describes.
+
+    Example::
+
+        brain = brain_from_file("net.toml", tools=[search], llm="openai/gpt-4.1")
 
     Args:
-        path: A ``.toml``, ``.yaml`` or ``.yml`` file (``agent-brain nets schema`` says what it may
-            hold).
-        tools: What the agent may call: code, so never named in the file.
-        llm: A model in place of the one that the file names.
-        **options: Further options of :class:`Brain`; they win over the file.
+        path: A ``.toml``, ``.yaml`` or ``.yml`` file; for its schema: ``agent-brain nets schema``.
+        tools: The tools of the agent. A file cannot name them, because they are code.
+        llm: A model that overrides the file's.
+        **options: Further options of :class:`Brain`; they override the file.
 
     Raises:
-        NetFileError: The file cannot be read, or is of the wrong shape.
-        NetDefinitionError: The net is wrong: everything at once.
+        NetFileError: The file cannot be read or is invalid.
+        NetDefinitionError: The net is invalid; the error has every problem.
     """
     spec = read_spec(path)
     net = build_net(spec, resolve_llm(llm if llm is not None else spec.model))
@@ -107,7 +110,7 @@ def brain_from_file(
 
 
 def file_schema() -> dict[str, Any]:
-    """The JSON Schema of a file, with every registered kind of state."""
+    """Return the JSON Schema of a file, with every registered type of state."""
     schema = BrainSpec.model_json_schema()
     net = net_schema()
     schema["$defs"] = {**net["$defs"], **schema["$defs"], "NetSpec": net["$defs"]["NetSpec"]}

@@ -1,4 +1,4 @@
-"""The ``agent-brain`` command. What a user types is in ``app``; one module each for the rest."""
+"""The ``agent-brain`` command: ``app`` has its commands, ``options`` their options."""
 
 from __future__ import annotations
 

@@ -1,15 +1,24 @@
-"""What a user can type. Everything heavy is imported by the command that needs it."""
+"""The commands. Each imports what it needs when it is called. Private."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from agent_brain.cli import options
-from agent_brain.cli.exits import ExitCode, reported
-from agent_brain.cli.mcp import mcp as serve_mcp
-from agent_brain.cli.nets_app import nets_app
+from agent_brain.cli.exit_codes import ExitCode
+from agent_brain.cli.mcp import mcp
+from agent_brain.cli.options import (
+    DecisionOptions,
+    OutputOptions,
+    StoredAgentOptions,
+    option,
+    with_options,
+)
+
+Question = Annotated[
+    list[str], typer.Argument(metavar="QUESTION", help="The words; - reads them from stdin.")
+]
 
 app = typer.Typer(
     name="agent-brain",
@@ -21,11 +30,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+nets_app = typer.Typer(invoke_without_command=True)
 app.add_typer(nets_app, name="nets")
-app.command(name="mcp")(serve_mcp)
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it by position
     if wanted:
         from importlib.metadata import version
 
@@ -37,207 +46,138 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
 def _root(
     *,
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+        bool, option("--version", None, "Show the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
 
 
 @app.command()
+@with_options
 def demo(
     *,
     question: Annotated[
         list[str] | None,
-        typer.Argument(metavar="QUESTION", help="Words of your own.", show_default=False),
+        typer.Argument(metavar="QUESTION", help="Your own question.", show_default=False),
     ] = None,
-    debug: options.Debug = False,
-) -> None:
-    """Watch an agent think, call tools and answer: offline, no key needed."""
-    with reported(debug=debug):
-        from agent_brain.cli.showing import QUESTIONS
-        from agent_brain.cli.showing import demo as show
+) -> ExitCode:
+    """Watch an agent think, call tools and answer: offline, without a key."""
+    from agent_brain.cli.chat import DEMO_QUESTIONS, show_demo
 
-        code = show([" ".join(question)] if question else QUESTIONS)
-    _leave(code)
+    return show_demo([" ".join(question)] if question else DEMO_QUESTIONS)
 
 
 @app.command()
-def ask(
-    *,
-    question: Annotated[
-        list[str],
-        typer.Argument(metavar="QUESTION", help="The words; - reads them from stdin."),
-    ],
-    model: options.Model = None,
-    net: options.NetName = "react",
-    memory: options.MemoryName = "messages",
-    folder: options.Folder = None,
-    session: options.SessionName = None,
-    tool: options.Tools = None,
-    mcp: options.Servers = None,
-    max_steps: options.MaxSteps = None,
-    timeout: options.Timeout = None,
-    max_cost: options.MaxCost = None,
-    as_json: options.AsJson = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
+@with_options
+def ask(*, question: Question, agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
     """Ask one question.
 
-    On a terminal everything is shown as it comes. In a pipe stdout gets the answer alone, and
-    stderr how it was found.
+    On a terminal everything is shown as it happens. In a pipe, stdout gets the answer alone and
+    stderr the steps that led to it.
 
     Exit codes: 0 answered, 1 failed, 2 wrong usage, 3 stopped by a limit, stuck or waiting for a
     person, 130 cancelled.
     """
-    with reported(debug=debug):
-        from agent_brain.cli.agents import AgentOptions
-        from agent_brain.cli.asking import ask as run
-        from agent_brain.cli.printers import OutputOptions
+    from agent_brain.cli.chat import ask
 
-        agent = AgentOptions(
-            model=model,
-            net=net,
-            memory=memory,
-            folder=folder,
-            session=session,
-            tools=tuple(tool or ()),
-            servers=tuple(mcp or ()),
-            max_steps=max_steps,
-            timeout=timeout,
-            max_cost=max_cost,
-        )
-        output = OutputOptions(as_json=as_json, verbose=verbose, debug=debug)
-        code = run(question, agent, output)
-    _leave(code)
+    return ask(question, agent, output)
 
 
 @app.command()
-def resume(
-    *,
-    approve: options.Approve = None,
-    deny: options.Deny = None,
-    edit: options.Edit = None,
-    text: options.Input = None,
-    model: options.Model = None,
-    net: options.NetName = "react",
-    memory: options.MemoryName = "messages",
-    folder: options.Folder = None,
-    session: options.SessionName = None,
-    tool: options.Tools = None,
-    mcp: options.Servers = None,
-    max_steps: options.MaxSteps = None,
-    timeout: options.Timeout = None,
-    max_cost: options.MaxCost = None,
-    as_json: options.AsJson = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """Go on with a run in a folder: one that waits for a decision, or was cut off.
-
-    At a terminal the decisions are asked for. Exit codes are those of ask.
-    """
-    with reported(debug=debug):
-        from agent_brain.cli.agents import AgentOptions
-        from agent_brain.cli.asking import resume as run
-        from agent_brain.cli.deciding import GivenDecisions
-        from agent_brain.cli.printers import OutputOptions
-
-        given = GivenDecisions(
-            approve=tuple(approve or ()),
-            deny=tuple(deny or ()),
-            edit=tuple(edit or ()),
-            input=tuple(text or ()),
-        )
-        agent = AgentOptions(
-            model=model,
-            net=net,
-            memory=memory,
-            folder=folder,
-            session=session,
-            tools=tuple(tool or ()),
-            servers=tuple(mcp or ()),
-            max_steps=max_steps,
-            timeout=timeout,
-            max_cost=max_cost,
-        )
-        code = run(given, agent, OutputOptions(as_json=as_json, verbose=verbose, debug=debug))
-    _leave(code)
-
-
-@app.command()
+@with_options
 def run(
     *,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A net in a .toml or .yaml file.")],
-    question: Annotated[
-        list[str], typer.Argument(metavar="QUESTION", help="The words; - reads them from stdin.")
-    ],
-    model: options.Model = None,
-    tool: options.Tools = None,
-    mcp: options.Servers = None,
-    as_json: options.AsJson = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
-    """Ask the agent that a file describes (see agent-brain nets schema)."""
-    with reported(debug=debug):
-        from agent_brain.cli.agents import AgentOptions
-        from agent_brain.cli.asking import ask as run_agent
-        from agent_brain.cli.printers import OutputOptions
+    net: Annotated[str, typer.Argument(metavar="FILE", help="A net in a .toml or .yaml file.")],
+    question: Question,
+    agent: StoredAgentOptions,
+    output: OutputOptions,
+) -> ExitCode:
+    """Ask the agent that a file describes (see agent-brain nets schema).
 
-        agent = AgentOptions(
-            model=model, file=file, tools=tuple(tool or ()), servers=tuple(mcp or ())
-        )
-        output = OutputOptions(as_json=as_json, verbose=verbose, debug=debug)
-        code = run_agent(question, agent, output)
-    _leave(code)
+    The options given here override the file. Exit codes are those of ask.
+    """
+    from agent_brain.cli.chat import ask
+    from agent_brain.cli.net_reference import require_file
+
+    require_file(net)
+    return ask(question, agent, output)
 
 
 @app.command()
-def chat(
-    *,
-    model: options.Model = None,
-    net: options.NetName = "react",
-    memory: options.MemoryName = "messages",
-    folder: options.Folder = None,
-    session: options.SessionName = None,
-    tool: options.Tools = None,
-    mcp: options.Servers = None,
-    max_steps: options.MaxSteps = None,
-    timeout: options.Timeout = None,
-    max_cost: options.MaxCost = None,
-    as_json: options.AsJson = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-) -> None:
+@with_options
+def resume(
+    *, decisions: DecisionOptions, agent: StoredAgentOptions, output: OutputOptions
+) -> ExitCode:
+    """Continue a stored run that waits for a decision or was interrupted.
+
+    On a terminal, it asks for the decisions. Exit codes are those of ask.
+    """
+    from agent_brain.cli.chat import resume
+
+    return resume(decisions, agent, output)
+
+
+@app.command()
+@with_options
+def chat(*, agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
     """Talk with an agent that remembers the conversation.
 
-    Ctrl-C stops an answer, /exit or Ctrl-D leaves. Limits are per question. With piped input every
-    line is a question, or the answer to what the agent asks.
+    Ctrl-C stops an answer, /exit or Ctrl-D ends the chat. Limits apply to each question. With piped
+    input every line is a question, or the answer to what the agent asks.
     """
-    with reported(debug=debug):
-        from agent_brain.cli.agents import AgentOptions
-        from agent_brain.cli.chatting import chat as run
-        from agent_brain.cli.printers import OutputOptions
+    from agent_brain.cli.chat import chat
 
-        agent = AgentOptions(
-            model=model,
-            net=net,
-            memory=memory,
-            folder=folder,
-            session=session,
-            tools=tuple(tool or ()),
-            servers=tuple(mcp or ()),
-            max_steps=max_steps,
-            timeout=timeout,
-            max_cost=max_cost,
-        )
-        output = OutputOptions(as_json=as_json, verbose=verbose, debug=debug)
-        code = run(agent, output)
-    _leave(code)
+    return chat(agent, output)
 
 
-def _leave(code: ExitCode) -> None:
-    if code is not ExitCode.ANSWERED:
-        raise typer.Exit(code)
+app.command()(mcp)
+
+
+@nets_app.callback()
+@with_options
+def nets(
+    context: typer.Context,
+    *,
+    draw: Annotated[str | None, option("--draw", "NAME", "Write this net as a diagram.")] = None,
+    language: Annotated[
+        Literal["mermaid", "dot", "svg"], typer.Option("--format", help="The diagram's format.")
+    ] = "mermaid",
+) -> None:
+    """List the nets, or draw one."""
+    from agent_brain.cli.net_reference import draw_net
+    from agent_brain.nets import describe_net, net_names
+
+    if context.invoked_subcommand is not None:
+        return
+    if draw is not None:
+        draw_net(draw, language)
+    else:
+        names = net_names()
+        width = max(map(len, names), default=0)
+        for name in names:
+            print(f"{name.ljust(width)}  {describe_net(name)}".rstrip())
+
+
+@nets_app.command()
+@with_options
+def check(
+    net: Annotated[str, typer.Argument(metavar="NET", help="A name, a file, or module:name.")],
+) -> ExitCode:
+    """Report every problem of a net: a file, an object in a module, or a registered net.
+
+    Exit codes: 0 no problems, 1 problems, 2 there is no such net.
+    """
+    from agent_brain.cli.net_reference import check_net
+
+    return check_net(net)
+
+
+@nets_app.command()
+@with_options
+def schema() -> None:
+    """Write the JSON Schema of net files."""
+    import json
+
+    from agent_brain.brainfile import file_schema
+
+    print(json.dumps(file_schema(), indent=2))

@@ -1,93 +1,70 @@
-"""``agent-brain mcp``: an agent as a server for other programs."""
+"""The command ``agent-brain mcp``: serve an agent to other programs. Private."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agent_brain.cli import options
-from agent_brain.cli.exits import UserError, reported, tell
+from agent_brain.cli.exit_codes import UserError, notify, user_errors
+from agent_brain.cli.options import AgentOptions, option, with_options
 
 TOKEN_VARIABLE = "AGENT_BRAIN_MCP_TOKEN"
 _ADDRESS = re.compile(r"(?:(?P<host>\[[^\]]+\]|[^:]+):)?(?P<port>\d{1,5})")
 
 
+@with_options
 def mcp(
     *,
     net: Annotated[
-        str, typer.Argument(metavar="[NET]", help="A net by name, or in a .toml or .yaml file.")
+        str,
+        typer.Argument(metavar="[NET]", help="A net: a name, a .toml or .yaml file, module:name."),
     ] = "react",
     http: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--http",
-            metavar="[HOST:]PORT",
-            help="Serve over HTTP instead of stdin and stdout; beyond this computer with --token.",
-            show_default=False,
+            "[HOST:]PORT",
+            "Serve over HTTP instead of stdin and stdout; other computers need --token.",
         ),
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--token",
+            None,
+            "The bearer token that HTTP clients must send. Prefer the environment variable: other "
+            "users of this computer can read options.",
             envvar=TOKEN_VARIABLE,
-            help="What clients over HTTP must send as a bearer token. Better in the environment, "
-            "as other users of this computer can read options.",
-            show_default=False,
         ),
     ] = None,
-    model: options.Model = None,
-    memory: options.MemoryNameOrFile = None,
-    tool: options.Tools = None,
-    servers: options.Servers = None,
-    max_steps: options.MaxSteps = None,
-    timeout: options.Timeout = None,
-    max_cost: options.MaxCost = None,
-    debug: options.Debug = False,
+    agent: AgentOptions,
 ) -> None:
-    """Be an MCP server: other programs ask the agent through its one tool, ask.
+    """Serve the agent over MCP: other programs call its tool, ask.
 
-    Each of its clients has a conversation of its own.
+    Each client has a conversation of its own.
     """
-    with reported(debug=debug):
-        from agent_brain.brain import Brain
-        from agent_brain.cli.agents import AgentOptions, build, mistakes
-        from agent_brain.serving import serve
-        from agent_brain.serving.access import is_loopback
+    from agent_brain.brain import Brain
+    from agent_brain.cli.agents import build
+    from agent_brain.serving import serve
+    from agent_brain.serving.access import is_loopback
 
-        address = None if http is None else _address(http)
-        if address is not None and not token and not is_loopback(address[0]):
-            raise UserError(
-                f"--http {http}: other computers can reach it. Set {TOKEN_VARIABLE} to a token "
-                "that clients must send, or leave the host out"
-            )
-        in_file = Path(net).suffix.lower() in (".toml", ".yaml", ".yml")
-        agent = AgentOptions(
-            model=model,
-            net="react" if in_file else net,
-            file=net if in_file else None,
-            memory=memory,
-            tools=tuple(tool or ()),
-            max_steps=max_steps,
-            timeout=timeout,
-            max_cost=max_cost,
+    address = None if http is None else _address(http)
+    if address is not None and not token and not is_loopback(address[0]):
+        raise UserError(
+            f"--http {http}: other computers can reach it. Set {TOKEN_VARIABLE} to a token "
+            "that clients must send, or omit the host"
         )
-        first: list[Brain] = [build(agent)]  # what is wrong is said now, not to the first client
-
-        def make_brain() -> Brain:
-            return first.pop() if first else build(agent)
-
-        with mistakes():
-            serve(
-                make_brain,
-                address=address,
-                token=token or None,
-                servers=servers or (),
-                on_ready=lambda url: tell(f"Serving {url}", kind=""),
-            )
+    first: list[Brain] = [build(agent)]  # errors are reported now, not to the first client
+    with user_errors():
+        serve(
+            lambda: first.pop() if first else build(agent),
+            address=address,
+            token=token or None,
+            servers=agent.servers,
+            on_ready=lambda url: notify(f"Serving {url}", kind=""),
+        )
 
 
 def _address(text: str) -> tuple[str, int]:

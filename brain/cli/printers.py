@@ -1,154 +1,209 @@
-"""A run's events as output: live on a terminal, answer and trace apart in pipes, or as JSON."""
+"""Print the events of a run: live on terminals, steps apart in pipes, or as JSON. Private."""
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TextIO
 
-from agent_brain.cli.screen import Screen
-from agent_brain.cli.texts import one_line
-from agent_brain.cli.trace import Trace
+from agent_brain.cli.options import OutputOptions
+from agent_brain.cli.sanitize import brief, call_text, count, one_line
+from agent_brain.cli.screen import MARGIN, Screen
+from agent_brain.memories import Message
 from agent_brain.states.events import (
+    ActionFinished,
     ActionRequested,
+    ApprovalRequested,
     Event,
+    InputRequested,
     RunFailed,
     RunFinished,
+    RunStarted,
+    StateEntered,
+    StateExited,
+    StuckDetected,
     TextDelta,
+    ToolProgress,
 )
 
 Printer = Callable[[Event], None]
+THINKING = "dim italic"
 
 
 class LivePrinter:
-    """Writes everything to one screen as it happens, the words of the agent flush left.
+    """Writes a run to one screen as it happens: steps as labelled lines, text without a margin.
 
     Args:
-        trace: Writes all but these words.
+        screen: Where to write.
+        verbose: Also write the states, the progress of tools, and the usage.
+        debug: Also write the tracebacks of tools.
+        echo: Also write the question.
     """
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._screen = trace.screen
-        self._last = ""  # what was written last: "text" or "trace"
+    def __init__(
+        self, screen: Screen, *, verbose: bool = False, debug: bool = False, echo: bool = False
+    ) -> None:
+        self.screen = screen
+        self._verbose = verbose
+        self._debug = debug
+        self._echo = echo
+        self._block = ""  # what was written last: "text", "thought" or "line"
+        self._newlines = ""  # at the end of a thought; written only if it continues
+        self._open_calls = 0
 
     def __call__(self, event: Event) -> None:
-        """Write the event."""
-        if isinstance(event, TextDelta) and not event.thought:
-            self._say(event.text)
-        elif isinstance(event, RunFailed):
-            self._screen.end_line()
-        elif self._trace.shows(event):
-            self._turn_to("trace")
-            self._trace.show(event)
-        if isinstance(event, RunFinished):
-            self._screen.end_line()
-        self._trace.wait(event)
+        """Write the event, and show on a terminal that a state works and has no output yet."""
+        self.show(event)
+        if isinstance(event, ActionRequested):
+            self._open_calls += 1
+        elif isinstance(event, ActionFinished):
+            self._open_calls -= 1
+        elif isinstance(event, StateEntered) and self._open_calls <= 0:
+            self.screen.status(f"  waiting   {_location(event)} …")
+        elif isinstance(event, StateExited | RunFinished | RunFailed):
+            self.screen.end_status()
 
-    def _say(self, text: str) -> None:
-        if self._last != "text":
+    def show(self, event: Event) -> None:
+        """Write the event."""
+        if isinstance(event, TextDelta):
+            (self.think if event.thought else self.say)(event.text)
+        elif line := self._line(event):
+            self.begin("line")
+            self.screen.labelled(*line)
+        if isinstance(event, ActionFinished) and self._debug and event.exception is not None:
+            self.screen.write("".join(traceback.format_exception(event.exception)), "dim")
+        if isinstance(event, RunFinished | RunFailed):
+            self.screen.end_line()
+
+    def begin(self, block: str) -> None:
+        """Begin a block; a blank line separates text from what is around it."""
+        if self._block not in ("", block) and "text" in (self._block, block):
+            self.screen.line()
+        self._block = block
+
+    def say(self, text: str) -> None:
+        """Write text of the agent."""
+        if self._block != "text":
             text = text.lstrip("\r\n")
             if not text:
                 return
-            self._turn_to("text")
-            self._trace.end_thought()
-        self._screen.write(text)
+            self.begin("text")
+        self.screen.write(text)
 
-    def _turn_to(self, what: str) -> None:
-        if self._last not in ("", what):
-            self._screen.line()
-        self._last = what
+    def think(self, text: str) -> None:
+        """Write a thought, or a part of one."""
+        if self._block != "thought":
+            text = text.lstrip()
+            if not text:
+                return
+            self.begin("thought")
+            self._newlines = ""
+            self.screen.label("thinking", THINKING)
+        text = self._newlines + text
+        shown = text.rstrip("\n")
+        self._newlines = text[len(shown) :]
+        self.screen.write(shown.replace("\n", f"\n{MARGIN}"), THINKING)
+
+    def _line(self, event: Event) -> tuple[str, str, str] | None:
+        """Return label, text and style of an event's line, if it has one."""
+        match event:
+            case ActionRequested():
+                return "tool", call_text(event.action), "cyan"
+            case ActionFinished():
+                label, style = ("error", "red") if event.result.is_error else ("result", "green")
+                return label, f"{event.action.name}: {brief(event.result.content)}", style
+            case StuckDetected():
+                then = "a hint is given" if event.verdict == "hint" else "the run is stopped"
+                return "stuck", f"{event.reason}; {then}", "yellow"
+            case ApprovalRequested():
+                return "approval", "; ".join(map(call_text, event.actions)), "yellow"
+            case InputRequested():
+                return "question", event.prompt, "yellow"
+            case RunStarted(goal=Message() as goal) if self._echo:
+                return "you", goal.content, "bold"
+        return _verbose_line(event) if self._verbose else None
 
 
-class SplitPrinter:
-    """Writes the answer, once it is known, to one stream, and all else to another.
+class SplitPrinter(LivePrinter):
+    """Writes the answer to one stream once it is known, and everything else to a screen.
 
-    Words that the agent says before its answer, such as "Let me look", belong to the trace.
-
-    Args:
-        out: For the answer, as it is.
-        trace: For everything else.
+    What the agent says before its answer, such as "Let me look", is one of the steps.
     """
 
-    def __init__(self, out: TextIO, trace: Trace) -> None:
+    def __init__(self, out: TextIO, screen: Screen, **options: bool) -> None:
+        super().__init__(screen, **options)
         self._out = out
-        self._trace = trace
-        self._held: list[str] = []  # said, and perhaps the answer
-        self._step = -1  # in which step it was said
+        self._held: list[str] = []  # text that may be the answer
+        self._step = -1  # of that text
 
-    def __call__(self, event: Event) -> None:
-        """Write the event, or hold it back."""
-        self._show(event)
-        self._trace.wait(event)
-
-    def _show(self, event: Event) -> None:
+    def show(self, event: Event) -> None:
+        """Write the event, or hold it until it is known whether it is the answer."""
         if isinstance(event, TextDelta) and not event.thought:
             if event.step != self._step:
-                self._let_go()
-            self._trace.end_thought()
+                self._release()
             self._step = event.step
+            self._block = "text"
             self._held.append(event.text)
             return
         if isinstance(event, RunFinished):
             if "".join(self._held) == event.answer:
                 self._held.clear()
-            self._answer(event.answer)
+            if event.answer:
+                self._out.write(
+                    event.answer if event.answer.endswith("\n") else f"{event.answer}\n"
+                )
+                self._out.flush()
         if isinstance(event, RunFinished | RunFailed | ActionRequested):
-            self._let_go()
-        if self._trace.shows(event):
-            self._trace.show(event)
-        if isinstance(event, RunFinished | RunFailed):
-            self._trace.screen.end_line()
+            self._release()
+        super().show(event)
 
-    def _let_go(self) -> None:
-        self._trace.said("".join(self._held))
+    def begin(self, block: str) -> None:
+        """Begin a block, without a blank line: there is no text between the lines."""
+        self._block = block
+
+    def _release(self) -> None:
+        text = "".join(self._held).strip()
         self._held.clear()
-
-    def _answer(self, text: str) -> None:
         if text:
-            self._out.write(text if text.endswith("\n") else f"{text}\n")
-            self._out.flush()
+            self.begin("line")
+            self.screen.labelled("said", text)
 
 
-class JsonPrinter:
-    """Writes every event as one JSON object on one line.
+def make_printer(
+    output: OutputOptions,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    *,
+    echo: bool = False,
+) -> Printer:
+    """Return a printer for one run, chosen by the options and by where the output goes."""
+    stream = out or sys.stdout
+    if output.as_json:
+        return lambda event: print(one_line(event.to_json()), file=stream, flush=True)
+    options = {"verbose": output.verbose, "debug": output.debug, "echo": echo}
+    if stream.isatty():
+        return LivePrinter(Screen(stream), **options)
+    return SplitPrinter(stream, Screen(err or sys.stderr), **options)
 
-    Args:
-        out: Where to.
-    """
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-
-    def __call__(self, event: Event) -> None:
-        """Write the event."""
-        self._out.write(f"{one_line(event.to_json())}\n")
-        self._out.flush()
+def _location(event: Event) -> str:
+    return " › ".join([*event.path, event.state or ""])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputOptions:
-    """How much to show, and in what form.
-
-    Attributes:
-        as_json: Events instead of text.
-        verbose: States and usage too.
-        debug: The tracebacks of tools that raised, too.
-        echo: The questions too, as nobody has seen them being typed.
-    """
-
-    as_json: bool = False
-    verbose: bool = False
-    debug: bool = False
-    echo: bool = False
-
-    def printer(self, out: TextIO, err: TextIO) -> Printer:
-        """A printer for one run, by where the output goes."""
-        if self.as_json:
-            return JsonPrinter(out)
-        if out.isatty():
-            return LivePrinter(self._trace(out))
-        return SplitPrinter(out, self._trace(err))
-
-    def _trace(self, stream: TextIO) -> Trace:
-        return Trace(Screen(stream), verbose=self.verbose, debug=self.debug, echo=self.echo)
+def _verbose_line(event: Event) -> tuple[str, str, str] | None:
+    match event:
+        case StateEntered():
+            return "state", _location(event), "dim"
+        case ToolProgress():
+            done = f"{event.done:g}" + ("" if event.total is None else f" of {event.total:g}")
+            parts = (f"{event.action.name}:", done, event.message)
+            return "progress", " ".join(part for part in parts if part), "dim"
+        case RunFinished():
+            usage = event.usage
+            calls = count(usage.requests, "model call")
+            parts = (str(event.stop_reason), count(event.step, "step"), calls)
+            tokens = [count(usage.total_tokens, "token")] if usage.total_tokens else []
+            cost = [f"${usage.cost:.4f}"] if usage.cost else []
+            return "end", ", ".join([*parts, *tokens, *cost]), "dim"
+    return None

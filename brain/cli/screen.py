@@ -1,29 +1,25 @@
-"""A stream that people read: coloured where it can be, plain text elsewhere."""
+"""A stream that people read: styled on terminals, plain text elsewhere. Private."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TextIO
 
 from rich.console import Console
 from rich.style import Style
 
-from agent_brain.cli.texts import neutral
+from agent_brain.cli.sanitize import sanitize
 
-LABEL = 12  # columns that a label takes, with the space around it
+LABEL = 12  # columns of a label, with the space around it
 MARGIN = " " * LABEL
 
 
 class Screen:
-    """Writes text of others, piece by piece, as nothing but text.
+    """Writes sanitized text, piece by piece.
 
-    Styles are left out where the stream is not a terminal, with ``NO_COLOR``, and on terminals that
-    know none; ``FORCE_COLOR`` brings them back.
-
-    Args:
-        stream: Where to write; every piece is flushed.
+    Styles are omitted where the stream is not a terminal, with ``NO_COLOR``, and on terminals
+    without styles; ``FORCE_COLOR`` enables them.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -31,20 +27,17 @@ class Screen:
         plain = console.no_color or console.is_dumb_terminal or console.legacy_windows
         self.styled = console.is_terminal and not plain
         self._stream = stream
-        self._fresh = True  # at the beginning of a line
-        self._status = False  # a status line is shown
+        self._at_line_start = True
+        self._has_status = False
 
     def write(self, text: str, style: str = "") -> None:
-        """Write a piece; the line goes on."""
-        text = neutral(text)
+        """Write a piece of a line, or of several."""
+        text = sanitize(text)
         if not text:
             return
         self.end_status()
-        self._fresh = text.endswith("\n")
-        if self.styled and style:
-            text = Style.parse(style).render(text)
-        self._stream.write(text)
-        self._stream.flush()
+        self._at_line_start = text.endswith("\n")
+        self._put(Style.parse(style).render(text) if self.styled and style else text)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Write a line of its own."""
@@ -53,7 +46,7 @@ class Screen:
         self.write("\n")
 
     def labelled(self, label: str, text: str, style: str = "") -> None:
-        """Write ``text`` beside its label, all its lines in one column."""
+        """Write ``text`` after a label, its lines aligned in one column."""
         self.label(label, style)
         self.write(text.replace("\n", f"\n{MARGIN}"), style)
         self.end_line()
@@ -64,31 +57,28 @@ class Screen:
         self.write(f"  {label}".ljust(LABEL), style)
 
     def status(self, text: str) -> None:
-        """Show a line until something else is written; only where it can be taken away again."""
-        if self.styled and self._fresh:
+        """Show a line until something else is written, if the terminal can remove it again."""
+        if self.styled and self._at_line_start:
             self.end_status()
-            self._stream.write(Style.parse("dim").render(neutral(text).replace("\n", " ")))
-            self._stream.flush()
-            self._status = True
+            self._put(Style.parse("dim").render(sanitize(text).replace("\n", " ")))
+            self._has_status = True
 
     def end_status(self) -> None:
-        """Take the status line away, if there is one."""
-        if self._status:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-            self._status = False
+        """Remove the status line, if there is one."""
+        if self._has_status:
+            self._put("\r\x1b[K")
+            self._has_status = False
 
     def end_line(self) -> None:
         """End the line, if one has begun."""
-        if not self._fresh:
+        if not self._at_line_start:
             self.write("\n")
 
+    def _put(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
-@contextmanager
-def waiting(for_what: str) -> Iterator[None]:
-    """Show on a terminal that something takes a moment; nothing of it stays."""
-    if not Screen(sys.stderr).styled:
-        yield
-        return
-    with Console(stderr=True).status(for_what):
-        yield
+
+def busy(message: str) -> AbstractContextManager[object]:
+    """Show a message on a terminal while something takes a moment."""
+    return Console(stderr=True).status(message) if Screen(sys.stderr).styled else nullcontext()

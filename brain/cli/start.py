@@ -1,4 +1,4 @@
-"""From the shell into the command, and out of it with an exit code."""
+"""Run the command as a process, and leave with its exit code. Private."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
-GRACE = 0.2  # seconds that a thread gets to end by itself
+GRACE = 0.2  # seconds in which a thread may end
 CANCELLED = 130
 
 
@@ -18,35 +18,34 @@ def main() -> NoReturn:
     _open_missing_streams()
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a character that does not fit is no reason to fail
+            stream.reconfigure(errors="replace")  # an encoding may lack some characters
+    code: str | int | None = 0
     try:
         _run_command()
-    except SystemExit as ending:
-        _leave(ending.code)
+    except SystemExit as exit_:
+        code = exit_.code
     except KeyboardInterrupt:
-        _leave(CANCELLED)
-    _leave(0)
+        code = CANCELLED
+    _leave(code)
 
 
 def _run_command() -> None:
     import typer
 
     from agent_brain.cli.app import app
-    from agent_brain.cli.exits import reported
+    from agent_brain.cli.exit_codes import exit_on_error
 
     try:
-        with reported(debug=False):  # help and versions are written outside of the commands
+        with exit_on_error(debug=False):  # help and version are written outside of the commands
             app(prog_name="agent-brain")
-    except typer.Exit as ending:
-        raise SystemExit(ending.exit_code) from None
+    except typer.Exit as exit_:
+        raise SystemExit(exit_.exit_code) from None
 
 
 def _open_missing_streams() -> None:
-    """Where a standard stream was closed (``>&-``), read nothing and write to nowhere.
+    """Replace closed standard streams (``>&-``) by the null device.
 
-    The lowest free descriptor is taken, so that no other file gets the number of a stream.
+    It takes the lowest free descriptor, so no other file gets the number of a standard stream.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -54,25 +53,23 @@ def _open_missing_streams() -> None:
 
 
 def _leave(code: str | int | None) -> NoReturn:
-    """End the process, without waiting for tools that were cancelled but run in a thread."""
-    left = _threads_left()
-    if left:
-        tools = [name for name in left if name.startswith("tool ")]
-        if tools and code != CANCELLED:  # who presses Ctrl-C knows
-            sys.stderr.write(f"Left behind in the middle of their work: {', '.join(tools)}\n")
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        os._exit(code if isinstance(code, int) else int(code is not None))
-    sys.exit(code)
+    """Exit without waiting for cancelled tools that still run in a thread."""
+    running = _running_threads()
+    if not running:
+        sys.exit(code)
+    tools = [name for name in running if name.startswith("tool ")]
+    if tools and code != CANCELLED:
+        sys.stderr.write(f"Still running when the command ended: {', '.join(tools)}\n")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
-def _threads_left() -> list[str]:
-    """The names of the threads that do not end by themselves."""
-    others = [
-        thread
-        for thread in threading.enumerate()
-        if thread is not threading.current_thread() and not thread.daemon
-    ]
+def _running_threads() -> list[str]:
+    """Return the names of the threads that keep the process alive, after a short wait."""
+    current = threading.current_thread()
+    others = [thread for thread in threading.enumerate() if thread is not current]
+    others = [thread for thread in others if not thread.daemon]
     for thread in others:
         thread.join(GRACE)
     return [thread.name for thread in others if thread.is_alive()]

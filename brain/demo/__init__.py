@@ -1,4 +1,4 @@
-"""The offline demo model and its tools: true runs without a key, a network or a bill.
+"""An offline demo model and its tools, for real runs without a key, network or cost.
 
 :class:`DemoLLM` is a small rule-based program, not a language model, and says so.
 """

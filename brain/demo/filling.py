@@ -1,4 +1,4 @@
-"""Plausible values for any JSON Schema, so that every net can be watched without a real model."""
+"""Fill any JSON Schema with plausible values. Private."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_brain.demo.reading import words
-
 Schema = Mapping[str, Any]
 
+_STOP = frozenset(
+    "a an and are as at be by call can could did do does for from get give has have how i in into "
+    "is it its make many me much my of on or please tell that the then there this to tool use was "
+    "we were what when where which who will with would you your".split()
+)
 _FORMATS = {
     "date": "2026-01-01",
     "date-time": "2026-01-01T12:00:00Z",
@@ -21,26 +24,19 @@ _FORMATS = {
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
 _RANGE = re.compile(r"(?:from |: )(-?\d+(?:\.\d+)?).*?(?:to|,) (-?\d+(?:\.\d+)?)")
-_DEEPEST = 4
+_MAX_DEPTH = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What values are made of: the question and its parts, the answer in words and as a number.
-
-    ``names`` are those that a prompt lists to choose from.
-    """
-
-    question: str
-    parts: Sequence[str]
-    answer: str
-    number: float
-    names: Sequence[str]
+def words(text: str) -> frozenset[str]:
+    """Return the significant words of a text or an identifier, without a plural's s."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", text).lower()
+    singular = (re.sub(r"(?<=\w\w)(?<![siu])s$", "", word) for word in spaced.split())
+    return frozenset(singular) - _STOP
 
 
 def resolve(schema: Any, root: Schema) -> Schema:
-    """``schema`` with references followed and the first choice taken that is not null."""
-    for _ in range(9):  # of a reference to itself, and no more
+    """Return ``schema`` with references followed and the first alternative that is not null."""
+    for _ in range(9):  # a reference may lead to itself
         if not isinstance(schema, Mapping):
             return {}
         choices = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
@@ -56,62 +52,81 @@ def resolve(schema: Any, root: Schema) -> Schema:
     return schema if isinstance(schema, Mapping) else {}
 
 
-def fill(schema: Schema, root: Schema, known: Known, name: str = "", depth: int = 0) -> Any:
-    """A value that fits ``schema``, a part of ``root`` that is called ``name``."""
-    hint = f"{name} {schema.get('description', '')}"
-    if depth > _DEEPEST and {"type": "null"} in schema.get("anyOf", ()):
+@dataclass(frozen=True, slots=True)
+class Filler:
+    """Fills the parts of one schema.
+
+    Attributes:
+        root: The whole schema.
+        question: The question, for strings that are named so and for choices.
+        parts: Its parts, for lists of text.
+        answer: The answer, for other strings.
+        number: The answer as a number.
+        names: Names that a prompt lists to choose from.
+    """
+
+    root: Schema
+    question: str
+    parts: Sequence[str]
+    answer: str
+    number: float
+    names: Sequence[str]
+
+    def fill(self, schema: Schema, name: str = "", depth: int = 0) -> Any:
+        """Return a value for ``schema``, the part of the whole schema that is called ``name``."""
+        hint = f"{name} {schema.get('description', '')}"
+        if depth > _MAX_DEPTH and {"type": "null"} in schema.get("anyOf", ()):
+            return None
+        schema = resolve(schema, self.root)
+        choices = [schema["const"]] if "const" in schema else schema.get("enum")
+        if choices:
+            return self._best(choices)
+        match schema.get("type", "object" if "properties" in schema else "string"):
+            case "object":
+                parts = schema.get("properties", {})
+                keys = schema.get("required", () if depth else parts)
+                keys = keys if depth < 2 * _MAX_DEPTH else ()
+                return {key: self.fill(parts.get(key, {}), key, depth + 1) for key in keys}
+            case "array" if "prefixItems" in schema:
+                return [self.fill(each, name, depth + 1) for each in schema["prefixItems"]]
+            case "array":
+                return self._array(schema, name, depth)
+            case "boolean":
+                return True
+            case "integer" | "number" as kind:
+                return self._number(schema, hint, whole=kind == "integer")
+            case "string":
+                return self._string(schema, hint)
         return None
-    schema = resolve(schema, root)
-    choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    if choices:
-        return _best(choices, known)
-    match schema.get("type", "object" if "properties" in schema else "string"):
-        case "object":
-            parts = schema.get("properties", {})
-            wanted = schema.get("required", () if depth else parts) if depth < 2 * _DEEPEST else ()
-            return {key: fill(parts.get(key, {}), root, known, key, depth + 1) for key in wanted}
-        case "array" if "prefixItems" in schema:
-            return [fill(each, root, known, name, depth + 1) for each in schema["prefixItems"]]
-        case "array":
-            return _list(schema, root, known, name, depth)
-        case "boolean":
-            return True
-        case "integer" | "number" as kind:
-            return _number(schema, hint, known, whole=kind == "integer")
-        case "string":
-            return _string(schema, hint, known)
-    return None
 
+    def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
+        items = resolve(schema.get("items", {}), self.root)
+        least, most = schema.get("minItems", depth < _MAX_DEPTH), schema.get("maxItems", 100)
+        text = items.get("type", "string") == "string"
+        listed = (
+            list(self.parts)[:most] if text and not {"enum", "const", "format"} & set(items) else []
+        )
+        more = range(len(listed), min(least, most))
+        return [*listed, *(self.fill(items, name, depth + 1) for _ in more)]
 
-def _list(schema: Schema, root: Schema, known: Known, name: str, depth: int) -> list[Any]:
-    items = resolve(schema.get("items", {}), root)
-    least, most = schema.get("minItems", depth < _DEEPEST), schema.get("maxItems", 100)
-    plain = items.get("type", "string") == "string" and not {"enum", "const", "format"} & set(items)
-    listed = list(known.parts)[:most] if plain else []
-    more = range(len(listed), min(least, most))
-    return [*listed, *(fill(items, root, known, name, depth + 1) for _ in more)]
+    def _number(self, schema: Schema, hint: str, *, whole: bool) -> float:
+        stated = _RANGE.search(hint)
+        low, high = (float(stated[1]), float(stated[2])) if stated else (-1e308, 1e308)
+        step = 1 if whole else 0.5
+        low = max(schema.get("minimum", low), schema.get("exclusiveMinimum", -1e308) + step)
+        high = min(schema.get("maximum", high), schema.get("exclusiveMaximum", 1e308) - step)
+        value = max(low, min(high, self.number))
+        return int(value) if whole else value
 
+    def _string(self, schema: Schema, hint: str) -> str:
+        text = _FORMATS.get(schema.get("format", ""), self.answer)
+        if words(hint) & {"question", "goal", "task", "query"}:
+            text = self.question
+        elif "name" in words(hint) and self.names:
+            text = str(self._best(self.names))
+        return text.ljust(schema.get("minLength", 0), ".")[: schema.get("maxLength")]
 
-def _number(schema: Schema, hint: str, known: Known, *, whole: bool) -> float:
-    told = _RANGE.search(hint)
-    low, high = (float(told[1]), float(told[2])) if told else (float("-inf"), float("inf"))
-    step = 1 if whole else 0.5
-    low = max(schema.get("minimum", low), schema.get("exclusiveMinimum", float("-inf")) + step)
-    high = min(schema.get("maximum", high), schema.get("exclusiveMaximum", float("inf")) - step)
-    value = max(low, min(high, known.number))
-    return int(value) if whole else value
-
-
-def _string(schema: Schema, hint: str, known: Known) -> str:
-    text = _FORMATS.get(schema.get("format", ""), known.answer)
-    if words(hint) & {"question", "goal", "task", "query"}:
-        text = known.question
-    elif "name" in words(hint) and known.names:
-        text = str(_best(known.names, known))
-    return text.ljust(schema.get("minLength", 0), ".")[: schema.get("maxLength")]
-
-
-def _best(choices: Sequence[Any], known: Known) -> Any:
-    """The choice with most words of the question, else the first."""
-    asked = words(known.question)
-    return max(choices, key=lambda choice: len(words(str(choice)) & asked))
+    def _best(self, choices: Sequence[Any]) -> Any:
+        """Return the choice that shares most words with the question, otherwise the first."""
+        asked = words(self.question)
+        return max(choices, key=lambda choice: len(words(str(choice)) & asked))

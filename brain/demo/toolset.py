@@ -1,4 +1,4 @@
-"""The tools of the demo: real, safe, deterministic but for the clock."""
+"""The tools of the demo: safe, and deterministic except for the clock."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ async def date_math(
     """Work with dates: days between two dates, a date some days after another, a weekday.
 
     Args:
-        operation: What to work out.
+        operation: What to calculate.
         date: An ISO date such as "2026-03-01"; for days_between the earlier one.
         other_date: For days_between: the later date.
-        days: For add_days: how many; a negative number goes back.
+        days: For add_days: the number of days, negative for earlier dates.
     """
     start = _date(date)
     if operation == "weekday":
@@ -33,7 +33,7 @@ async def date_math(
         try:
             return (start + timedelta(days=days)).isoformat()
         except OverflowError:
-            raise ToolError("That is outside the years 1 to 9999.") from None
+            raise ToolError("The result is outside the years 1 to 9999.") from None
     if other_date is None:
         raise ToolError("days_between needs other_date, the second date.")
     return (_date(other_date) - start).days
@@ -64,9 +64,9 @@ async def text_tool(
 
 
 def demo_tools(*, clock: Callable[[tzinfo], datetime] = datetime.now) -> list[BaseTool]:
-    """The tools of the demo: calculate, date_math, text_tool, convert_units, current_time.
+    """Return the tools of the demo: calculate, date_math, text_tool, convert_units, current_time.
 
     Args:
-        clock: The current time in a zone; pass a function of your own to fix it.
+        clock: Returns the current time in a zone; pass your own function to fix it.
     """
     return [calculate, date_math, text_tool, convert_units, clock_tool(clock)]

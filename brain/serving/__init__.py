@@ -1,4 +1,4 @@
-"""A brain for other programs: as an MCP server, whose one tool is to ask it."""
+"""Serve a brain to other programs, as an MCP server with the tool ``ask``."""
 
 from __future__ import annotations
 

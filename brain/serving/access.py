@@ -1,4 +1,4 @@
-"""Who may speak to a server over HTTP."""
+"""Access to a server over HTTP: host names, origins and the bearer token. Private."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this computer reaches ``host``; of names, ``localhost`` alone is known to be."""
+    """Return whether only this computer can reach ``host``: a loopback address or ``localhost``."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -23,10 +23,11 @@ def is_loopback(host: str) -> bool:
 
 
 def origin_rules(host: str) -> TransportSecuritySettings:
-    """Which ``Host`` and ``Origin`` a request may have.
+    """Return which ``Host`` and ``Origin`` headers a request may have.
 
-    On loopback only its own names, or any web page could ask through a name that it makes point
-    here (DNS rebinding). Beyond, the names are not known here, and a page has no token.
+    On loopback only its own names are allowed. Otherwise any web page could send requests through a
+    name that resolves to this computer (DNS rebinding). For other addresses the names are unknown,
+    and a web page has no token.
     """
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -40,34 +41,25 @@ def origin_rules(host: str) -> TransportSecuritySettings:
     )
 
 
-class BearerToken:
-    """Lets only requests through that bring the token.
+def require_token(app: App, token: str) -> App:
+    """Return ``app`` behind a check that answers 401 to HTTP requests without the bearer token."""
+    expected = f"Bearer {token}".encode()
 
-    Args:
-        app: What they are let through to.
-        token: The token.
-    """
-
-    def __init__(self, app: App, token: str) -> None:
-        self._app = app
-        self._expected = f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        """Answer 401, or hand the request on."""
-        if scope["type"] == "http" and not self._is_known(scope):
-            head = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
-            await send({"type": "http.response.start", "status": 401, "headers": head})
-            body = b"Send the token: Authorization: Bearer ..."
-            await send({"type": "http.response.body", "body": body})
-            return
-        await self._app(scope, receive, send)
-
-    def _is_known(self, scope: Scope) -> bool:
+    def is_known(scope: Scope) -> bool:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
-        return len(given) == 1 and secrets.compare_digest(_same_case(given[0]), self._expected)
+        if len(given) != 1:
+            return False
+        scheme, space, rest = given[0].partition(b" ")
+        scheme = b"Bearer" if scheme.lower() == b"bearer" else scheme  # its case is irrelevant
+        return secrets.compare_digest(scheme + space + rest.strip(), expected)
 
+    async def guarded(scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or is_known(scope):
+            await app(scope, receive, send)
+            return
+        head = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+        await send({"type": "http.response.start", "status": 401, "headers": head})
+        body = b"Send the token: Authorization: Bearer ..."
+        await send({"type": "http.response.body", "body": body})
 
-def _same_case(header: bytes) -> bytes:
-    """The name of the scheme is written in any case."""
-    scheme, space, token = header.partition(b" ")
-    return (b"Bearer" if scheme.lower() == b"bearer" else scheme) + space + token.strip()
+    return guarded

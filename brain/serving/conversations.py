@@ -1,4 +1,4 @@
-"""Many conversations, a brain each."""
+"""Conversations, each with a brain of its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ from agent_brain.serving.servers import SharedServers
 MakeBrain: TypeAlias = Callable[[], Brain | Awaitable[Brain]]
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A conversation while one caller uses it.
+
+    Attributes:
+        name: The name of the conversation.
+        brain: Its brain.
+    """
+
+    name: str
+    brain: Brain
+
+
 @dataclass(slots=True)
 class _Conversation:
     brain: Brain
@@ -30,20 +43,26 @@ class _Conversation:
 
 
 class Conversations:
-    """Brains by the conversation that they are in; closed with it.
+    """Conversations by name; use it as an async context manager, which closes their brains.
 
-    Names that this class gives out cannot be guessed: knowing one grants access. With more
-    conversations than may be kept, the least recently used one is evicted.
+    Generated names cannot be guessed: knowing one grants access. When there are too many
+    conversations, the least recently used one is evicted.
+
+    Example::
+
+        async with Conversations(lambda: Brain("react")) as conversations:
+            async with conversations.take(None) as turn:
+                result = await turn.brain.run("Hello!")
 
     Args:
-        make_brain: Makes the brain of a new conversation, with a memory of its own.
-        most: How many are kept; more only while they are all being used.
-        idle: Seconds after which a conversation that nobody uses ends; None keeps it.
+        make_brain: Returns the brain of a new conversation, with a memory of its own.
+        most: Maximum number of conversations; exceeded only while all of them are in use.
+        idle: Seconds after which an unused conversation ends; None keeps it.
         servers: MCP servers that all conversations share.
-        servers_idle: Seconds without any conversation in use after which the servers are closed.
+        servers_idle: Seconds without a conversation in use after which the servers are closed.
 
     Raises:
-        BrainUseError: A number that is not above 0.
+        BrainUseError: A number is not greater than 0.
     """
 
     def __init__(
@@ -70,18 +89,17 @@ class Conversations:
 
     @asynccontextmanager
     async def take(self, name: str | None, *, own: str | None = None) -> AsyncIterator[Turn]:
-        """The brain of a conversation, for one turn; others who want it wait.
+        """Yield a conversation for one turn; other callers wait for it.
 
         Args:
-            name: The conversation to go on with; None for the caller's own one.
-            own: The caller's own conversation, made when it is first asked for; None for a new one
+            name: The conversation to continue; None for the caller's own.
+            own: The caller's own conversation, created when it is first needed; None for a new one
                 each time.
 
         Raises:
-            BrainUseError: There is no such conversation, or no longer.
+            BrainUseError: There is no such conversation, or it has ended.
         """
         name, conversation = await self._find(name, own)
-        conversation.users += 1
         try:
             async with conversation.turn:
                 yield Turn(name, conversation.brain)
@@ -90,61 +108,56 @@ class Conversations:
             conversation.used_at = self._used_at = anyio.current_time()
 
     async def _find(self, name: str | None, own: str | None) -> tuple[str, _Conversation]:
-        if name is not None and name not in self._known:
-            raise BrainUseError(
-                "There is no such conversation, or it has ended: leave it out to start a new one"
-            )
         async with self._making:
+            if name is not None and name not in self._known:
+                raise BrainUseError(
+                    "There is no such conversation, or it has ended: omit the name to start another"
+                )
             name = name or own or secrets.token_urlsafe(16)
             conversation = self._known.get(name)
             if conversation is None:
                 made = self._make_brain()
                 brain = await made if inspect.isawaitable(made) else made
-                if self._servers is not None:
-                    await self._share(brain, self._servers)
+                await self._share_servers(brain)
                 conversation = self._known[name] = _Conversation(brain)
             self._known.move_to_end(name)
-            conversation.users += 1  # it is not to be forgotten before it is used
+            conversation.users += 1  # before others are evicted
             try:
-                await self._forget_oldest()
-            finally:
+                unused = [each for each, known in self._known.items() if not known.users]
+                for each in unused[: max(0, len(self._known) - self._most)]:
+                    await self._known.pop(each).brain.aclose()
+            except BaseException:
                 conversation.users -= 1
+                raise
         return name, conversation
 
-    async def _forget_oldest(self) -> None:
-        idle = [name for name, conversation in self._known.items() if not conversation.users]
-        for name in idle[: max(0, len(self._known) - self._most)]:
-            await self._known.pop(name).brain.aclose()
-
-    async def _share(self, brain: Brain, servers: SharedServers) -> None:
+    async def _share_servers(self, brain: Brain) -> None:
+        if self._servers is None:
+            return
         try:
-            await brain.connect(servers.for_a_brain())
+            await brain.connect(self._servers.for_a_brain())
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await brain.aclose()
             raise
 
     async def _expire(self) -> None:
-        """End what nobody has used for long, as long as there is something to end."""
-        waits = [self._servers_idle] if self._servers is not None else []
-        waits += [self._idle] if self._idle is not None else []
-        while waits:
-            await anyio.sleep(min(waits) / 2)
+        """Close what has been unused for too long, again and again."""
+        idle = float("inf") if self._idle is None else self._idle
+        servers_idle = float("inf") if self._servers is None else self._servers_idle
+        while (period := min(idle, servers_idle) / 2) < float("inf"):
+            await anyio.sleep(period)
             now = anyio.current_time()
             async with self._making:
                 for name, conversation in list(self._known.items()):
-                    if self._idle is not None and self._rests(conversation, now, self._idle):
+                    if not conversation.users and now - conversation.used_at >= idle:
                         await self._known.pop(name).brain.aclose()
                 in_use = any(conversation.users for conversation in self._known.values())
-                if self._servers is not None and not in_use:
-                    if now - self._used_at >= self._servers_idle:
-                        await self._servers.aclose()
-
-    def _rests(self, conversation: _Conversation, now: float, seconds: float) -> bool:
-        return not conversation.users and now - conversation.used_at >= seconds
+                if self._servers and not in_use and now - self._used_at >= servers_idle:
+                    await self._servers.aclose()
 
     async def aclose(self) -> None:
-        """Close all brains, and the servers they share."""
+        """Close all brains and the shared servers."""
         while self._known:
             _, conversation = self._known.popitem()
             await conversation.brain.aclose()
@@ -168,16 +181,3 @@ class Conversations:
         await self._tasks.__aexit__(None, None, None)
         with anyio.CancelScope(shield=True):
             await self.aclose()
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A conversation while one caller has it.
-
-    Attributes:
-        name: What it is called.
-        brain: Whom to ask.
-    """
-
-    name: str
-    brain: Brain

@@ -1,4 +1,4 @@
-"""MCP servers that all conversations use: one connection to each, closed while nobody needs it."""
+"""MCP servers that all conversations share: one connection each, closed while unused."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 class SharedServers:
     """One connection to each server for any number of brains.
 
-    A server that keeps something of its own shows it to all conversations.
+    A server with state of its own shows it to all conversations.
 
     Args:
-        servers: What names them, as for :meth:`Brain.create`.
+        servers: The servers, as for :meth:`Brain.create`.
     """
 
     def __init__(self, servers: Iterable[McpSource]) -> None:
@@ -31,18 +31,18 @@ class SharedServers:
 
     @property
     def changed(self) -> bool:
-        """Whether the servers must be connected, or have other tools by now."""
+        """Whether the servers are not connected, or their tools have changed."""
         return self._mcp is None or self._mcp.changed
 
     async def tools(self, taken: Collection[str] = ()) -> Sequence[BaseTool]:
-        """The tools as they are now; connects if that must be.
+        """Return the current tools; connect if necessary.
 
         Args:
             taken: Names of other tools.
 
         Raises:
-            McpConfigError: Servers cannot be used as described.
-            McpServerError: Servers could not be started or reached.
+            McpConfigError: The servers cannot be used as described.
+            McpServerError: The servers could not be started or reached.
         """
         from agent_brain.tools.mcp import McpTools
 
@@ -56,11 +56,11 @@ class SharedServers:
             return self._mcp.tools
 
     def for_a_brain(self) -> ToolSource:
-        """A source for one brain: closing it leaves the servers to the others."""
+        """Return a source for one brain; closing it does not close the servers."""
         return _Share(self)
 
     async def aclose(self) -> None:
-        """End the connections; the next brain that needs them connects again."""
+        """Close the connections; the next brain that needs them connects again."""
         async with self._opening:
             mcp, self._mcp = self._mcp, None
             if mcp is not None:
@@ -68,7 +68,7 @@ class SharedServers:
 
 
 class _Share(ToolSource):
-    """The tools of shared servers, as one brain has them."""
+    """The tools of shared servers, as one brain last saw them."""
 
     def __init__(self, servers: SharedServers) -> None:
         self._servers = servers
@@ -77,19 +77,15 @@ class _Share(ToolSource):
 
     @property
     def tools(self) -> Sequence[BaseTool]:
-        """The tools as this brain last saw them."""
         return self._tools
 
     @property
     def changed(self) -> bool:
-        """Whether there are others by now."""
         return self._servers.changed or self._generation != self._servers.generation
 
     async def refresh(self, taken: Collection[str] = ()) -> None:
-        """Take the tools as they are now."""
         self._tools = await self._servers.tools(taken)
         self._generation = self._servers.generation
 
     async def aclose(self) -> None:
-        """Let go of the tools."""
         self._tools = ()

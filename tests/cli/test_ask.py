@@ -1,4 +1,4 @@
-"""``ask`` in this process: what goes where, and which code it ends with."""
+"""``ask`` in this process: its output on stdout and stderr, and its exit codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def call(name, **args):
     return Action(name=name, args=args)
 
 
-def test_the_answer_alone_goes_to_stdout_and_the_way_to_it_to_stderr(script, tools_file):
+def test_the_answer_goes_to_stdout_and_the_steps_to_stderr(script, tools_file):
     script(
         [
             [Thought("I should\nadd."), "Let me see.", call("add", a=1, b=2)],
@@ -94,7 +94,7 @@ def test_json_of_a_failed_run_ends_with_its_failure(script):
     assert (last["kind"], last["error"]["type"]) == ("run_failed", "LLMServerError")
 
 
-def test_a_bug_says_how_to_get_its_traceback(script):
+def test_an_unexpected_error_says_how_to_get_its_traceback(script):
     script([ZeroDivisionError("oops")])
     result = invoke("ask", *SCRIPTED, "q")
     assert result.exit_code == 1
@@ -117,7 +117,7 @@ def test_debug_shows_where_a_tool_raised(script, tools_file):
     assert "my_tools.py" in result.stderr
 
 
-def test_errors_of_tools_are_told_and_the_run_goes_on(script, tools_file):
+def test_tool_errors_are_reported_and_the_run_continues(script, tools_file):
     script([[call("refuse", why="x"), call("crash", why="x"), call("nothing")], "I could not."])
     options = ("-t", f"{tools_file}:refuse", "-t", f"{tools_file}:crash")
     result = invoke("ask", *SCRIPTED, *options, "q")
@@ -131,7 +131,7 @@ def test_errors_of_tools_are_told_and_the_run_goes_on(script, tools_file):
     assert "Traceback" not in result.stderr
 
 
-def test_a_limit_of_steps_ends_with_3_and_what_was_said_so_far(script, tools_file):
+def test_a_step_limit_ends_with_3_and_the_text_so_far(script, tools_file):
     script([["So far so good.", call("add", a=1, b=2)]])
     options = ("--max-steps", "2", "-t", f"{tools_file}:add")
     result = invoke("ask", *SCRIPTED, *options, "q")
@@ -144,7 +144,7 @@ def test_a_stuck_run_ends_with_3(script, tools_file):
     result = invoke("ask", *SCRIPTED, "-t", f"{tools_file}:add", "q")
     assert (result.exit_code, result.stdout) == (3, "3\n")  # the last result: the best there is
     assert "  stuck     the same was done" in result.stderr
-    assert "Stopped: the agent went in circles" in result.stderr
+    assert "Stopped: the agent repeated itself" in result.stderr
 
 
 def test_a_timeout_ends_with_3_and_stops_the_tool(tools_file):
@@ -152,7 +152,7 @@ def test_a_timeout_ends_with_3_and_stops_the_tool(tools_file):
     result = invoke("ask", *options, "Wait long for 5 seconds")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "stopped waiting\n" in result.stderr
-    assert "Stopped: the 0.05 seconds it was given are over (--timeout)" in result.stderr
+    assert "Stopped: the time limit of 0.05 seconds was reached (--timeout)" in result.stderr
 
 
 def test_verbose_shows_states_and_usage():

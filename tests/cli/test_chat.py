@@ -52,7 +52,7 @@ def test_json_has_the_events_of_all_turns(script):
     assert len({event["run_id"] for event in events}) == 2
 
 
-def test_input_that_is_no_utf8_is_read_all_the_same():
+def test_input_that_is_not_utf8_is_read():
     result = run("chat", stdin=b"what is 2 + 2?\n\xff\xfe\n")
     assert result.returncode == 0
     assert "4" in result.stdout.splitlines()[0]

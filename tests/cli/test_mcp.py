@@ -24,13 +24,13 @@ def test_a_config_file_brings_the_tools_of_its_servers(tmp_path):
     assert result.stdout == "30 + 4 = 34.\n"
 
 
-def test_a_server_that_is_not_there_is_a_mistake():
+def test_an_unknown_server_is_a_mistake():
     result = invoke("ask", "-m", "demo", "--mcp", "no_such_server.py", "hi")
     assert result.exit_code == 2
     assert "no file 'no_such_server.py'" in result.stderr
 
 
-def test_a_server_of_a_file_takes_the_memory_that_was_typed(tmp_path):
+def test_the_memory_option_overrides_the_file(tmp_path):
     net = tmp_path / "net.toml"
     net.write_text('net = "react"\nmemory = "windowed"\n[memory_options]\nmax_messages = 4\n')
     result = invoke("mcp", str(net), "-m", "demo", "--memory", "no_such")

@@ -1,4 +1,4 @@
-"""The memory by name, kept in a folder: a later command goes on with the conversation."""
+"""Memories by name, stored in a folder: a later command continues the conversation."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ def ask(folder, question, *options):
 
 
 @pytest.mark.parametrize("memory", ["messages", "windowed", "vector", "summary", "layered", "todo"])
-def test_a_later_command_goes_on_where_the_first_one_stopped(memory, tmp_path):
+def test_a_later_command_continues_the_conversation(memory, tmp_path):
     assert memory in memory_names()
     ask(tmp_path / "new", "my name is Ann", "--memory", memory)
     later = ask(tmp_path / "new", "what was my first question?", "--memory", memory)
     assert "my name is Ann" in later.stdout
 
 
-def test_sessions_in_one_folder_are_apart(tmp_path):
+def test_sessions_in_one_folder_are_separate(tmp_path):
     ask(tmp_path, "my name is Ann", "--session", "a/b")
     other = ask(tmp_path, "what was my first question?", "--session", "a")
     assert "my name is Ann" not in other.stdout
 
 
-def test_without_a_folder_nothing_is_kept(tmp_path, monkeypatch):
+def test_without_a_folder_nothing_is_stored(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     invoke("ask", "-m", "demo", "hello")
     assert list(tmp_path.iterdir()) == []

@@ -17,10 +17,10 @@ from tests.cli.support import invoke, run
         (["ask", "--modle", "x", "hi"], "--model"),
         (["ask", "--net", "raect", "hi"], "registered are: debate"),
         (["ask", "--memory", "elephant", "hi"], "registered are: layered"),
-        (["ask", "--max-steps", "0", "hi"], "0 is not above 0"),
+        (["ask", "--max-steps", "0", "hi"], "0 is not greater than 0"),
         (["ask", "--max-steps", "many", "hi"], "--max-steps"),
-        (["ask", "--timeout", "-1", "hi"], "-1 is not above 0"),
-        (["ask", "--max-cost", "nan", "hi"], "nan is not above 0"),
+        (["ask", "--timeout", "-1", "hi"], "-1 is not greater than 0"),
+        (["ask", "--max-cost", "nan", "hi"], "nan is not greater than 0"),
         (["ask", "--tool", "add", "hi"], "write module:function"),
         (["ask", "--tool", ":add", "hi"], "write module:function"),
         (["ask", "--tool", "no_such_module:add", "hi"], "no module 'no_such_module'"),
@@ -45,12 +45,12 @@ def test_mistakes(args, message):
     "attribute,message",
     [
         ("ad", "Did you mean 'add'?"),
-        ("zzz", "it has: add, brew_tea, crash, loud, refuse, wait_long"),
+        ("zzz", "Its functions and tools: add, brew_tea, crash, loud, refuse, wait_long"),
         ("number", "is not a tool"),
         ("Shelf.give", "there is no 'Shelf.give'"),
     ],
 )
-def test_a_name_that_is_no_tool_of_the_file(tools_file, attribute, message):
+def test_a_name_that_is_not_a_tool_of_the_file(tools_file, attribute, message):
     result = invoke("ask", "-t", f"{tools_file}:{attribute}", "hi")
     assert result.exit_code == 2
     assert message in result.stderr
@@ -85,7 +85,7 @@ def test_two_tools_of_one_name(tools_file, tmp_path):
     assert "Two tools are named 'add'" in result.stderr
 
 
-def test_the_same_tool_twice_is_no_mistake(tools_file):
+def test_a_tool_may_be_named_twice(tools_file):
     reference = f"{tools_file}:add"
     assert invoke("ask", "-t", reference, "-t", reference, "add 1 and 2").exit_code == 0
 

@@ -51,12 +51,12 @@ def good(tmp_path):
     return str(path)
 
 
-def test_a_sound_file_is_checked(good):
+def test_a_valid_file_has_no_problems(good):
     result = invoke("nets", "check", good)
-    assert (result.exit_code, result.stdout) == (0, "helper: 3 states, nothing wrong\n")
+    assert (result.exit_code, result.stdout) == (0, "helper: 3 states, no problems\n")
 
 
-def test_every_fault_of_a_file_is_told(tmp_path):
+def test_every_problem_of_a_file_is_reported(tmp_path):
     path = tmp_path / "net.toml"
     path.write_text(GOOD.replace('"THINK"', '"NOWHERE"') + "[states.EXTRA]\ntype = 'none'\n")
     result = invoke("nets", "check", str(path))
@@ -81,7 +81,7 @@ def test_a_net_in_a_module_is_checked(tmp_path, monkeypatch):
     assert "[no_end] From state 'A'" in result.stderr
 
 
-def test_a_net_that_is_not_there_is_a_mistake():
+def test_an_unknown_net_is_a_mistake():
     result = invoke("nets", "check", "nope")
     assert result.exit_code == 2
     assert "There is no net named 'nope'" in result.stderr
@@ -104,5 +104,32 @@ def test_the_schema_of_files_accepts_what_the_library_accepts(good):
     assert not jsonschema.Draft202012Validator(schema).is_valid(tomllib.loads(wrong))
 
 
-def test_a_picture_may_be_an_image():
+def test_a_diagram_may_be_an_image():
     assert invoke("nets", "--draw", "react", "--format", "svg").stdout.startswith("<svg ")
+
+
+def test_a_file_brings_its_model_memory_and_limits_to_every_command(good, tmp_path):
+    path = tmp_path / "short.toml"
+    path.write_text(f"{GOOD}\n[limits]\nmax_steps = 1\n")
+    for command in (["run", str(path)], ["ask", "--net", str(path)]):
+        result = invoke(*command, "what is 3 times 4?")
+        assert (result.exit_code, "Note" in result.stderr) == (3, False)
+        assert "the limit of 1 steps" in result.stderr
+        assert invoke(*command, "--max-steps", "9", "what is 3 times 4?").exit_code == 0
+
+
+def test_the_agent_of_a_file_can_be_stored(good, tmp_path):
+    stored = ("--folder", str(tmp_path / "stored"), "--memory", "windowed")
+    assert invoke("run", good, *stored, "my name is Ann").exit_code == 0
+    later = invoke("run", good, *stored, "what was my first question?")
+    assert "my name is Ann" in later.stdout
+
+
+def test_run_takes_files_alone():
+    result = invoke("run", "react", "hi")
+    assert (result.exit_code, "'react' is not a .toml" in result.stderr) == (2, True)
+
+
+def test_a_subcommand_of_nets_is_all_that_runs():
+    result = invoke("nets", "--draw", "react", "check", "react")
+    assert (result.exit_code, result.stdout) == (0, "react: 3 states, no problems\n")

@@ -51,7 +51,7 @@ def test_tool_calls_in_many_deltas(tools_file):
     assert "error     add: Invalid arguments" in result.stderr
 
 
-def test_arguments_that_are_no_json_go_back_to_the_model(tools_file):
+def test_arguments_that_are_not_json_go_back_to_the_model(tools_file):
     calls = tool_calls(("c1", "add", '{"a": 1, "b": oops'))
     with OpenAIServer([Reply(*calls), Reply("Sorry.")]) as server:
         result = ask(server, "-t", f"{tools_file}:add", "1 + 2?")
@@ -70,13 +70,13 @@ def test_a_key_that_is_not_accepted_fails_and_is_not_shown():
     assert len(server.requests) == 1
 
 
-def test_a_key_that_is_missing():
+def test_a_missing_key():
     result = invoke("ask", "--model", "openai/x", "hi", env={"OPENAI_API_KEY": ""})
     assert (result.exit_code, result.stdout) == (1, "")
     assert "export OPENAI_API_KEY=…" in result.stderr
 
 
-def test_a_model_that_nobody_serves():
+def test_a_model_without_a_provider():
     result = invoke("ask", "--model", "no-such-model", "hi")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "such as openai/gpt-4.1-mini" in result.stderr

@@ -1,4 +1,4 @@
-"""What is written, event by event."""
+"""The output for each event."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from io import StringIO
 
 import pytest
 
-from agent_brain.cli.printers import LivePrinter, OutputOptions
+from agent_brain.cli.options import OutputOptions
+from agent_brain.cli.printers import LivePrinter, make_printer
+from agent_brain.cli.sanitize import brief, call_text, cut, one_line, sanitize
 from agent_brain.cli.screen import Screen
-from agent_brain.cli.texts import brief, call_text, cut, neutral, one_line
-from agent_brain.cli.trace import Trace
 from agent_brain.memories import Message
 from agent_brain.states.events import (
     ActionFinished,
@@ -44,7 +44,7 @@ class Pieces(StringIO):
 
 def live(*events, **options):
     out = StringIO()
-    printer = LivePrinter(Trace(Screen(out), **options))
+    printer = LivePrinter(Screen(out), **options)
     for event in events:
         printer(event)
     return out.getvalue()
@@ -52,14 +52,14 @@ def live(*events, **options):
 
 def test_text_is_visible_piece_by_piece():
     out = Pieces()
-    printer = LivePrinter(Trace(Screen(out)))
+    printer = LivePrinter(Screen(out))
     for piece in ("Hel", "lo", "!"):
         printer(TextDelta(piece))
         assert out.shown[-1] == out.getvalue()
     assert out.shown == ["Hel", "Hello", "Hello!"]
 
 
-def test_a_line_of_its_own_for_each_kind_of_thing_and_room_around_the_words():
+def test_steps_are_labelled_lines_and_text_has_blank_lines_around_it():
     shown = live(
         TextDelta("I ", thought=True),
         TextDelta("think\n\n", thought=True),
@@ -87,7 +87,7 @@ def test_a_line_of_its_own_for_each_kind_of_thing_and_room_around_the_words():
     )
 
 
-def test_words_and_thoughts_of_nothing_but_line_ends_leave_no_trace():
+def test_text_and_thoughts_of_line_ends_alone_are_not_shown():
     assert live(TextDelta("\n"), TextDelta("\n", thought=True), TextDelta("\nHi")) == "Hi"
 
 
@@ -104,7 +104,7 @@ def test_a_run_that_failed_leaves_a_whole_line():
     assert live(TextDelta("Half"), RunFailed(ValueError("x"))) == "Half\n"
 
 
-def test_what_is_rare_is_shown_too():
+def test_rare_events_are_shown():
     shown = live(
         StuckDetected("the same again", "hint"),
         StuckDetected("the same again", "stop"),
@@ -140,7 +140,7 @@ def test_echo_shows_the_question():
 def test_a_terminal_gets_everything_on_one_stream(monkeypatch):
     out, err = StringIO(), StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
-    printer = OutputOptions().printer(out, err)
+    printer = make_printer(OutputOptions(), out, err)
     printer(ActionRequested(ADD))
     printer(TextDelta("Hi"))
     assert "\x1b[36m" in out.getvalue()
@@ -148,9 +148,9 @@ def test_a_terminal_gets_everything_on_one_stream(monkeypatch):
     assert err.getvalue() == ""
 
 
-def test_an_answer_that_came_in_two_steps_is_told_apart_from_what_was_said_before():
+def test_only_the_text_of_the_last_step_is_the_answer():
     out, err = StringIO(), StringIO()
-    printer = OutputOptions().printer(out, err)
+    printer = make_printer(OutputOptions(), out, err)
     for step, text in enumerate(("A plan.", "An ", "answer.")):
         printer(TextDelta(text, at=Position("run", min(step, 1), "S")))
     printer(RunFinished("done", "An answer."))
@@ -160,7 +160,7 @@ def test_an_answer_that_came_in_two_steps_is_told_apart_from_what_was_said_befor
 
 def test_no_answer_is_no_line():
     out = StringIO()
-    OutputOptions().printer(out, StringIO())(RunFinished("max_steps", ""))
+    make_printer(OutputOptions(), out, StringIO())(RunFinished("max_steps", ""))
     assert out.getvalue() == ""
 
 
@@ -179,7 +179,7 @@ def test_no_answer_is_no_line():
     ],
 )
 def test_text_of_others_is_only_text(text, shown):
-    assert neutral(text) == shown
+    assert sanitize(text) == shown
 
 
 def test_json_stays_on_one_line():

@@ -45,13 +45,13 @@ def test_escape_sequences_of_others_do_nothing(tools_file):
         assert "\x1b[31M" not in terminal.seen
 
 
-def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(tools_file):
+def test_ctrl_c_stops_an_answer_and_the_chat_continues(tools_file):
     with Terminal("chat", "-t", f"{tools_file}:wait_long") as terminal:
         terminal.expect("you> ")
         terminal.type("Wait long for 5 seconds\n")
         terminal.expect("waiting\n")
         terminal.type("\x03")
-        terminal.expect("Cancelled; the chat goes on")
+        terminal.expect("Cancelled; the chat continues")
         terminal.expect("you> ")
         terminal.type("what was my first question?\n")
         terminal.expect("Wait long for 5 seconds")
@@ -78,7 +78,7 @@ def pay(amount: int) -> str:
 '''
 
 
-def test_ctrl_c_leaves_a_question_about_a_call_and_the_run_goes_on_waiting(tmp_path):
+def test_ctrl_c_at_a_decision_leaves_the_run_waiting(tmp_path):
     (tmp_path / "pays.py").write_text(PAYS)
     kept = ("--model", "demo", "--tool", f"{tmp_path / 'pays.py'}:pay", "--folder", str(tmp_path))
     for command in (["ask", *kept, "call pay amount=3"], ["resume", *kept]):
@@ -124,7 +124,7 @@ net = {Step.THINKING: Slow()}
 '''
 
 
-def test_what_is_awaited_is_shown_and_taken_away(tmp_path):
+def test_a_status_line_is_shown_and_removed(tmp_path):
     go = tmp_path / "go"
     (tmp_path / "slow.py").write_text(f"GO = {str(go)!r}\n{SLOW}")
     net = ("--model", "demo", "--net", f"{tmp_path / 'slow.py'}:net")

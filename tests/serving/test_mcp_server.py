@@ -85,7 +85,7 @@ async def test_one_connection_is_one_conversation():
     ]
 
 
-async def test_what_happens_is_told_as_progress():
+async def test_events_are_reported_as_progress():
     def dig() -> str:
         """Dig."""
         report_progress(1, 2, "half way")
@@ -111,7 +111,7 @@ async def test_what_happens_is_told_as_progress():
     ]
 
 
-async def test_cancelling_a_call_cancels_the_run_and_the_conversation_goes_on():
+async def test_cancelling_a_call_cancels_the_run_and_the_conversation_continues():
     begun, ended = anyio.Event(), anyio.Event()
 
     async def wait() -> str:
@@ -147,7 +147,7 @@ async def test_a_run_that_was_stopped_says_so():
     assert "(The agent was stopped: max_steps.)" in text_of(result)
 
 
-async def test_what_goes_wrong_on_purpose_is_told_and_what_does_not_is_hidden():
+async def test_expected_errors_are_reported_and_unexpected_ones_hidden():
     make = scripted(ZeroDivisionError("a secret"))
     async with Conversations(make) as conversations, Client(make_server(conversations)) as client:
         empty = await client.call_tool("ask", {"question": " "})
@@ -158,7 +158,7 @@ async def test_what_goes_wrong_on_purpose_is_told_and_what_does_not_is_hidden():
     assert "a secret" not in text_of(crashed)
 
 
-async def test_conversations_are_apart_and_the_oldest_is_forgotten():
+async def test_conversations_are_separate_and_the_oldest_is_evicted():
     make = scripted("Hello.")
     async with Conversations(make, most=2) as conversations:
         names = []
@@ -175,7 +175,40 @@ async def test_conversations_are_apart_and_the_oldest_is_forgotten():
     assert all(len(name) >= 20 for name in names)
 
 
-async def test_a_conversation_in_use_is_not_forgotten():
+async def test_a_conversation_that_is_evicted_meanwhile_is_not_created_again():
+    second, wanted = anyio.Event(), anyio.Event()
+    made = []
+
+    async def make_brain():
+        made.append(Brain(llm=ScriptedLLM([])))
+        if len(made) == 2:
+            second.set()
+            await wanted.wait()
+        return made[-1]
+
+    async with Conversations(make_brain, most=1) as conversations:
+        async with conversations.take(None) as turn:
+            name = turn.name
+
+        async def start_another():
+            async with conversations.take(None):
+                pass
+
+        async def release():
+            await anyio.wait_all_tasks_blocked()
+            wanted.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start_another)
+            await second.wait()
+            tasks.start_soon(release)
+            with pytest.raises(BrainUseError, match="There is no such conversation"):
+                async with conversations.take(name):
+                    pass
+    assert len(made) == 2
+
+
+async def test_a_conversation_in_use_is_not_evicted():
     make = scripted("Hello.")
     async with Conversations(make, most=1) as conversations:
         async with conversations.take(None) as first:
@@ -219,7 +252,7 @@ async def test_the_command_serves_over_stdio(mode):
     assert first.structured_content["conversation"] == second.structured_content["conversation"]
 
 
-async def test_what_is_typed_wins_over_the_file(tmp_path):
+async def test_options_override_the_file(tmp_path):
     net = tmp_path / "net.toml"
     net.write_text('net = "react"\nmodel = "demo"\n[limits]\nmax_steps = 50\n')
     server = StdioServerParameters(
@@ -287,7 +320,7 @@ async def test_over_http_cancelling_a_call_cancels_the_run(mode):
 
 
 @pytest.mark.filterwarnings(HTTPX_ON_TRIO)
-async def test_over_http_a_client_goes_on_by_name(url):
+async def test_over_http_a_client_continues_by_name(url):
     async with Client(url) as client:
         first = await client.call_tool("ask", {"question": QUESTION})
         name = first.structured_content["conversation"]
@@ -346,10 +379,10 @@ async def test_the_command_uses_servers_itself(tmp_path):
         (["--http", "70000"], "write a port, or host:port"),
         (["no_such_net"], "no_such_net"),
         (["gone.toml"], "gone.toml"),
-        (["--max-steps", "0"], "is not above 0"),
+        (["--max-steps", "0"], "is not greater than 0"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_served(arguments, said, capsys):
+def test_mistakes_are_reported_before_anything_is_served(arguments, said, capsys):
     app = typer.Typer()
     app.command()(mcp_command)
 

@@ -134,7 +134,7 @@ async def test_a_server_that_cannot_be_started_leaves_no_brain_behind():
 
 @pytest.mark.parametrize("option", ["most", "idle", "servers_idle"])
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
-async def test_limits_must_be_above_zero(option, value):
+async def test_limits_must_be_greater_than_zero(option, value):
     options: dict[str, Any] = {option: value}
     with pytest.raises(BrainUseError, match=f"{option} must be greater than 0"):
         Conversations(make_brain, **options)

@@ -1,4 +1,4 @@
-"""A served brain whose first run waits for ever, and whose next one tells how that ended."""
+"""A served brain whose first run waits forever, and whose next one reports how that ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the command starts, reads and leaves, piece by piece."""
+"""Exit codes, the prompt, and how the process ends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import threading
 import pytest
 
 from agent_brain import Limits, Result, StopReason
-from agent_brain.cli import main, prompting, start
-from agent_brain.cli.exits import ExitCode
-from agent_brain.cli.outcomes import conclude
+from agent_brain.cli import keyboard, main, start
+from agent_brain.cli.exit_codes import ExitCode, conclude
 from agent_brain.states.usage import Usage
 
 
@@ -60,14 +59,14 @@ def keys(monkeypatch, *typed, terminal=True):
 
 
 def test_ctrl_c_at_the_prompt_gives_up_the_line_alone(monkeypatch, capsys):
-    keys(monkeypatch, KeyboardInterrupt(), "hello")
-    assert prompting.ask_person() == "hello"
-    assert "Ctrl-D leaves" in capsys.readouterr().err
+    keys(monkeypatch, KeyboardInterrupt(), KeyboardInterrupt(), "hello")
+    assert keyboard.read_chat_line() == "hello"
+    assert capsys.readouterr().err.count("(/exit or Ctrl-D ends the chat)") == 2
 
 
 def test_ctrl_d_at_the_prompt_is_the_end(monkeypatch, capsys):
     keys(monkeypatch, EOFError())
-    assert prompting.ask_person() is None
+    assert keyboard.read_chat_line() is None
     assert capsys.readouterr().err == "\n"
 
 
@@ -77,10 +76,10 @@ def test_the_prompt_stays_out_of_a_redirected_stdout(monkeypatch, capsys, tmp_pa
     file.write_text("hello\n")
     with file.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert prompting.ask_person() == "hello\n"
-        assert prompting.ask_person() is None
+        assert keyboard.read_chat_line() == "hello\n"
+        assert keyboard.read_chat_line() is None
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", prompting.PROMPT * 2)
+    assert (captured.out, captured.err) == ("", keyboard.PROMPT * 2)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_the_prompt_stays_out_of_a_redirected_stdout(monkeypatch, capsys, tmp_pa
         (StopReason.CANCELLED, ExitCode.CANCELLED, "cancelled"),
     ],
 )
-def test_why_a_run_ended_is_said_and_coded(capsys, reason, code, words):
+def test_why_a_run_ended_is_reported_with_its_exit_code(capsys, reason, code, words):
     result = Result(
         answer="",
         output=None,

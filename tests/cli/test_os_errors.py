@@ -1,4 +1,4 @@
-"""What the machine refuses is said as such, and is no fault of this program."""
+"""Errors of the operating system are explained."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_brain.cli.exits import machine_refused
+from agent_brain.cli.exit_codes import describe_os_error
 from tests.cli.support import COMMAND, PATIENCE, environment, invoke
 
 SCRIPTED = ("--net", "scripted", "--model", "demo")
-NOT_FORESEEN = "not foreseen"
+UNEXPECTED = "is unexpected"
 
 
 def test_a_session_needs_a_folder():
@@ -42,7 +42,7 @@ def test_an_unusable_folder(folder, why, memory, tmp_path, monkeypatch):
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"--folder {folder!r} cannot be used" in result.stderr
     assert why in result.stderr
-    assert NOT_FORESEEN not in result.stderr
+    assert UNEXPECTED not in result.stderr
 
 
 @pytest.mark.parametrize("command", ["ask", "chat", "resume"])
@@ -60,7 +60,7 @@ def test_a_session_that_is_not_text(memory, tmp_path):
     kept = ("--folder", str(tmp_path / "kept"), "--memory", memory)
     result = invoke("ask", "-m", "demo", *kept, "--session", "a\udcffb", "hi")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "is not text in UTF-8" in result.stderr
+    assert "is not valid UTF-8" in result.stderr
     assert not (tmp_path / "kept").exists()
 
 
@@ -84,7 +84,7 @@ def test_a_full_disk_under_the_answer():
     err = done.stderr.decode()
     assert done.returncode == 1
     assert "Error: the disk is full: make room" in err
-    assert NOT_FORESEEN not in err
+    assert UNEXPECTED not in err
     assert "Exception ignored" not in err
 
 
@@ -118,7 +118,7 @@ def test_a_stream_that_is_closed_is_an_empty_one(command, closed):
         timeout=PATIENCE,
         check=False,
     )
-    assert (done.returncode, NOT_FORESEEN in done.stderr.decode()) == (0, False)
+    assert (done.returncode, UNEXPECTED in done.stderr.decode()) == (0, False)
     answered = command == "ask" and 1 not in closed
     assert ("2 + 2 = 4" in done.stdout.decode()) == answered
 
@@ -131,14 +131,14 @@ def test_a_port_that_is_taken(script):
     script([serve])
     result = invoke("ask", *SCRIPTED, "q")
     assert result.exit_code == 1
-    assert "Error: another program listens on this port: choose another one" in result.stderr
-    assert NOT_FORESEEN not in result.stderr
+    assert "Error: another program uses this port: choose another one" in result.stderr
+    assert UNEXPECTED not in result.stderr
 
 
-def test_what_wraps_it_is_looked_into():
+def test_the_causes_of_an_error_are_searched():
     full = OSError(errno.ENOSPC, "No space left on device", "memory.db")
     wrapping = RuntimeError("it failed")
     wrapping.__cause__ = full
-    assert machine_refused(wrapping).startswith("'memory.db': the disk is full")
-    assert machine_refused(OSError("odd")) == ""
-    assert machine_refused(ValueError("odd")) == ""
+    assert describe_os_error(wrapping).startswith("'memory.db': the disk is full")
+    assert describe_os_error(OSError("odd")) == ""
+    assert describe_os_error(ValueError("odd")) == ""

@@ -95,8 +95,10 @@ def test_one_decision_may_lead_to_the_next(script, tools):
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "Done.")
 
 
-@pytest.mark.parametrize("ending", ["", "later\n", "/exit\nnever\n", "later\n/exit\n"])
-def test_a_decision_can_be_put_off(script, tools, tmp_path, ending):
+@pytest.mark.parametrize(
+    "ending", ["", "later\n", "Later, please\n", "/exit\nnever\n", "later\n/exit\n"]
+)
+def test_a_decision_can_be_postponed(script, tools, tmp_path, ending):
     model = script([[pay(500)], "Done."])
     kept = ("--folder", str(tmp_path / "kept"), "--session", "ann")
     result = invoke("chat", *SCRIPTED, *tools, *kept, stdin=f"Pay Ann\n{ending}")
@@ -117,7 +119,7 @@ def test_every_memory_keeps_what_waits(script, tools, tmp_path, memory):
     assert (result.exit_code, result.stdout) == (0, "Done.\n")
 
 
-def test_a_waiting_run_put_off_again_gives_way_to_a_new_question(script, tools, tmp_path):
+def test_a_new_question_replaces_a_postponed_run(script, tools, tmp_path):
     script([[pay(500)], "Hello."])
     kept = ("--folder", str(tmp_path / "kept"))
     invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
@@ -174,8 +176,8 @@ def test_decisions_as_options(script, tools, tmp_path, options, told):
     "options, said",
     [
         ([], "The run waits for a person"),
-        (["--input", "Rome"], "names nothing that waits. Waiting: none"),
-        (["--approve", "call_7"], "names nothing that waits. Waiting: 'call_1', 'call_2'"),
+        (["--input", "Rome"], "matches nothing that waits. Waiting: none"),
+        (["--approve", "call_7"], "matches nothing that waits. Waiting: 'call_1', 'call_2'"),
         (["--edit", "call_1=7"], "not a JSON object"),
         (["--edit", 'call_1={"sum": 7}'], "amount"),
         (["--approve", "call_1", "--deny", "call_1"], "two decisions"),
@@ -197,9 +199,17 @@ def test_approving_another_call_does_not_run_the_only_one_that_waits(script, too
     invoke("ask", *SCRIPTED, *tools, *kept, "Pay Ann")
     wrong = invoke("resume", *SCRIPTED, *tools, *kept, "--approve", name)
     assert (wrong.exit_code, wrong.stdout) == (2, "")
-    assert f"{name!r} names nothing that waits. Waiting: 'call_1'" in wrong.stderr
+    assert f"{name!r} matches nothing that waits. Waiting: 'call_1'" in wrong.stderr
     assert len(model.calls) == 1
     assert invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "call_1").stdout == "Done.\n"
+
+
+def test_approving_all_calls_answers_no_question(script, tools, tmp_path):
+    script([[question("Which city?")], "Done."])
+    kept = ("--folder", str(tmp_path / "kept"))
+    invoke("ask", *SCRIPTED, *tools, *kept, "Book")
+    wrong = invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "all")
+    assert (wrong.exit_code, "The run waits for a person" in wrong.stderr) == (2, True)
 
 
 def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
@@ -210,12 +220,12 @@ def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
     assert not (tmp_path / "kept").exists()
     assert invoke("ask", *SCRIPTED, *kept, "hi").stdout == "Hello.\n"
     result = invoke("resume", *SCRIPTED, *kept, "--approve", "all")
-    assert (result.exit_code, "waits for nobody" in result.stderr) == (2, True)
+    assert (result.exit_code, "does not wait for decisions" in result.stderr) == (2, True)
     result = invoke("resume", *SCRIPTED)
     assert (result.exit_code, "--folder is missing" in result.stderr) == (2, True)
 
 
-def test_a_run_that_a_limit_cut_off_is_gone_on_with(script, tools, tmp_path):
+def test_a_run_stopped_by_a_limit_is_continued(script, tools, tmp_path):
     script([[question("?")], "Done."])
     kept = ("--folder", str(tmp_path / "kept"))
     assert invoke("ask", *SCRIPTED, *kept, "--max-steps", "1", "go").exit_code == 3
@@ -223,11 +233,11 @@ def test_a_run_that_a_limit_cut_off_is_gone_on_with(script, tools, tmp_path):
     assert (result.exit_code, result.stdout) == (0, "Done.\n")
 
 
-def test_without_a_folder_ask_says_that_nothing_is_kept(script, tools):
+def test_without_a_folder_ask_says_that_nothing_is_stored(script, tools):
     script([[pay(500)], "Done."])
     result = invoke("ask", *SCRIPTED, *tools, "Pay Ann")
     assert result.exit_code == 3
-    assert "--folder keeps it for later" in result.stderr
+    assert "--folder stores it" in result.stderr
 
 
 def test_json_has_the_events_of_both_parts(script, tools):
@@ -267,6 +277,9 @@ def test_in_a_terminal(demo_tools, tmp_path):
     with Terminal("ask", *demo_tools, *kept, "pay 500 dollars") as terminal:
         terminal.expect("approve   pay_dollars(amount=500)")
         terminal.expect("later> ")
+        terminal.type("\n")
+        terminal.expect("Write yes, no, edit or later")
+        terminal.expect("later> ")
         terminal.type("later\n")
         assert terminal.finish() == 3
         assert "agent-brain resume" in terminal.seen
@@ -278,6 +291,8 @@ def test_in_a_terminal(demo_tools, tmp_path):
         terminal.expect("you> ")
         terminal.type("book a hotel for 3 nights\n")
         terminal.expect("question  Which city?")
+        terminal.expect("/later> ")
+        terminal.type("\n")
         terminal.expect("/later> ")
         terminal.type("Rome\n")
         terminal.expect("says: Rome.")

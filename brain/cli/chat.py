@@ -1,0 +1,164 @@
+"""The commands that run an agent: ask, resume, chat and demo. Private."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from agent_brain.brain import Brain
+from agent_brain.cli.agents import build
+from agent_brain.cli.decisions import Read, ask_person, how_to_answer, read_decisions
+from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, notify, report_failure
+from agent_brain.cli.keyboard import PROMPT, read_chat_line, read_keyboard, read_stdin
+from agent_brain.cli.options import DecisionOptions, OutputOptions, StoredAgentOptions
+from agent_brain.cli.printers import LivePrinter, make_printer
+from agent_brain.cli.screen import Screen
+from agent_brain.cli.session import Session, open_session
+from agent_brain.demo import DemoLLM, demo_tools
+from agent_brain.result import Result
+from agent_brain.serving.pending import pending_in
+
+EMPTY = 'The question is empty. Try: agent-brain {} "What is 17 times 23?"'
+LEAVE = {"/exit", "/quit", "/bye"}
+HELP = "Ctrl-C stops an answer, /exit or Ctrl-D ends the chat, /help shows this line."
+COMMAND = re.compile(r"/[a-z?]*")
+DEMO_QUESTIONS = (
+    "Which weekday is 24 December 2026, and what is 15% of 240?",
+    "Multiply that by 2.",
+)
+DEMO_NOTE = """\
+This was a real run of the agent, with its states, tools and memory. The model was the built-in demo
+model: a small rule-based program and no language model, which works offline and knows little.
+To use a real one:"""
+DEMO_NEXT = """\
+  export OPENAI_API_KEY=…       (or the key of any provider that LiteLLM supports)
+  agent-brain chat --model openai/gpt-4.1-mini"""
+
+
+def ask(words: Sequence[str], agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
+    """Answer one question; on a terminal, also ask what the run waits for."""
+    from_stdin = list(words) == ["-"]
+    question = (sys.stdin.read() if from_stdin else " ".join(words)).strip()
+    if not question:
+        raise UserError(EMPTY.format("ask"))
+    with open_session(build(agent), partial(make_printer, output), agent.servers) as session:
+        result = session.run(question)
+        if sys.stdin.isatty() and not from_stdin:
+            result = session.settle(result, read_keyboard)
+        return _conclude(session, result, agent)
+
+
+def resume(options: DecisionOptions, agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
+    """Continue the run that is stored in a folder: with decisions, or where it was interrupted."""
+    if agent.folder is None:
+        raise UserError("--folder is missing: where is the conversation stored?")
+    if not agent.folder.is_dir():
+        raise UserError(f"--folder {str(agent.folder)!r}: there is no such folder")
+    with open_session(build(agent), partial(make_printer, output), agent.servers) as session:
+        memory = session.open_memory()
+        person = sys.stdin.isatty()
+        if options:
+            decisions = read_decisions(options, memory)
+        else:
+            decisions = (ask_person(memory, read_keyboard) if person else None) or {}
+        result = session.resume(**decisions)
+        if person:
+            result = session.settle(result, read_keyboard)
+        return _conclude(session, result, agent)
+
+
+def chat(agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
+    """Answer questions until there are no more, and ask what a run waits for.
+
+    A turn that fails or is cancelled does not end an interactive chat. With piped input the chat
+    also continues with the next line, and ends with the code of the first turn that failed.
+    """
+    person = sys.stdin.isatty()
+    new_printer = partial(make_printer, output, echo=not person)
+    with open_session(build(agent), new_printer, agent.servers) as session:
+        if person:
+            notify(HELP, kind="")
+        source = read_chat_line if person else read_stdin
+        code = _Chat(session, agent, source, interactive=person, debug=output.debug).loop()
+        return ExitCode.ANSWERED if person else code
+
+
+@dataclass(slots=True)
+class _Chat:
+    session: Session
+    agent: StoredAgentOptions
+    source: Read
+    interactive: bool  # Ctrl-C ends a turn and not the chat
+    debug: bool
+    code: ExitCode = ExitCode.ANSWERED  # of the first turn that failed
+    left: bool = False
+
+    def loop(self) -> ExitCode:
+        """Take turns until the user leaves, beginning with a stored one that waits."""
+        if pending_in(self.session.open_memory()) is not None:
+            notify("This conversation waits for you:", kind="")
+            self._turn(self._answer)
+        while not self.left and (line := self._read(PROMPT)) is not None:
+            words = line.strip()
+            if COMMAND.fullmatch(words.lower()):
+                known = words.lower() in ("/help", "/?")
+                notify(HELP if known else f"There is no command {words}. {HELP}", kind="")
+            elif words:
+                self._turn(partial(self.session.run, words))
+        return self.code
+
+    def _read(self, prompt: str) -> str | None:
+        line = self.source(prompt)
+        self.left = self.left or (line or "").strip().lower() in LEAVE
+        return None if self.left else line
+
+    def _answer(self) -> Result | None:
+        decisions = ask_person(self.session.brain.memory, self._read)
+        return None if decisions is None else self.session.resume(**decisions)
+
+    def _turn(self, start: Callable[[], Result | None]) -> None:
+        code = ExitCode.FAILED
+        try:
+            result = start()
+            if result is None:  # postponed
+                return
+            result = self.session.settle(result, self._read)
+            code = _conclude(self.session, result, self.agent)
+        except KeyboardInterrupt:
+            if not (self.interactive and self.session.clean):
+                raise
+            notify("Cancelled; the chat continues", kind="")
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            report_failure(error, debug=self.debug)
+        self.code = self.code or code
+
+
+def show_demo(questions: Sequence[str]) -> ExitCode:
+    """Show the demo agent at work on the questions, as turns of one conversation."""
+    if not all(question.strip() for question in questions):
+        raise UserError(EMPTY.format("demo"))
+    screen = Screen(sys.stdout)
+    code = ExitCode.ANSWERED
+    brain = Brain("react", tools=demo_tools(), llm=DemoLLM())
+    with open_session(brain, partial(LivePrinter, screen, verbose=True)) as session:
+        screen.line(
+            f"net {brain.net.name}: {', '.join(key.name for key in brain.net.states)}", "dim"
+        )
+        screen.line(f"tools: {', '.join(brain.memory.available_tools)}", "dim")
+        for question in questions:
+            screen.line(f"\n> {question}\n", "bold")
+            result = session.run(question)
+            code = code or conclude(result, brain.limits)
+    screen.line(f"\n{DEMO_NOTE}", "dim")
+    screen.line(DEMO_NEXT, "bold")
+    return code
+
+
+def _conclude(session: Session, result: Result, agent: StoredAgentOptions) -> ExitCode:
+    how = how_to_answer(session.brain.memory, agent)
+    return conclude(result, session.brain.limits, how)

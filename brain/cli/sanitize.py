@@ -1,0 +1,72 @@
+"""Make untrusted text safe and short enough for a terminal. Private."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from agent_brain.tools import Action
+from agent_brain.tools.text import clean
+
+MAX_VALUE = 80  # characters of one argument
+MAX_CALL = 300  # characters of a call with all its arguments
+MAX_RESULT = 500  # characters of a tool's result
+MAX_LINES = 8  # lines of a tool's result
+
+_VISIBLE: dict[int, int | str | None] = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t\r"},
+    **dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"),
+    0x0D: None,
+    0x2028: "\n",
+    0x2029: "\n",
+    0x7F: 0x2421,
+}
+_NOT_IN_A_LINE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def sanitize(text: str) -> str:
+    """Return ``text`` without anything that a terminal would act on.
+
+    Control characters become their symbols, so escape sequences are visible and have no effect;
+    carriage returns are removed; characters that change the text direction are replaced. Text may
+    be passed in pieces: no piece changes its meaning with the next one.
+    """
+    return clean(text).translate(_VISIBLE)
+
+
+def one_line(json_text: str) -> str:
+    """Escape what some readers take for a line end, or a terminal would act on, in JSON."""
+    return _NOT_IN_A_LINE.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text)
+
+
+def brief(text: str, max_chars: int = MAX_RESULT, max_lines: int = MAX_LINES) -> str:
+    """Return the beginning of ``text``, and how much was left out."""
+    lines = text.strip("\n").splitlines()
+    kept = "\n".join(lines[:max_lines])
+    if len(kept) > max_chars:
+        return f"{kept[:max_chars]}… ({count(len(text) - max_chars, 'more character')})"
+    if len(lines) > max_lines:
+        return f"{kept}\n… ({count(len(lines) - max_lines, 'more line')})"
+    return kept
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 line" or "2,000 lines"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def call_text(action: Action) -> str:
+    """Return a tool call as source code, with long arguments cut."""
+    if action.unparsed is not None:
+        return f"{action.name}(not JSON: {cut(action.unparsed, MAX_CALL)})"
+    values = (
+        f"{name}={cut(json.dumps(value, ensure_ascii=False), MAX_VALUE)}"
+        for name, value in action.args.items()
+    )
+    return f"{action.name}({cut(', '.join(values), MAX_CALL)})"
+
+
+def cut(text: str, max_chars: int) -> str:
+    """Return ``text`` on one line, with an ellipsis if it is longer than ``max_chars``."""
+    text = " ".join(text.split())
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"

@@ -1,0 +1,228 @@
+"""Read questions by rules: their words, the arithmetic in them, and the tool they name. Private."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agent_brain.demo.filling import resolve, words
+from agent_brain.memories.message import Message, Role
+from agent_brain.tools import BaseTool
+from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate
+from agent_brain.tools.builtin.zones import find_zone
+
+_OUTPUT_FORMAT = re.compile(r"\s*[^\n]*JSON Schema.*", re.DOTALL)  # not a part of the question
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_LEAD_IN = re.compile(
+    r"^(?:(?:and|then|now|so|please|what(?:'s| is| are)?|how much (?:is|are)|calculate|compute|"
+    r"work out|tell me|the (?:result|value) of|can you|could you)\b[\s,:]*)+"
+)
+_EARLIER = re.compile(r"\b(?:it|that|this|the (?:result|answer|total))\b(?! of)")
+_SYMBOLS = [
+    (r"(?<=\d),(?=\d{3}\b)", ""),
+    (r"^add (.+) (?:and|to) (.+)$", r"(\1) + (\2)"),
+    (r"^subtract (.+) from (.+)$", r"(\2) - (\1)"),
+    (r"^multiply (.+) (?:by|with|and) (.+)$", r"(\1) * (\2)"),
+    (r"^divide (.+) by (.+)$", r"(\1) / (\2)"),
+    (r" ?(?:percent|%) of\b", " / 100 *"),
+    (r"\b(?:the )?square root of (\S+)", r"sqrt(\1)"),
+    (r"\bsquared\b", "** 2"),
+    (r"\bto the power of\b", "**"),
+    (r"\b(?:multiplied by|times)\b|(?<=\d) x (?=\d)", "*"),
+    (r"\bdivided by\b", "/"),
+    (r"\bplus\b", "+"),
+    (r"\bminus\b", "-"),
+    (rf"(?<!sqrt)\(({_NUMBER})\)", r"\1"),
+]
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2} [A-Z][a-z]+ \d{4}\b")
+_QUOTED = re.compile(r"\"([^\"]*)\"|“([^”]*)”|(?<!\w)'([^']*)'(?!\w)")
+_AMOUNT = rf"(?<![\w.]){_NUMBER}"
+_NAME = re.compile(r"(?<=\s)[A-Z][\w-]*(?: [A-Z][\w-]*)*")
+_OBJECT = re.compile(r"\b(?:in|of|for|about|on|at|to|is)\s+(?:the |an? )?([\w-]+(?: [\w-]+)?)\W*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call, with its result once it has one."""
+
+    name: str
+    args: Mapping[str, Any]
+    content: str = ""
+    is_error: bool = False
+
+
+@dataclass(slots=True)
+class Turn:
+    """A user message, the calls made for it, and the model's answer.
+
+    ``request`` is true if a state wrote the message, about an earlier one of the user.
+    """
+
+    question: str
+    request: bool = False
+    calls: list[Call] = field(default_factory=list)
+    answer: str = ""
+
+
+def read_turns(messages: Sequence[Message]) -> list[Turn]:
+    """Return the turns of a conversation, oldest first; at least one."""
+    turns = [Turn("")]
+    begun: dict[str | None, Call] = {}
+    for message in messages:
+        match message.role:
+            case Role.USER:
+                question = _OUTPUT_FORMAT.sub("", message.content)
+                turns.append(Turn(question, message.cause_by is not None))
+            case Role.ASSISTANT if message.tool_calls:
+                begun |= {call.id: Call(call.name, call.args) for call in message.tool_calls}
+            case Role.ASSISTANT:
+                turns[-1].answer = message.content
+            case Role.TOOL:
+                call = begun.get(message.tool_call_id, Call(message.name or "tool", {}))
+                done = Call(call.name, call.args, message.content, message.is_error)
+                turns[-1].calls.append(done)
+    return turns[1:] or turns
+
+
+def read_sum(text: str, earlier: str = "") -> str | None:
+    """Return the arithmetic expression that ``text`` asks for, if it does.
+
+    Args:
+        text: A question, such as "17 times 23 plus 4".
+        earlier: The value of "it" and "that".
+    """
+    said = _LEAD_IN.sub("", text.strip().lower()).strip(" ?!.=")
+    if _EARLIER.search(said):
+        if not re.fullmatch(_NUMBER, earlier):
+            return None
+        said = _EARLIER.sub(earlier, said)
+    for pattern, symbols in _SYMBOLS:
+        said = re.sub(pattern, symbols, said)
+    if re.fullmatch(rf"[\d-]+|{_NUMBER}|pi|e|", said):  # a number, a date
+        return None
+    try:
+        evaluate(said)
+    except ExpressionError as error:
+        return said if "zero" in str(error) else None
+    return said
+
+
+def pick(text: str, tools: Sequence[BaseTool], earlier: str = "") -> Call | None:
+    """Return the call that ``text`` asks for; None if no tool fits or an argument is missing.
+
+    Args:
+        text: A question, or a part of one.
+        tools: The tools.
+        earlier: The value of "it" and "that".
+    """
+    expression = read_sum(text, earlier)
+    fits = []
+    for tool in tools:
+        parameters = _parameters(tool)
+        if expression is not None and "expression" in parameters:
+            return Call(tool.name, {"expression": expression})
+        score = _score(text, tool, parameters)
+        args = _Values(text).arguments(tool, parameters) if score else None
+        if args is not None:
+            fits.append((score, len(args), Call(tool.name, args)))
+    return max(fits, key=lambda fit: fit[:2])[2] if fits else None
+
+
+def _parameters(tool: BaseTool) -> dict[str, Mapping[str, Any]]:
+    parts = tool.input_schema.get("properties", {})
+    return {name: resolve(part, tool.input_schema) for name, part in parts.items()}
+
+
+def _score(text: str, tool: BaseTool, parameters: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how well a tool fits; 0 for not at all. Its name and its choices count most."""
+    asked, named = words(text), words(tool.name)
+    shared = len(named & asked)
+    score = 9 * (re.search(rf"\b{re.escape(tool.name)}\b", text) is not None)
+    score += 3 * shared * (2 * shared >= len(named))
+    score += 3 * any(_choice(text, part) is not None for part in parameters.values())
+    described = len(words(f"{tool.description} {' '.join(parameters)}") & asked)
+    return score + min(2, described) if score or described > 1 else 0
+
+
+def _choice(text: str, part: Mapping[str, Any]) -> str | None:
+    """Return the enum value that shares most words with ``text``, at least half of its own."""
+    asked = words(text)
+
+    def share(value: str) -> float:
+        return len(words(value) & asked) / (len(words(value)) or 1)
+
+    listed = [value for value in part.get("enum", ()) if isinstance(value, str)]
+    best = max(listed, key=share, default="")
+    return best if share(best) >= 0.5 else None
+
+
+class _Values:
+    """The values in a question; each is used for one parameter."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._dates = [_iso(date) for date in _DATE.findall(text)]
+        rest = _DATE.sub(" ", text)
+        self._numbers = [float(number) for number in re.findall(_AMOUNT, rest)]
+        self._texts = ["".join(match) for match in _QUOTED.findall(rest)]
+        self._texts = self._texts or _NAME.findall(rest) or _OBJECT.findall(rest)
+
+    def arguments(
+        self, tool: BaseTool, parameters: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Any] | None:
+        """Return the arguments for a tool; None if a required one is missing."""
+        args: dict[str, Any] = {}
+        for name, part in parameters.items():
+            required = name in tool.input_schema.get("required", ())
+            value = self._value(name, part, required=required)
+            if value is not None:
+                args[name] = value
+            elif required:
+                return None
+        return args
+
+    def _value(self, name: str, part: Mapping[str, Any], *, required: bool) -> Any:
+        if part.get("enum"):
+            return _choice(self._text, part)
+        match part.get("type", "string"):
+            case "integer" | "number":
+                return self._number(name, required=required)
+            case "array" if required:
+                numeric = resolve(part.get("items"), part).get("type") in ("integer", "number")
+                return (self._numbers if numeric else self._texts) or None
+            case "string":
+                return self._string(name, required=required)
+        return None
+
+    def _number(self, name: str, *, required: bool) -> float | None:
+        near = re.search(rf"({_AMOUNT})[ -](?:{'|'.join(words(name)) or '-'})", self._text)
+        if not near and not (required and self._numbers):
+            return None
+        value = float(near[1]) if near else self._numbers[0]
+        if value in self._numbers:
+            self._numbers.remove(value)
+        return int(value) if value.is_integer() else value
+
+    def _string(self, name: str, *, required: bool) -> str | None:
+        parts = set(name.lower().split("_"))
+        if "date" in parts:
+            return self._dates.pop(0) if self._dates else None
+        if "zone" in parts:
+            return next((place for place in self._texts if find_zone(place)), None)
+        if not required or "expression" in parts:
+            return None
+        if parts & {"query", "question"}:
+            return self._text.strip()
+        pattern = r"(?:from|\d) +([\w/]+)" if "from" in parts else r"\b(?:to|in) +([\w/]+)"
+        end = re.search(pattern, self._text) if parts & {"from", "to"} else None
+        return end[1] if end else self._texts.pop(0) if self._texts else None
+
+
+def _iso(date: str) -> str:
+    with suppress(ValueError):
+        return datetime.strptime(date, "%d %B %Y").date().isoformat()  # noqa: DTZ007 - no time
+    return date
