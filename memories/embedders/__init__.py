@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from agent_brain.memories.embedders.base import Embedder, embed_all
-from agent_brain.memories.embedders.choose import EmbedderLike, as_embedder
-from agent_brain.memories.embedders.function import ChromaEmbedder, FunctionEmbedder
+from agent_brain.memories.embedders.function import (
+    ChromaEmbedder,
+    EmbedderLike,
+    FunctionEmbedder,
+    as_embedder,
+)
 from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder
 from agent_brain.memories.embedders.minilm import MiniLMEmbedder
 from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder

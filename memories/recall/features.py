@@ -76,43 +76,55 @@ class ReadingOrder:
 
 
 class Features:
-    """One entry a row in each array. Rows are numbered from 0 as they are added."""
+    """One entry a row in each array. Rows are numbered from 0 as they are added.
+
+    Attributes:
+        there: Whether the row exists: false once it was cleared.
+        speakers: The number of the speaker.
+        threads: The number of the conversation.
+        times: When it was said, in seconds since 1970; not a number if that is not known.
+        days: The day (UTC) when it was said, as a proleptic ordinal.
+        tell_time: 1 if it has a word of time.
+        ask: 1 if it is a question.
+        fullness: How much it can tell, see
+            :class:`~agent_brain.memories.recall.query_analysis.Traits`.
+    """
 
     def __init__(self) -> None:
-        self._there = GrowableArray(np.bool_)
-        self._speakers = GrowableArray(np.int32)
-        self._threads = GrowableArray(np.int32)
-        self._times = GrowableArray(np.float64)
-        self._days = GrowableArray(np.int32)
-        self._tell_time = GrowableArray(np.float32)
-        self._ask = GrowableArray(np.float32)
-        self._fullness = GrowableArray(np.float32)
+        self.there = GrowableArray(np.bool_)
+        self.speakers = GrowableArray(np.int32)
+        self.threads = GrowableArray(np.int32)
+        self.times = GrowableArray(np.float64)
+        self.days = GrowableArray(np.int32)
+        self.tell_time = GrowableArray(np.float32)
+        self.ask = GrowableArray(np.float32)
+        self.fullness = GrowableArray(np.float32)
         self._order: ReadingOrder | None = None
         self._years: Counter[int] = Counter()
 
     def add(self, traits: Traits, time: datetime | None, speaker: int, thread: int) -> None:
         """Add a row; ``speaker`` and ``thread`` are their numbers."""
-        self._there.append(True)
-        self._speakers.append(speaker)
-        self._threads.append(thread)
-        self._times.append(np.nan if time is None else time.timestamp())
+        self.there.append(True)
+        self.speakers.append(speaker)
+        self.threads.append(thread)
+        self.times.append(np.nan if time is None else time.timestamp())
         day = None if time is None else time.astimezone(UTC)
-        self._days.append(NO_DAY if day is None else day.toordinal())
-        self._tell_time.append(traits.tells_time)
-        self._ask.append(traits.asks)
-        self._fullness.append(traits.fullness)
+        self.days.append(NO_DAY if day is None else day.toordinal())
+        self.tell_time.append(traits.tells_time)
+        self.ask.append(traits.asks)
+        self.fullness.append(traits.fullness)
         self._order = None
         if day is not None:
             self._years[day.year] += 1
 
     def clear(self, row: int) -> tuple[int, int]:
         """Remove a row and return its speaker and thread; its number stays taken until keep()."""
-        self._there.rows[row] = False
+        self.there.rows[row] = False
         self._order = None
-        day = int(self._days.rows[row])
+        day = int(self.days.rows[row])
         if day != NO_DAY:
             self._years[date.fromordinal(day).year] -= 1
-        return int(self._speakers.rows[row]), int(self._threads.rows[row])
+        return int(self.speakers.rows[row]), int(self.threads.rows[row])
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
         """Drop the rows where ``rows`` is false, and renumber the others."""
@@ -126,47 +138,12 @@ class Features:
         """The years (UTC) of the messages."""
         return [year for year, count in self._years.items() if count]
 
-    @property
-    def there(self) -> NDArray[np.bool_]:
-        """Whether the row exists: false once it was cleared."""
-        return self._there.rows
-
-    @property
-    def speakers(self) -> NDArray[np.int32]:
-        """The number of the speaker."""
-        return self._speakers.rows
-
-    @property
-    def times(self) -> NDArray[np.float64]:
-        """When it was said, in seconds since 1970; not a number if that is not known."""
-        return self._times.rows
-
-    @property
-    def days(self) -> NDArray[np.int32]:
-        """The day (UTC) when it was said, as a proleptic ordinal."""
-        return self._days.rows
-
-    @property
-    def tell_time(self) -> NDArray[np.float32]:
-        """1 if it has a word of time."""
-        return self._tell_time.rows
-
-    @property
-    def ask(self) -> NDArray[np.float32]:
-        """1 if it is a question."""
-        return self._ask.rows
-
-    @property
-    def fullness(self) -> NDArray[np.float32]:
-        """How much it can tell, see :class:`~agent_brain.memories.recall.query_analysis.Traits`."""
-        return self._fullness.rows
-
     def order(self) -> ReadingOrder:
         """Return the rows thread by thread, cut at pauses."""
         if self._order is None:
-            rows = np.flatnonzero(self.there)
-            rows = rows[np.argsort(self._threads.rows[rows], kind="stable")]
-            threads, times = self._threads.rows[rows], self.times[rows]
+            rows = np.flatnonzero(self.there.rows)
+            rows = rows[np.argsort(self.threads.rows[rows], kind="stable")]
+            threads, times = self.threads.rows[rows], self.times.rows[rows]
             cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
             sittings = np.zeros(len(rows), np.int32)
             np.cumsum(cuts, out=sittings[1:])

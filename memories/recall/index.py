@@ -182,7 +182,7 @@ class RecallIndex:
             self._participants.remove(speaker)
 
     def _compact(self) -> None:
-        there = self._features.there.copy()
+        there = self._features.there.rows.copy()
         self._lexical.keep(there)
         self._dense.keep(there)
         self._features.keep(there)
@@ -262,7 +262,7 @@ class RecallIndex:
         total, parts = score(evidence, self._features)
         parts["newer"] = newer_first(total, self._features, self._lexical.terms)
         total += parts["newer"]
-        counted = self._features.there.copy()
+        counted = self._features.there.rows.copy()
         if itself in self._rows:
             counted[self._rows[itself]] = False
         best = total[counted].max(initial=0)
@@ -298,9 +298,9 @@ class RecallIndex:
         """Return which rows pass the filters that are not functions."""
         wanted = np.ones(len(self._ids), np.bool_)
         if since is not None:
-            wanted &= self._features.times >= since.timestamp()
+            wanted &= self._features.times.rows >= since.timestamp()
         if until is not None:
-            wanted &= self._features.times < until.timestamp()
+            wanted &= self._features.times.rows < until.timestamp()
         if isinstance(where, AbstractSet):
             chosen = np.zeros(len(self._ids), np.bool_)
             chosen[[self._rows[item_id] for item_id in where if item_id in self._rows]] = True

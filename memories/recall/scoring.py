@@ -93,13 +93,17 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
     if parts:
         parts |= _surroundings(_total(parts.values()), features, weights)
     if evidence.speaker is not None:
-        parts["speaker"] = (features.speakers == evidence.speaker) * np.float32(weights.speaker)
+        parts["speaker"] = (features.speakers.rows == evidence.speaker) * np.float32(
+            weights.speaker
+        )
     if not parts:
-        return np.full(len(features.there), -np.inf, np.float32), parts
+        return np.full(len(features.there.rows), -np.inf, np.float32), parts
     total = _total(parts.values())
-    parts["telling"] = features.fullness * np.float32(weights.fullness)
-    parts["telling"] -= features.ask * np.float32(weights.question)
-    matched = features.there if evidence.cosine is not None else features.there & (total != 0)
+    parts["telling"] = features.fullness.rows * np.float32(weights.fullness)
+    parts["telling"] -= features.ask.rows * np.float32(weights.question)
+    matched = (
+        features.there.rows if evidence.cosine is not None else features.there.rows & (total != 0)
+    )
     return np.where(matched, total + parts["telling"], np.float32(-np.inf)), parts
 
 
@@ -120,9 +124,9 @@ def best_fit(evidence: Evidence, features: Features, counted: NDArray[np.bool_])
     else:
         missing = (1 - evidence.likeness) * (1 - np.float32(FIT_OF_WORDS) * evidence.share)
     if evidence.spans:
-        missing *= 1 - np.float32(FIT_OF_DATE) * closeness(features.days, evidence.spans)
+        missing *= 1 - np.float32(FIT_OF_DATE) * closeness(features.days.rows, evidence.spans)
     if evidence.speaker is not None:
-        missing *= 1 - np.float32(FIT_OF_SPEAKER) * (features.speakers == evidence.speaker)
+        missing *= 1 - np.float32(FIT_OF_SPEAKER) * (features.speakers.rows == evidence.speaker)
     return float(1 - missing[counted].min(initial=1))
 
 
@@ -134,16 +138,16 @@ def _subject(evidence: Evidence, features: Features, weights: Weights) -> Parts:
     if best > 0:
         parts["words"] = evidence.words * np.float32(weights.words / best)
     if evidence.asks_when:
-        parts["when"] = features.tell_time * np.float32(weights.when)
+        parts["when"] = features.tell_time.rows * np.float32(weights.when)
     if evidence.spans:
-        parts["date"] = closeness(features.days, evidence.spans) * np.float32(weights.date)
+        parts["date"] = closeness(features.days.rows, evidence.spans) * np.float32(weights.date)
     return parts
 
 
 def _surroundings(subject: Scores, features: Features, weights: Weights) -> Parts:
     order = features.order()
     rows, groups = order.rows, order.sittings
-    scores, asks, speakers = subject[rows], features.ask[rows], features.speakers[rows]
+    scores, asks, speakers = subject[rows], features.ask.rows[rows], features.speakers.rows[rows]
     found = {
         "window": best_around(scores, groups) * np.float32(weights.window),
         "neighbours": beside(scores, groups) * np.float32(weights.neighbours),

@@ -76,7 +76,7 @@ def newer_first(
     """
     added = np.zeros(len(scores), np.float32)
     rows = best_first(np.round(scores, DECIMALS), COMPARED)
-    speakers = features.speakers[rows].tolist()
+    speakers = features.speakers.rows[rows].tolist()
     facts = [
         _Fact(row, score, speaker, terms(row))
         for row, score, speaker in zip(rows, scores[rows].tolist(), speakers, strict=True)
@@ -85,7 +85,7 @@ def newer_first(
         first, *others = facts
         group = [first, *(fact for fact in others if _alike(first, fact))]
         if len(group) > 1:
-            _exchange([fact.row for fact in group], scores, features.times, added)
+            _exchange([fact.row for fact in group], scores, features.times.rows, added)
         facts = [fact for fact in others if fact not in group]
     return added
 
