@@ -1,6 +1,6 @@
 """Agent Brain: LLM agents as finite state machines.
 
-Small stateless states, wired into a net, driven by a brain over a memory::
+Small stateless states form a net, which a brain runs over a memory::
 
     from agent_brain import Brain, tool
 
@@ -11,169 +11,53 @@ Small stateless states, wired into a net, driven by a brain over a memory::
 
     result = Brain("react", tools=[add]).run_sync("What is 17 + 25?")
 
-Names are imported when they are first used: ``import agent_brain`` itself is cheap, and neither
-litellm nor chromadb is loaded before something needs it.
+Names are imported at first use: ``import agent_brain`` is cheap, and litellm and chromadb are
+loaded only when something needs them.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from agent_brain.brain import (
-        Brain,
-    )
-    from agent_brain.errors import (
-        AgentBrainError,
-        BrainDefinitionError,
-        BrainUseError,
-        ResumeError,
-    )
-    from agent_brain.limits import (
-        Limits,
-        StopReason,
-    )
-    from agent_brain.memories import (
-        LayeredMemory,
-        Memory,
-        Message,
-        MessagesMemory,
-        Role,
-        SQLiteJournal,
-        SummaryMemory,
-        TodoMemory,
-        VectorMemory,
-        WindowedMemory,
-        create_memory,
-        register_memory,
-    )
-    from agent_brain.nets import (
-        Net,
-        ParallelState,
-        SubnetState,
-        create_net,
-        react,
-        register_net,
-    )
-    from agent_brain.result import (
-        Result,
-    )
-    from agent_brain.run import (
-        Run,
-    )
-    from agent_brain.states import (
-        LLM,
-        ActionState,
-        AnswerState,
-        FunctionState,
-        LiteLLM,
-        ReasoningState,
-        State,
-    )
-    from agent_brain.stuck import (
-        StuckPolicy,
-    )
-    from agent_brain.tools import (
-        Action,
-        BaseTool,
-        ToolError,
-        tool,
-    )
+from agent_brain.tools.lazy_exports import lazy_exports
 
-_HOMES = {
-    "Action": "tools",
-    "ActionState": "states",
-    "AgentBrainError": "errors",
-    "AnswerState": "states",
-    "BaseTool": "tools",
-    "Brain": "brain",
-    "BrainDefinitionError": "errors",
-    "BrainUseError": "errors",
-    "FunctionState": "states",
-    "LLM": "states",
-    "LayeredMemory": "memories",
-    "Limits": "limits",
-    "LiteLLM": "states",
-    "Memory": "memories",
-    "Message": "memories",
-    "MessagesMemory": "memories",
-    "Net": "nets",
-    "ParallelState": "nets",
-    "ReasoningState": "states",
-    "Result": "result",
-    "ResumeError": "errors",
-    "Role": "memories",
-    "Run": "run",
-    "SQLiteJournal": "memories",
-    "State": "states",
-    "StopReason": "limits",
-    "StuckPolicy": "stuck",
-    "SubnetState": "nets",
-    "SummaryMemory": "memories",
-    "TodoMemory": "memories",
-    "ToolError": "tools",
-    "VectorMemory": "memories",
-    "WindowedMemory": "memories",
-    "create_memory": "memories",
-    "create_net": "nets",
-    "react": "nets",
-    "register_memory": "memories",
-    "register_net": "nets",
-    "tool": "tools",
-}
-
-__all__ = [
-    "LLM",
-    "Action",
-    "ActionState",
-    "AgentBrainError",
-    "AnswerState",
-    "BaseTool",
-    "Brain",
-    "BrainDefinitionError",
-    "BrainUseError",
-    "FunctionState",
-    "LayeredMemory",
-    "Limits",
-    "LiteLLM",
-    "Memory",
-    "Message",
-    "MessagesMemory",
-    "Net",
-    "ParallelState",
-    "ReasoningState",
-    "Result",
-    "ResumeError",
-    "Role",
-    "Run",
-    "SQLiteJournal",
-    "State",
-    "StopReason",
-    "StuckPolicy",
-    "SubnetState",
-    "SummaryMemory",
-    "TodoMemory",
-    "ToolError",
-    "VectorMemory",
-    "WindowedMemory",
-    "create_memory",
-    "create_net",
-    "react",
-    "register_memory",
-    "register_net",
-    "tool",
-]
-
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"agent_brain.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.brain import Brain as Brain
+    from agent_brain.errors import AgentBrainError as AgentBrainError
+    from agent_brain.errors import BrainDefinitionError as BrainDefinitionError
+    from agent_brain.errors import BrainUseError as BrainUseError
+    from agent_brain.errors import ResumeError as ResumeError
+    from agent_brain.limits import Limits as Limits
+    from agent_brain.limits import StopReason as StopReason
+    from agent_brain.memories import LayeredMemory as LayeredMemory
+    from agent_brain.memories import Memory as Memory
+    from agent_brain.memories import Message as Message
+    from agent_brain.memories import MessagesMemory as MessagesMemory
+    from agent_brain.memories import Role as Role
+    from agent_brain.memories import SQLiteJournal as SQLiteJournal
+    from agent_brain.memories import SummaryMemory as SummaryMemory
+    from agent_brain.memories import TodoMemory as TodoMemory
+    from agent_brain.memories import VectorMemory as VectorMemory
+    from agent_brain.memories import WindowedMemory as WindowedMemory
+    from agent_brain.memories import create_memory as create_memory
+    from agent_brain.memories import register_memory as register_memory
+    from agent_brain.nets import Net as Net
+    from agent_brain.nets import ParallelState as ParallelState
+    from agent_brain.nets import SubnetState as SubnetState
+    from agent_brain.nets import create_net as create_net
+    from agent_brain.nets import react as react
+    from agent_brain.nets import register_net as register_net
+    from agent_brain.result import Result as Result
+    from agent_brain.run import Run as Run
+    from agent_brain.states import LLM as LLM
+    from agent_brain.states import ActionState as ActionState
+    from agent_brain.states import AnswerState as AnswerState
+    from agent_brain.states import FunctionState as FunctionState
+    from agent_brain.states import LiteLLM as LiteLLM
+    from agent_brain.states import ReasoningState as ReasoningState
+    from agent_brain.states import State as State
+    from agent_brain.stuck import StuckPolicy as StuckPolicy
+    from agent_brain.tools import Action as Action
+    from agent_brain.tools import BaseTool as BaseTool
+    from agent_brain.tools import ToolError as ToolError
+    from agent_brain.tools import tool as tool

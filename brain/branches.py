@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import partial
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
-from anyio.streams.memory import MemoryObjectSendStream
 
 from agent_brain.states.aclosing import closing
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectSendStream
 
 
 class Source(Protocol):

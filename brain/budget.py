@@ -40,20 +40,18 @@ class Budget:
         Raises:
             BrainUseError: A strict limit cannot count the call.
         """
-        spent = vars(self.control.spent)  # unvalidated: the hot path
-        spent["requests"] += usage.requests
-        spent["input_tokens"] += usage.input_tokens
-        spent["output_tokens"] += usage.output_tokens
+        spent = self.control.spent
+        spent.requests += usage.requests
+        spent.input_tokens += usage.input_tokens
+        spent.output_tokens += usage.output_tokens
         if usage.cost is None:
-            spent["unpriced"] += usage.requests
+            spent.unpriced += usage.requests
         else:
-            spent["cost"] += usage.cost
+            spent.cost += usage.cost
         if usage.estimated:
-            spent["estimated"] += usage.requests
-        if usage.cached_tokens:
-            spent["cached_tokens"] += usage.cached_tokens
-        if usage.reasoning_tokens:
-            spent["reasoning_tokens"] += usage.reasoning_tokens
+            spent.estimated += usage.requests
+        spent.cached_tokens += usage.cached_tokens
+        spent.reasoning_tokens += usage.reasoning_tokens
         if usage.cost is None and self.limits.watches_use:
             self._check_counted(usage)
 

@@ -1,120 +1,52 @@
-"""Memories: everything a run knows, and what of it a model is shown.
+"""Memories: everything a run knows, and the part of it that a model sees.
 
-Names are imported when they are first used, so that a program loads only the memories it has.
+Names are imported at first use, so a program loads only the memories that it uses.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Call, Control, Spent
-from agent_brain.memories.errors import (
-    EmbedderMismatchError,
-    JournalConflictError,
-    JournalError,
-    MemoryBusyError,
-    MemoryDefinitionError,
-    MemoryUseError,
-    ReadOnlyMemoryError,
-    ScratchError,
-    SessionConflictError,
-    SnapshotError,
-    VectorStoreError,
-)
-from agent_brain.memories.message import Attachment, Message, Role
-from agent_brain.memories.registry import create_memory, memory_names, register_memory
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.tools.lazy_exports import lazy_exports
 
-if TYPE_CHECKING:
-    from agent_brain.memories.inbox import MessageQueue
-    from agent_brain.memories.journal import Entry, Journal, RamJournal, SQLiteJournal
-    from agent_brain.memories.layered import LayeredMemory
-    from agent_brain.memories.messages import MessagesMemory
-    from agent_brain.memories.recall.results import Recalled
-    from agent_brain.memories.record_memory import RecordMemory
-    from agent_brain.memories.store.filters import Query
-    from agent_brain.memories.store.session import read_session_key, session_key
-    from agent_brain.memories.summary import SummaryMemory
-    from agent_brain.memories.todo import Todo, TodoMemory
-    from agent_brain.memories.vector import VectorMemory
-    from agent_brain.memories.windowed import WindowedMemory
-    from agent_brain.memories.wrapper import WrappingMemory
-
-_HOMES = {
-    "Entry": "journal",
-    "Journal": "journal",
-    "LayeredMemory": "layered",
-    "MessageQueue": "inbox",
-    "MessagesMemory": "messages",
-    "Query": "store.filters",
-    "RamJournal": "journal",
-    "Recalled": "recall.results",
-    "RecordMemory": "record_memory",
-    "SQLiteJournal": "journal",
-    "SummaryMemory": "summary",
-    "Todo": "todo",
-    "TodoMemory": "todo",
-    "VectorMemory": "vector",
-    "WindowedMemory": "windowed",
-    "WrappingMemory": "wrapper",
-    "read_session_key": "store.session",
-    "session_key": "store.session",
-}
-
-__all__ = [
-    "Attachment",
-    "Call",
-    "Control",
-    "EmbedderMismatchError",
-    "Entry",
-    "Journal",
-    "JournalConflictError",
-    "JournalError",
-    "LayeredMemory",
-    "Memory",
-    "MemoryBusyError",
-    "MemoryDefinitionError",
-    "MemoryUseError",
-    "Message",
-    "MessageQueue",
-    "MessagesMemory",
-    "Query",
-    "RamJournal",
-    "ReadOnlyMemoryError",
-    "Recalled",
-    "RecordMemory",
-    "Role",
-    "SQLiteJournal",
-    "ScratchError",
-    "SessionConflictError",
-    "Snapshot",
-    "SnapshotError",
-    "Spent",
-    "SummaryMemory",
-    "Todo",
-    "TodoMemory",
-    "VectorMemory",
-    "VectorStoreError",
-    "WindowedMemory",
-    "WrappingMemory",
-    "create_memory",
-    "memory_names",
-    "read_session_key",
-    "register_memory",
-    "session_key",
-]
-
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"agent_brain.memories.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.memories.base import Memory as Memory
+    from agent_brain.memories.control import Call as Call
+    from agent_brain.memories.control import Control as Control
+    from agent_brain.memories.control import Spent as Spent
+    from agent_brain.memories.errors import EmbedderMismatchError as EmbedderMismatchError
+    from agent_brain.memories.errors import JournalConflictError as JournalConflictError
+    from agent_brain.memories.errors import JournalError as JournalError
+    from agent_brain.memories.errors import MemoryBusyError as MemoryBusyError
+    from agent_brain.memories.errors import MemoryDefinitionError as MemoryDefinitionError
+    from agent_brain.memories.errors import MemoryUseError as MemoryUseError
+    from agent_brain.memories.errors import ReadOnlyMemoryError as ReadOnlyMemoryError
+    from agent_brain.memories.errors import ScratchError as ScratchError
+    from agent_brain.memories.errors import SessionConflictError as SessionConflictError
+    from agent_brain.memories.errors import SnapshotError as SnapshotError
+    from agent_brain.memories.errors import VectorStoreError as VectorStoreError
+    from agent_brain.memories.inbox import MessageQueue as MessageQueue
+    from agent_brain.memories.journal import Entry as Entry
+    from agent_brain.memories.journal import Journal as Journal
+    from agent_brain.memories.journal import RamJournal as RamJournal
+    from agent_brain.memories.journal import SQLiteJournal as SQLiteJournal
+    from agent_brain.memories.layered import LayeredMemory as LayeredMemory
+    from agent_brain.memories.message import Attachment as Attachment
+    from agent_brain.memories.message import Message as Message
+    from agent_brain.memories.message import Role as Role
+    from agent_brain.memories.messages import MessagesMemory as MessagesMemory
+    from agent_brain.memories.recall.results import Recalled as Recalled
+    from agent_brain.memories.record_memory import RecordMemory as RecordMemory
+    from agent_brain.memories.registry import create_memory as create_memory
+    from agent_brain.memories.registry import memory_names as memory_names
+    from agent_brain.memories.registry import register_memory as register_memory
+    from agent_brain.memories.snapshot import Snapshot as Snapshot
+    from agent_brain.memories.store.filters import Query as Query
+    from agent_brain.memories.store.session import read_session_key as read_session_key
+    from agent_brain.memories.store.session import session_key as session_key
+    from agent_brain.memories.summary import SummaryMemory as SummaryMemory
+    from agent_brain.memories.todo import Todo as Todo
+    from agent_brain.memories.todo import TodoMemory as TodoMemory
+    from agent_brain.memories.vector import VectorMemory as VectorMemory
+    from agent_brain.memories.windowed import WindowedMemory as WindowedMemory
+    from agent_brain.memories.wrapper import WrappingMemory as WrappingMemory

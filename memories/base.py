@@ -37,7 +37,7 @@ class Memory(ABC):
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and what was there before
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
-        self.control = Control()
+        self.control = Control.fresh()
         self.available_tools: dict[str, BaseTool] = {}
         self.add_tools(tools)
 

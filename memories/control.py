@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -11,9 +12,11 @@ from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
+from agent_brain.tools.models import maker_of_defaults
 
 
-class Spent(BaseModel):
+@dataclass(slots=True)
+class Spent:
     """What a run has used so far; limits go on counting from it after a resume.
 
     Attributes:
@@ -41,7 +44,8 @@ class Spent(BaseModel):
     seconds: float = 0.0
 
 
-class Call(BaseModel):
+@dataclass(slots=True)
+class Call:
     """A tool call that has begun: kept so that a crash can neither lose nor repeat it unseen.
 
     Attributes:
@@ -55,7 +59,7 @@ class Call(BaseModel):
     reported: bool = False
 
 
-class ToolScope(BaseModel):
+class ToolScope(BaseModel, defer_build=True):
     """Which of the memory's tools a run may see, by names and patterns such as ``"fs_*"``."""
 
     allow: list[str] | None = None
@@ -68,7 +72,7 @@ class ToolScope(BaseModel):
         return not any(fnmatchcase(name, p) for p in self.deny)
 
 
-class Decision(BaseModel):
+class Decision(BaseModel, defer_build=True):
     """What a person decided about one call.
 
     Attributes:
@@ -82,7 +86,7 @@ class Decision(BaseModel):
     args: dict[str, JsonValue] | None = None
 
 
-class Asked(BaseModel):
+class Asked(BaseModel, defer_build=True):
     """What a person is asked in this step of the run, and what they have said so far.
 
     Attributes:
@@ -99,7 +103,7 @@ class Asked(BaseModel):
     answers: dict[str, str] = Field(default_factory=dict)
 
 
-class Control(BaseModel):
+class Control(BaseModel, defer_build=True):
     """The state machine's own registers.
 
     Attributes:
@@ -161,6 +165,11 @@ class Control(BaseModel):
         if name in ("scratch", "session") and type(value) is not Scratch:
             value = Scratch(value)
         super().__setattr__(name, value)
+
+    @classmethod
+    def fresh(cls) -> Control:
+        """Return what ``Control()`` returns, without validation and the schema it needs."""
+        return _fresh()
 
     def begin(self, run_id: str, state: str) -> None:
         """Set every register for a new run; ``scratch`` is emptied too.
@@ -254,6 +263,9 @@ class Control(BaseModel):
             registers["done"] = True
         else:
             registers["state"] = state
+
+
+_fresh = maker_of_defaults(Control)
 
 
 def uncertain(call: Action) -> str:

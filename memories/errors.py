@@ -1,4 +1,19 @@
-"""Errors of memories."""
+"""Errors of memories.
+
+* AgentBrainError
+    * MemoryDefinitionError
+    * MemoryUseError
+        * ReadOnlyMemoryError
+        * ScratchError
+    * MemoryBusyError
+    * SnapshotError
+    * JournalError
+        * JournalConflictError
+            * SessionConflictError
+    * VectorStoreError
+        * EmbedderMismatchError
+    * EmbeddingError
+"""
 
 from __future__ import annotations
 
@@ -6,24 +21,24 @@ from agent_brain.tools.errors import AgentBrainError
 
 
 class MemoryDefinitionError(AgentBrainError, ValueError):
-    """A memory cannot be built, or registered, as it was described."""
+    """Raised when a memory cannot be created or registered with the given arguments."""
 
 
 class MemoryUseError(AgentBrainError, ValueError):
-    """A memory was asked for something that it cannot do with what it was given."""
+    """Raised when a method of a memory is called with unsuitable arguments."""
 
 
 class ReadOnlyMemoryError(MemoryUseError):
-    """A memory that was opened with ``readonly=True`` was asked to write; nothing has changed."""
+    """Raised when a memory opened with ``readonly=True`` should write; nothing has changed."""
 
 
 class ScratchError(MemoryUseError):
-    """A value was put into ``control.scratch`` or ``control.session`` that JSON does not hold.
+    """Raised when a value in ``control.scratch`` or ``control.session`` is not a JSON value.
 
     Attributes:
-        key: Under which key.
-        problem: What is wrong with it.
-        state: Name of the state that did it; None outside of any.
+        key: The key of the value.
+        problem: What is wrong with the value.
+        state: Name of the state that stored it; None outside of a state.
     """
 
     def __init__(self, key: str, problem: str, *, state: str | None = None) -> None:
@@ -38,24 +53,24 @@ class ScratchError(MemoryUseError):
 
 
 class MemoryBusyError(AgentBrainError):
-    """A run is already going on over this memory: one memory serves one run at a time."""
+    """Raised when a run starts on a memory that another run is using."""
 
 
 class SnapshotError(AgentBrainError, ValueError):
-    """A snapshot cannot be read: wrong version, or not a snapshot at all."""
+    """Raised when a snapshot cannot be read: it is damaged, or its version is not supported."""
 
 
 class JournalError(AgentBrainError):
-    """A journal cannot be read or written; the message says which one and why."""
+    """Raised when a journal cannot be read or written."""
 
 
 class JournalConflictError(JournalError):
-    """Someone else wrote to the session first; nothing was written.
+    """Raised when another writer got there first; nothing was written.
 
     Attributes:
-        session: The session's key in the journal.
+        session: The key of the session in the journal.
         expected: The last sequence number that the writer knew.
-        found: The last sequence number that the journal has.
+        found: The last sequence number in the journal.
     """
 
     def __init__(self, message: str, *, session: str, expected: int, found: int) -> None:
@@ -66,32 +81,32 @@ class JournalConflictError(JournalError):
 
 
 class SessionConflictError(JournalConflictError):
-    """Another memory, perhaps in another process, has written to the session of this one."""
+    """Raised when another memory, perhaps in another process, has written to this session."""
 
 
 class VectorStoreError(AgentBrainError):
-    """The store of vectors cannot be used; the record of messages is not concerned."""
+    """Raised when the vector store cannot be used; the stored messages are not affected."""
 
 
 class EmbedderMismatchError(VectorStoreError):
-    """The session's vectors were made by another embedder; vectors of two cannot be compared.
+    """Raised when the vectors of a session come from another embedder and cannot be compared.
 
     Attributes:
-        known: The embedder that made them.
-        given: The embedder that was given now.
+        known: The embedder of the stored vectors.
+        given: The embedder of the memory.
     """
 
     def __init__(self, known: str, given: str) -> None:
         self.known = known
         self.given = given
         super().__init__(
-            f"The session was embedded by {known!r}, and the memory now has {given!r}: use the "
-            "first one again, or call 'await memory.reindex()' to embed every message anew"
+            f"The session was embedded with {known!r}, and the memory has {given!r}: use the "
+            "former, or call 'await memory.reindex()' to embed every message again"
         )
 
 
 class EmbeddingError(AgentBrainError, ValueError):
-    """An embedder cannot be built, or what it gave back are not the vectors that were asked for.
+    """Raised when an embedder cannot be created, or does not return one vector for each text.
 
     Attributes:
         embedder: Name of the embedder.

@@ -1,4 +1,4 @@
-"""One message of a conversation, as data."""
+"""Messages: the entries of a conversation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.fields import MessageFields
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
+from agent_brain.tools.models import assembler
 from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
 
 
 class Role(StrEnum):
-    """Who a message is from, in the words of the chat APIs."""
+    """The author of a message, as chat APIs name it."""
 
     SYSTEM = "system"
     USER = "user"
@@ -36,14 +37,14 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-class Attachment(BaseModel, frozen=True, extra="forbid"):
-    """An image, a sound or a file that belongs to a message: by URL or by its bytes.
+class Attachment(BaseModel, frozen=True, extra="forbid", defer_build=True):
+    """An image, a sound or a file in a message, given by its URL or its bytes.
 
     Attributes:
         media_type: MIME type, such as ``"image/png"``.
-        url: Where it is (``https:`` or ``data:``); exactly one of ``url`` and ``data`` is given.
+        url: An ``https:`` or ``data:`` URL. Give exactly one of ``url`` and ``data``.
         data: The bytes, base64-encoded.
-        name: A file name, for people and for models that take files.
+        name: File name, shown to people and to models that take files.
     """
 
     media_type: str = Field(pattern=r"^[^/\s]+/[^/\s]+$")
@@ -54,11 +55,11 @@ class Attachment(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.url is None) == (self.data is None):
-            raise ValueError("give an attachment either url= or data= (base64), and not both")
+            raise ValueError("give an attachment either url= or data= (base64), not both")
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """The content part of an OpenAI-style message."""
+        """Return the content part of an OpenAI-style message."""
         source = self.url or f"data:{self.media_type};base64,{self.data}"
         kind = self.media_type.split("/", 1)[0]
         if kind == "image":
@@ -71,14 +72,15 @@ class Attachment(BaseModel, frozen=True, extra="forbid"):
         return {"type": "file", "file": {key: source, "filename": self.name or "file"}}
 
 
-_AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}  # as APIs say
+# The names that APIs use.
+_AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
 
 
 def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("it lies outside the years 1 to 9999 of UTC") from None
+        raise ValueError("it is outside the years 1 to 9999 in UTC") from None
 
 
 def _name_of(value: object) -> object:
@@ -86,13 +88,14 @@ def _name_of(value: object) -> object:
 
 
 def _several(value: object) -> object:
-    """One text, call or attachment stands for a collection of it."""
+    """Accept a single text, call or attachment where several are expected."""
     return (value,) if isinstance(value, str | Action | Attachment) else value
 
 
 _Text = Annotated[str, BeforeValidator(clean_json)]
 _Name = Annotated[str, BeforeValidator(_name_of)]
 _Tags = Annotated[frozenset[str], BeforeValidator(_several), PlainSerializer(sorted)]
+_NO_TAGS: frozenset[str] = frozenset()
 _Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
@@ -104,26 +107,32 @@ def _new_message_id() -> str:
     return new_id("msg")
 
 
-class Message(BaseModel, frozen=True, extra="forbid"):
-    """What was said, by whom, when and why. Immutable; equal by content, hashable by id.
+class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
+    """A message of a conversation. Immutable, compared by content, hashable by ID.
+
+    Example::
+
+        question = Message.user("What is 17 times 23?", name="Ann")
+        call = Action(name="multiply", args={"a": 17, "b": 23})
+        messages = question + [Message.assistant(tool_calls=call), Message.tool(391, call)]
 
     Attributes:
-        id: Unique; adding a message whose id a memory already has changes nothing.
-        role: See :class:`Role`.
-        content: The text; lone surrogates, which JSON cannot carry, become U+FFFD.
-        name: Who speaks, such as a participant's name, or the tool that answered.
-        tool_calls: Calls that an assistant message asks for.
-        tool_call_id: The call that a tool message answers; a tool message needs one.
-        is_error: The tool did not do what was asked.
-        attachments: Images, sounds, files.
-        created_at: When it was said, aware; kept in UTC.
-        expires_at: When it stops being remembered; None never.
-        cause_by: What brought it about: a state's name, an event; a class gives its name.
-        sent_from: Sender, where several agents share a memory; a class gives its name.
-        send_to: Receivers, or one; empty is everyone.
-        pinned: Never leaves a window or a summary.
-        tags: Labels, or one, to find and forget it by.
-        metadata: Anything else, as JSON values; a copy of what is given.
+        id: Unique ID. Adding a message with an ID that a memory already has changes nothing.
+        role: The author (see :class:`Role`).
+        content: The text. Lone surrogates, which JSON cannot represent, become U+FFFD.
+        name: Name of the speaker, or of the tool that returned the result.
+        tool_calls: Tool calls that an assistant message requests.
+        tool_call_id: ID of the call that a tool message answers; tool messages need one.
+        is_error: Whether the tool call failed.
+        attachments: Images, sounds and files.
+        created_at: Creation time, timezone-aware; stored in UTC.
+        expires_at: When memories forget the message; None for never.
+        cause_by: What caused it, such as the name of a state. A class is replaced by its name.
+        sent_from: The sender, when several agents share a memory. A class is replaced by its name.
+        send_to: The receivers; empty for everyone.
+        pinned: Whether windows and summaries always keep it.
+        tags: Labels to select messages by.
+        metadata: Any other data, as JSON values. The dict is copied.
     """
 
     id: str = Field(default_factory=_new_message_id, min_length=1)
@@ -152,7 +161,7 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         if self.role is Role.TOOL:
             if not self.tool_call_id:
                 raise ValueError(
-                    "a tool message needs tool_call_id, the id of the call it answers: use "
+                    "a tool message needs tool_call_id, the ID of the call it answers: use "
                     "Message.tool(result, action)"
                 )
         elif self.tool_call_id is not None:
@@ -163,12 +172,16 @@ class Message(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def system(cls, content: str, **fields: Unpack[MessageFields]) -> Message:
-        """Instructions; ``fields`` are any other fields of a message."""
+        """Return a system message; ``fields`` are any other fields of a message."""
+        if not fields and type(content) is str:
+            return trusted(Role.SYSTEM, content)
         return cls(role=Role.SYSTEM, content=content, **cast("dict[str, Any]", fields))
 
     @classmethod
     def user(cls, content: str, **fields: Unpack[MessageFields]) -> Message:
-        """What a person said; ``fields`` are any other fields of a message."""
+        """Return a user message; ``fields`` are any other fields of a message."""
+        if not fields and type(content) is str:
+            return trusted(Role.USER, content)
         return cls(role=Role.USER, content=content, **cast("dict[str, Any]", fields))
 
     @classmethod
@@ -178,20 +191,25 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         tool_calls: Action | Iterable[Action] = (),
         **fields: Unpack[MessageFields],
     ) -> Message:
-        """What a model said, and the calls it asks for."""
+        """Return an assistant message with the tool calls that it requests."""
         calls = (tool_calls,) if isinstance(tool_calls, Action) else tuple(tool_calls)
+        if not fields and type(content) is str and all(type(call) is Action for call in calls):
+            return trusted(Role.ASSISTANT, content, tool_calls=calls)
         given = cast("dict[str, Any]", fields)
         return cls(role=Role.ASSISTANT, content=content, tool_calls=calls, **given)
 
     @classmethod
     def tool(cls, result: Any, action: Action, **fields: Unpack[MessageFields]) -> Message:
-        """The result of ``action``: text as it is, any other value as JSON."""
+        """Return the result of ``action``: text unchanged, any other value as JSON."""
+        if not fields:
+            text = to_text(result)
+            return trusted(Role.TOOL, text, name=action.name, tool_call_id=action.id)
         fields.setdefault("name", action.name)
         given = cast("dict[str, Any]", fields)
         return cls(role=Role.TOOL, content=to_text(result), tool_call_id=action.id, **given)
 
     def to_dict(self) -> dict[str, Any]:
-        """The message as OpenAI-style chat APIs take it; fields without a value are left out."""
+        """Return the message in the format of OpenAI-style chat APIs, without empty fields."""
         wire: dict[str, Any] = {"role": self.role.value, "content": self._wire_content()}
         if self.role is Role.TOOL:
             wire["tool_call_id"] = self.tool_call_id
@@ -224,8 +242,7 @@ class Message(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-_set = object.__setattr__
-_FIELDS = set(Message.model_fields)  # shared by all trusted messages, which are frozen
+_assemble = assembler(Message)
 
 
 def trusted(
@@ -238,39 +255,33 @@ def trusted(
     is_error: bool = False,
     cause_by: str | None = None,
 ) -> Message:
-    """A message of values that are known to fit, without looking at them again.
+    """Return a message without validating its fields; only ``content`` is cleaned.
 
-    For the hot path of the built-in states, whose values come from this library: validating them
-    costs several times as much as all else that happens to a message. What comes from outside goes
-    through ``Message(...)`` or its factories.
+    For values made by this library, on the hot path. All others go through ``Message(...)`` or its
+    factories.
     """
     values: dict[str, Any] = {
         "id": new_id("msg"),
         "role": role,
-        "content": clean(content),
+        "content": content if content.isascii() else clean(content),
         "name": name,
         "tool_calls": tool_calls,
         "tool_call_id": tool_call_id,
         "is_error": is_error,
         "attachments": (),
-        "created_at": _now(),
+        "created_at": datetime.now(UTC),
         "expires_at": None,
         "cause_by": cause_by,
         "sent_from": None,
         "send_to": (),
         "pinned": False,
-        "tags": frozenset(),
+        "tags": _NO_TAGS,
         "metadata": {},
     }
-    message = Message.__new__(Message)
-    _set(message, "__dict__", values)
-    _set(message, "__pydantic_fields_set__", _FIELDS)
-    _set(message, "__pydantic_extra__", None)
-    _set(message, "__pydantic_private__", None)
-    return message
+    return _assemble(values)
 
 
-_NOT_IN_NAMES = re.compile(r"[^\w-]+")  # what chat APIs refuse in the name of a speaker
+_NOT_IN_NAMES = re.compile(r"[^\w-]+")  # characters that chat APIs refuse in names
 
 
 def _wire_call(action: Action) -> dict[str, Any]:
@@ -279,7 +290,7 @@ def _wire_call(action: Action) -> dict[str, Any]:
 
 
 def as_message(goal: str | Message | Mapping[str, Any]) -> Message:
-    """A goal as the user message it is; a message is taken as it is."""
+    """Return a goal as a message; text becomes a user message."""
     if isinstance(goal, Message):
         return goal
     if isinstance(goal, str):
@@ -287,6 +298,6 @@ def as_message(goal: str | Message | Mapping[str, Any]) -> Message:
     if isinstance(goal, Mapping):
         return Message.model_validate(goal)
     raise MemoryUseError(
-        f"A goal is a text or a Message, not {type(goal).__name__}: give the last message as the "
-        "goal, and record what was said before it with 'await memory.update([…])'"
+        f"A goal is a text or a Message, not {type(goal).__name__}: pass the last message as the "
+        "goal, and add the earlier ones with 'await memory.update([…])'"
     )

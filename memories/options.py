@@ -1,4 +1,4 @@
-"""The options of the built-in memories by name, with their types."""
+"""The types of the options of the built-in memories."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class MemoryOptions(TypedDict, total=False):
-    """What some built-in memory takes; the classes say what each one means.
+    """The options of all built-in memories; see their classes for the meaning.
 
-    Which memory takes which is checked when it is made.
+    Whether a memory takes an option is checked when it is created.
     """
 
     client: Any

@@ -17,7 +17,7 @@ from agent_brain.tools.toolset import ToolLike
 
 MemoryFactory = Callable[..., Memory]
 
-_BUILT_IN = {  # imported when they are first asked for
+_BUILT_IN = {  # imported at first use
     "layered": ("agent_brain.memories.layered", "make_layered"),
     "messages": ("agent_brain.memories.messages", "MessagesMemory"),
     "summary": ("agent_brain.memories.summary", "SummaryMemory"),
@@ -29,24 +29,28 @@ _factories: dict[str, MemoryFactory] = {}
 
 
 def register_memory(name: str, factory: MemoryFactory) -> None:
-    """Make ``factory`` available as ``name`` (case-insensitive).
+    """Register ``factory`` under ``name`` (case-insensitive).
+
+    Example::
+
+        register_memory("short", lambda tools, **options: WindowedMemory(tools, max_messages=10))
+        brain = Brain("react", "short")
 
     Args:
-        name: What :func:`create_memory` and ``Brain(memory=…)`` will know it by.
+        name: The name for :func:`create_memory` and ``Brain(memory=…)``.
         factory: Called as ``factory(tools, **options)``.
 
     Raises:
-        MemoryDefinitionError: The name is taken by another factory, or the factory cannot be
-            called.
+        MemoryDefinitionError: The name belongs to another factory, or ``factory`` is not callable.
     """
     if not callable(factory):
         raise MemoryDefinitionError(
-            f"{factory!r} cannot make a memory: register a class, or a function of tools"
+            f"{factory!r} is not callable: register a class, or a function that takes tools"
         )
     known = _find(name)
     if known is not None and known is not factory:
         raise MemoryDefinitionError(
-            f"A memory named {name!r} is already registered: {known!r}; take another name"
+            f"A memory named {name!r} is already registered: {known!r}; choose another name"
         )
     _factories[name.casefold()] = factory
 
@@ -54,16 +58,16 @@ def register_memory(name: str, factory: MemoryFactory) -> None:
 def create_memory(
     name: str, tools: Iterable[ToolLike] = (), **options: Unpack[MemoryOptions]
 ) -> Memory:
-    """A new memory of the registered ``name``.
+    """Return a new memory of the kind registered under ``name``.
 
     Args:
-        name: Case does not matter.
-        tools: What the agent may call.
-        **options: What the memory takes, such as ``journal=``. Type checkers know those of the
-            built-in memories; for others call the memory's own class, or pass a ``**dict``.
+        name: The name (case-insensitive).
+        tools: The tools that the agent may call.
+        **options: Options of the memory, such as ``journal=``. Type checkers know those of the
+            built-in memories; for others call the class, or pass a ``**dict``.
 
     Raises:
-        MemoryDefinitionError: No such name, or options that the memory does not take.
+        MemoryDefinitionError: The name is not registered, or the memory does not take an option.
     """
     factory = _find(name) if isinstance(name, str) else None
     if factory is None:
@@ -80,7 +84,7 @@ def create_memory(
         raise MemoryDefinitionError(f"Memory {name!r}: {error}") from error
     try:
         return factory(tools, **options)
-    except TypeError as error:  # of a memory that hands options on to another one
+    except TypeError as error:  # from a memory that passes options to another one
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if unknown is None or unknown[1] not in options:
             raise
@@ -91,7 +95,7 @@ def create_memory(
 
 
 def memory_names() -> list[str]:
-    """Every registered name, sorted."""
+    """Return all registered names, sorted."""
     return sorted({*_factories, *_BUILT_IN})
 
 

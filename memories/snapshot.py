@@ -1,4 +1,4 @@
-"""All that a memory holds at one moment, as one JSON-serialisable value."""
+"""Snapshots: the content of a memory as one JSON-serialisable value."""
 
 from __future__ import annotations
 
@@ -12,37 +12,42 @@ from agent_brain.memories.message import Message
 VERSION = 1
 
 
-class Snapshot(BaseModel, extra="forbid"):
-    """A memory as plain data: ``model_dump_json()`` writes it, :meth:`from_json` reads it.
+class Snapshot(BaseModel, extra="forbid", defer_build=True):
+    """The content of a memory as plain data.
+
+    Example::
+
+        text = (await memory.snapshot()).model_dump_json()
+        await other.restore(Snapshot.from_json(text))
 
     Attributes:
-        version: Of this format.
-        goal: The current goal: no message or one.
-        messages: Everything else in order; memories that know the goal's place in the order keep
-            the goal in here too, at that place.
-        control: Where the run stood.
-        views: What particular memories add (a summary, a to-do list), by their own names.
+        version: Version of the format.
+        goal: The current goal, if any: a list of at most one message.
+        messages: All other messages in order. Memories that know the position of the goal include
+            it here too, at that position.
+        control: The state of the run.
+        views: Additional data of particular memories (a summary, a to-do list), by name.
     """
 
     version: int = VERSION
     goal: list[Message] = Field(default_factory=list)
     messages: list[Message] = Field(default_factory=list)
-    control: Control = Field(default_factory=Control)
+    control: Control = Field(default_factory=Control.fresh)
     views: dict[str, JsonValue] = Field(default_factory=dict)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Snapshot:
-        """Read what ``model_dump_json()`` wrote. Plain data only: nothing in it is executed.
+        """Read the JSON of a snapshot. It is plain data: nothing in it is executed.
 
         Raises:
-            SnapshotError: It is not a snapshot, or of a version that this library does not know.
+            SnapshotError: The text is not a snapshot, or its version is not supported.
         """
         try:
             data = from_json(text)
         except ValueError as error:
-            raise SnapshotError(f"Not a snapshot of a memory: no JSON: {error}") from error
+            raise SnapshotError(f"Not a snapshot of a memory: not valid JSON: {error}") from error
         if not isinstance(data, dict) or "version" not in data:
-            raise SnapshotError('Not a snapshot of a memory: no JSON object with a "version"')
+            raise SnapshotError('Not a snapshot of a memory: not a JSON object with a "version"')
         _check_version(data["version"])
         try:
             return cls.model_validate_json(text)
@@ -52,10 +57,10 @@ class Snapshot(BaseModel, extra="forbid"):
             raise SnapshotError(f"Not a snapshot of a memory: {place}: {first['msg']}") from error
 
     def check(self) -> None:
-        """Refuse versions that this library does not know.
+        """Check that the version is supported.
 
         Raises:
-            SnapshotError: It is of one.
+            SnapshotError: It is not.
         """
         _check_version(self.version)
 
@@ -63,6 +68,6 @@ class Snapshot(BaseModel, extra="forbid"):
 def _check_version(version: object) -> None:
     if version != VERSION:
         raise SnapshotError(
-            f"The snapshot has version {version!r}; this library reads version {VERSION}. Read it "
-            "with the library that wrote it, or a newer one"
+            f"The snapshot has version {version!r}, and this library reads version {VERSION}. Use "
+            "the version of the library that wrote it, or a newer one"
         )

@@ -7,14 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from agent_brain.nets.diagrams.dot import to_dot
-from agent_brain.nets.diagrams.mermaid import to_mermaid
-from agent_brain.nets.diagrams.model import Picture, draw, way_of
-from agent_brain.nets.diagrams.svg import to_svg
 from agent_brain.nets.edges import Target, as_targets, declared_targets, known_targets
 from agent_brain.nets.errors import NetDefinitionError, Problem
 from agent_brain.nets.validation import ALLOWABLE, check_declared, check_graph, meant, name_of
@@ -23,6 +19,9 @@ from agent_brain.states.events import Event
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
 from agent_brain.tools.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from agent_brain.nets.diagrams.model import Picture
 
 Transitions = Mapping[Any, Enum | Iterable[Target] | None]
 
@@ -204,17 +203,25 @@ class Net:
 
     def to_mermaid(self, run: Iterable[Event] | None = None) -> str:
         """The net as a mermaid state diagram; the events of a run highlight the way it took."""
+        from agent_brain.nets.diagrams.mermaid import to_mermaid
+
         return to_mermaid(self._picture(run))
 
     def to_dot(self, run: Iterable[Event] | None = None) -> str:
         """The net as a Graphviz digraph; the events of a run highlight the way it took."""
+        from agent_brain.nets.diagrams.dot import to_dot
+
         return to_dot(self._picture(run))
 
     def to_svg(self, run: Iterable[Event] | None = None) -> str:
         """The net as an SVG image; the events of a run highlight the way it took."""
+        from agent_brain.nets.diagrams.svg import to_svg
+
         return to_svg(self._picture(run))
 
     def _picture(self, run: Iterable[Event] | None) -> Picture:
+        from agent_brain.nets.diagrams.model import draw, way_of
+
         return draw(self, None if run is None else way_of(run))
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:

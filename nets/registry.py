@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 
 from typing_extensions import Unpack
 
 from agent_brain.nets.errors import UnknownNetError
-from agent_brain.nets.library.debate import debate
-from agent_brain.nets.library.graph_of_thoughts import graph_of_thoughts
-from agent_brain.nets.library.plan_execute import plan_execute
-from agent_brain.nets.library.react import react
-from agent_brain.nets.library.refact import refact
-from agent_brain.nets.library.reflexion import reflexion
-from agent_brain.nets.library.router import router
-from agent_brain.nets.library.self_consistency import self_consistency
-from agent_brain.nets.library.tree_of_thoughts import tree_of_thoughts
 from agent_brain.nets.net import Net
 from agent_brain.nets.options import NetOptions
 from agent_brain.states.models.llm import LLM
@@ -25,17 +17,18 @@ from agent_brain.tools.suggest import did_you_mean, wrong_option
 
 NetFactory = Callable[..., Net]
 
-_factories: dict[str, NetFactory] = {
-    "debate": debate,
-    "graph_of_thoughts": graph_of_thoughts,
-    "plan_execute": plan_execute,
-    "react": react,
-    "refact": refact,
-    "reflexion": reflexion,
-    "router": router,
-    "self_consistency": self_consistency,
-    "tree_of_thoughts": tree_of_thoughts,
-}
+_BUILT_IN = (  # functions in modules of their names, imported at first use
+    "debate",
+    "graph_of_thoughts",
+    "plan_execute",
+    "react",
+    "refact",
+    "reflexion",
+    "router",
+    "self_consistency",
+    "tree_of_thoughts",
+)
+_factories: dict[str, NetFactory] = {}
 
 
 def register_net(name: str, factory: NetFactory) -> None:
@@ -49,12 +42,13 @@ def register_net(name: str, factory: NetFactory) -> None:
         UnknownNetError: The name is taken by another factory, or the factory cannot be called.
     """
     if not callable(factory):
-        raise UnknownNetError(f"{factory!r} cannot make a net: register a function of a model")
-    key = _key(name)
-    if _factories.setdefault(key, factory) is not factory:
+        raise UnknownNetError(f"{factory!r} is not callable: register a function of a model")
+    known = _find(name)
+    if known is not None and known is not factory:
         raise UnknownNetError(
-            f"A net named {name!r} is already registered: {_factories[key]!r}; take another name"
+            f"A net named {name!r} is already registered: {known!r}; take another name"
         )
+    _factories[_key(name)] = factory
 
 
 def create_net(name: str, llm: LLM | str, **options: Unpack[NetOptions]) -> Net:
@@ -70,7 +64,7 @@ def create_net(name: str, llm: LLM | str, **options: Unpack[NetOptions]) -> Net:
         UnknownNetError: No such name, or options that the net does not take.
         StateDefinitionError: ``llm`` is neither a model nor a name.
     """
-    factory = _factories.get(_key(name)) if isinstance(name, str) else None
+    factory = _find(name) if isinstance(name, str) else None
     if factory is None:
         raise UnknownNetError(
             f"There is no net named {name!r}; registered are: {', '.join(net_names())}."
@@ -88,13 +82,22 @@ def create_net(name: str, llm: LLM | str, **options: Unpack[NetOptions]) -> Net:
 
 def net_names() -> list[str]:
     """Every registered name, sorted."""
-    return sorted(_factories)
+    return sorted({*_factories, *_BUILT_IN})
 
 
 def describe_net(name: str) -> str:
     """What the registered net ``name`` is, in a line."""
-    factory = _factories[_key(name)]
+    factory = _find(name)
+    if factory is None:
+        raise KeyError(name)
     return (inspect.getdoc(factory) or "").partition("\n")[0]
+
+
+def _find(name: str) -> NetFactory | None:
+    key = _key(name)
+    if key not in _factories and key in _BUILT_IN:
+        _factories[key] = getattr(import_module(f"agent_brain.nets.library.{key}"), key)
+    return _factories.get(key)
 
 
 def _key(name: str) -> str:

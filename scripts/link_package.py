@@ -1,8 +1,8 @@
 """Lay the package out under its import name in ``build/typing``, one link per file.
 
-The folders of the repository are mapped to ``agent_brain`` by ``pyproject.toml``. Python follows an
-editable install there; mypy, pyright and grimp look for files, so they are given some. Made anew at
-each call, which takes milliseconds: it cannot be stale.
+``pyproject.toml`` maps the folders of the repository to ``agent_brain``. Python follows an editable
+install there; mypy, pyright and grimp look for files. The layout is replaced at each call, which
+takes milliseconds, so it is never stale.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "build" / "typing"
 
 
-def main() -> None:
-    """Replace ``build/typing`` by links to the files that are there now."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def link(root: Path, target: Path) -> None:
+    """Replace ``target`` by links to the files of the package whose checkout is ``root``."""
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     folders: dict[str, str] = settings["tool"]["setuptools"]["package-dir"]
-    shutil.rmtree(TARGET, ignore_errors=True)
+    shutil.rmtree(target, ignore_errors=True)
     for package, folder in folders.items():
-        source, target = ROOT / folder, TARGET.joinpath(*package.split("."))
+        source, place = root / folder, target.joinpath(*package.split("."))
         for file in source.rglob("*.py*"):
             if file.suffix in {".py", ".pyi"} or file.name == "py.typed":
-                link = target / file.relative_to(source)
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(file)
+                linked = place / file.relative_to(source)
+                linked.parent.mkdir(parents=True, exist_ok=True)
+                linked.symlink_to(file)
 
 
 if __name__ == "__main__":
-    main()
+    link(ROOT, ROOT / "build" / "typing")

@@ -1,144 +1,73 @@
-"""States: the small stateless steps of thinking, what they stream, and the model port."""
+"""States: small stateless steps of an agent, the events that they stream, and models."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_brain.states.aclosing import closing
-from agent_brain.states.acting import ActionState
-from agent_brain.states.answering import AnswerState
-from agent_brain.states.base import State
-from agent_brain.states.concurrency import Together
-from agent_brain.states.errors import (
-    ContextWindowError,
-    LLMAuthenticationError,
-    LLMBadRequestError,
-    LLMConnectionError,
-    LLMError,
-    LLMQuotaError,
-    LLMRateLimitError,
-    LLMRefusalError,
-    LLMServerError,
-    LLMTimeoutError,
-    MalformedOutputError,
-    RecordedError,
-    StateCancelledError,
-    StateDefinitionError,
-    StateMutationError,
-    StateTimeoutError,
-)
-from agent_brain.states.evaluation import Evaluation, EvaluationState
-from agent_brain.states.events import (
-    ActionFinished,
-    ActionRequested,
-    ActionStarted,
-    AgentEvent,
-    ApprovalRequested,
-    Event,
-    InputRequested,
-    Position,
-    ResponseStarted,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    StateEntered,
-    StateExited,
-    StuckDetected,
-    TextDelta,
-    ToolProgress,
-    UsageReported,
-)
-from agent_brain.states.function import FunctionState
-from agent_brain.states.model_request import DataQuestion, Question, TextQuestion, brief
-from agent_brain.states.models.llm import LLM, Finish, FinishReason, Piece, Thought
-from agent_brain.states.planning import Plan, PlanningState
-from agent_brain.states.reasoning import ReasoningState
-from agent_brain.states.reflection import Reflection, ReflectionState, SelfReflectionState
-from agent_brain.states.resilience import GuardedState
-from agent_brain.states.response import Response
-from agent_brain.states.session_state import Notes
-from agent_brain.states.stored_answer import TellState
-from agent_brain.states.summarizing import model_summarizer
-from agent_brain.states.usage import Usage
+from agent_brain.tools.lazy_exports import lazy_exports
 
-if TYPE_CHECKING:
-    from agent_brain.states.models.litellm.adapter import LiteLLM
-
-__all__ = [
-    "LLM",
-    "ActionFinished",
-    "ActionRequested",
-    "ActionStarted",
-    "ActionState",
-    "AgentEvent",
-    "AnswerState",
-    "ApprovalRequested",
-    "ContextWindowError",
-    "DataQuestion",
-    "Evaluation",
-    "EvaluationState",
-    "Event",
-    "Finish",
-    "FinishReason",
-    "FunctionState",
-    "GuardedState",
-    "InputRequested",
-    "LLMAuthenticationError",
-    "LLMBadRequestError",
-    "LLMConnectionError",
-    "LLMError",
-    "LLMQuotaError",
-    "LLMRateLimitError",
-    "LLMRefusalError",
-    "LLMServerError",
-    "LLMTimeoutError",
-    "LiteLLM",
-    "MalformedOutputError",
-    "Notes",
-    "Piece",
-    "Plan",
-    "PlanningState",
-    "Position",
-    "Question",
-    "ReasoningState",
-    "RecordedError",
-    "Reflection",
-    "ReflectionState",
-    "Response",
-    "ResponseStarted",
-    "RunFailed",
-    "RunFinished",
-    "RunStarted",
-    "SelfReflectionState",
-    "State",
-    "StateCancelledError",
-    "StateDefinitionError",
-    "StateEntered",
-    "StateExited",
-    "StateMutationError",
-    "StateTimeoutError",
-    "StuckDetected",
-    "TellState",
-    "TextDelta",
-    "TextQuestion",
-    "Thought",
-    "Together",
-    "ToolProgress",
-    "Usage",
-    "UsageReported",
-    "brief",
-    "closing",
-    "model_summarizer",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name == "LiteLLM":
-        from agent_brain.states.models.litellm.adapter import LiteLLM
-
-        return LiteLLM
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.states.aclosing import closing as closing
+    from agent_brain.states.acting import ActionState as ActionState
+    from agent_brain.states.answering import AnswerState as AnswerState
+    from agent_brain.states.base import State as State
+    from agent_brain.states.concurrency import Together as Together
+    from agent_brain.states.errors import ContextWindowError as ContextWindowError
+    from agent_brain.states.errors import LLMAuthenticationError as LLMAuthenticationError
+    from agent_brain.states.errors import LLMBadRequestError as LLMBadRequestError
+    from agent_brain.states.errors import LLMConnectionError as LLMConnectionError
+    from agent_brain.states.errors import LLMError as LLMError
+    from agent_brain.states.errors import LLMQuotaError as LLMQuotaError
+    from agent_brain.states.errors import LLMRateLimitError as LLMRateLimitError
+    from agent_brain.states.errors import LLMRefusalError as LLMRefusalError
+    from agent_brain.states.errors import LLMServerError as LLMServerError
+    from agent_brain.states.errors import LLMTimeoutError as LLMTimeoutError
+    from agent_brain.states.errors import MalformedOutputError as MalformedOutputError
+    from agent_brain.states.errors import RecordedError as RecordedError
+    from agent_brain.states.errors import StateCancelledError as StateCancelledError
+    from agent_brain.states.errors import StateDefinitionError as StateDefinitionError
+    from agent_brain.states.errors import StateMutationError as StateMutationError
+    from agent_brain.states.errors import StateTimeoutError as StateTimeoutError
+    from agent_brain.states.evaluation import Evaluation as Evaluation
+    from agent_brain.states.evaluation import EvaluationState as EvaluationState
+    from agent_brain.states.events import ActionFinished as ActionFinished
+    from agent_brain.states.events import ActionRequested as ActionRequested
+    from agent_brain.states.events import ActionStarted as ActionStarted
+    from agent_brain.states.events import AgentEvent as AgentEvent
+    from agent_brain.states.events import ApprovalRequested as ApprovalRequested
+    from agent_brain.states.events import Event as Event
+    from agent_brain.states.events import InputRequested as InputRequested
+    from agent_brain.states.events import Position as Position
+    from agent_brain.states.events import ResponseStarted as ResponseStarted
+    from agent_brain.states.events import RunFailed as RunFailed
+    from agent_brain.states.events import RunFinished as RunFinished
+    from agent_brain.states.events import RunStarted as RunStarted
+    from agent_brain.states.events import StateEntered as StateEntered
+    from agent_brain.states.events import StateExited as StateExited
+    from agent_brain.states.events import StuckDetected as StuckDetected
+    from agent_brain.states.events import TextDelta as TextDelta
+    from agent_brain.states.events import ToolProgress as ToolProgress
+    from agent_brain.states.events import UsageReported as UsageReported
+    from agent_brain.states.function import FunctionState as FunctionState
+    from agent_brain.states.model_request import DataQuestion as DataQuestion
+    from agent_brain.states.model_request import Question as Question
+    from agent_brain.states.model_request import TextQuestion as TextQuestion
+    from agent_brain.states.model_request import brief as brief
+    from agent_brain.states.models.litellm.adapter import LiteLLM as LiteLLM
+    from agent_brain.states.models.llm import LLM as LLM
+    from agent_brain.states.models.llm import Finish as Finish
+    from agent_brain.states.models.llm import FinishReason as FinishReason
+    from agent_brain.states.models.llm import Piece as Piece
+    from agent_brain.states.models.llm import Thought as Thought
+    from agent_brain.states.planning import Plan as Plan
+    from agent_brain.states.planning import PlanningState as PlanningState
+    from agent_brain.states.reasoning import ReasoningState as ReasoningState
+    from agent_brain.states.reflection import Reflection as Reflection
+    from agent_brain.states.reflection import ReflectionState as ReflectionState
+    from agent_brain.states.reflection import SelfReflectionState as SelfReflectionState
+    from agent_brain.states.resilience import GuardedState as GuardedState
+    from agent_brain.states.response import Response as Response
+    from agent_brain.states.session_state import Notes as Notes
+    from agent_brain.states.stored_answer import TellState as TellState
+    from agent_brain.states.summarizing import model_summarizer as model_summarizer
+    from agent_brain.states.usage import Usage as Usage

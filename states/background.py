@@ -8,15 +8,17 @@ closed.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from contextvars import copy_context
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import anyio
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 Report: TypeAlias = Callable[[T], None]
@@ -81,6 +83,8 @@ class EventLoop:
 
             self._trio = trio.lowlevel.current_trio_token()
         else:
+            import asyncio
+
             self._loop = asyncio.get_running_loop()
 
     def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -1,4 +1,23 @@
-"""Errors of states and of the models they call."""
+"""Errors of states and models.
+
+* AgentBrainError
+    * StateDefinitionError
+    * StateMutationError
+    * StateCancelledError
+    * StateTimeoutError
+    * LLMError
+        * LLMAuthenticationError
+        * LLMBadRequestError
+            * ContextWindowError
+        * LLMRateLimitError
+        * LLMQuotaError
+        * LLMTimeoutError
+        * LLMConnectionError
+        * LLMServerError
+        * LLMRefusalError
+        * MalformedOutputError
+    * RecordedError
+"""
 
 from __future__ import annotations
 
@@ -6,29 +25,29 @@ from agent_brain.tools.errors import AgentBrainError
 
 
 class StateMutationError(AgentBrainError, AttributeError):
-    """A state tried to keep run data on itself.
+    """Raised when a state assigns to one of its own attributes while it is in use.
 
     Attributes:
-        attribute: The attribute that was assigned.
+        attribute: The name of the attribute.
     """
 
     def __init__(self, state: str, attribute: str) -> None:
         self.attribute = attribute
         super().__init__(
             f"{state}.{attribute} cannot be assigned: a state in use holds configuration only, as "
-            "one object serves many runs. Keep run data in memory.control.scratch"
+            "one object serves many runs. Store run data in memory.control.scratch"
         )
 
 
 class StateDefinitionError(AgentBrainError, ValueError):
-    """A state cannot be built as it was described."""
+    """Raised when a state cannot be created with the given arguments."""
 
 
 class StateCancelledError(AgentBrainError, RuntimeError):
-    """A state awaited something that was cancelled, although nobody cancelled the run.
+    """Raised when a state awaits something that was cancelled, although the run was not.
 
     Attributes:
-        state: The name of the state in the net.
+        state: Name of the state in the net.
     """
 
     def __init__(self, state: str, kind: str) -> None:
@@ -40,10 +59,10 @@ class StateCancelledError(AgentBrainError, RuntimeError):
 
 
 class StateTimeoutError(AgentBrainError, TimeoutError):
-    """A guarded state took longer than it may.
+    """Raised when a guarded state exceeds its time limit.
 
     Attributes:
-        timeout: Seconds it was given.
+        timeout: The limit in seconds.
     """
 
     def __init__(self, state: str, timeout: float) -> None:
@@ -52,13 +71,13 @@ class StateTimeoutError(AgentBrainError, TimeoutError):
 
 
 class LLMError(AgentBrainError):
-    """A model call failed, after any retries.
+    """Raised when a model call failed, after any retries.
 
     Attributes:
-        provider: Who serves the model, as far as known.
-        model: The model.
-        state: The state that called it, once the Brain has seen the error.
-        retries: How often the call was tried again before this was raised.
+        provider: The provider of the model, if known.
+        model: The name of the model, if known.
+        state: Name of the state that called the model; the Brain sets it.
+        retries: Number of retries before the error was raised.
     """
 
     def __init__(
@@ -85,42 +104,42 @@ class LLMError(AgentBrainError):
 
 
 class LLMAuthenticationError(LLMError):
-    """The key is missing, wrong, or not allowed to do this. Not retried."""
+    """Raised when the API key is missing, invalid or lacks permission. Not retried."""
 
 
 class LLMBadRequestError(LLMError):
-    """The provider does not take the request as it is. Not retried."""
+    """Raised when the provider rejects the request. Not retried."""
 
 
 class ContextWindowError(LLMBadRequestError):
-    """The messages have more tokens than the model takes. Not retried."""
+    """Raised when the messages exceed the context window of the model. Not retried."""
 
 
 class LLMRateLimitError(LLMError):
-    """Too many requests; retried, no sooner than the provider asks for."""
+    """Raised for too many requests. Retried after the delay that the provider asks for."""
 
 
 class LLMQuotaError(LLMError):
-    """The account's quota or credit is used up. Not retried."""
+    """Raised when the quota or credit of the account is used up. Not retried."""
 
 
 class LLMTimeoutError(LLMError):
-    """The model did not answer in time; retried while nothing was received."""
+    """Raised when the model does not answer in time. Retried if nothing was received."""
 
 
 class LLMConnectionError(LLMError):
-    """No connection, or one that broke; retried while nothing was received."""
+    """Raised when the connection fails or breaks. Retried if nothing was received."""
 
 
 class LLMServerError(LLMError):
-    """The provider failed; retried while nothing was received."""
+    """Raised when the provider fails. Retried if nothing was received."""
 
 
 class MalformedOutputError(LLMError):
-    """The model's output could not be used, and its correction neither.
+    """Raised when neither the output of the model nor its correction is valid.
 
     Attributes:
-        output: What the model wrote last.
+        output: The last output of the model.
     """
 
     def __init__(self, message: str, *, output: str, model: str | None = None) -> None:
@@ -129,11 +148,11 @@ class MalformedOutputError(LLMError):
 
 
 class LLMRefusalError(LLMError):
-    """The model declined to answer, or the provider withheld the answer. Not retried.
+    """Raised when the model refuses to answer, or the provider withholds it. Not retried.
 
     Attributes:
         reason: ``"refusal"`` or ``"content_filter"``.
-        output: What the model said about it, if anything.
+        output: The explanation of the model, if any.
     """
 
     def __init__(self, reason: str, *, output: str = "", model: str | None = None) -> None:
@@ -148,10 +167,10 @@ class LLMRefusalError(LLMError):
 
 
 class RecordedError(AgentBrainError):
-    """An error that was read back from the JSON of an event.
+    """An error read from the JSON of an event.
 
     Attributes:
-        type: The name of the class of the error that was written.
+        type: The class name of the original error.
     """
 
     def __init__(self, type_name: str, message: str) -> None:

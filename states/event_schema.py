@@ -1,4 +1,4 @@
-"""How pydantic reads an event back from its JSON: its kind, its position and its fields."""
+"""The schema by which pydantic reads events from JSON. Private."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_brain.states.events import Event, Position
 
 
 def event_schema(kind: type[Event], handler: GetCoreSchemaHandler) -> CoreSchema:
-    """The schema of one class of events; in a union, ``kind`` tells which class it is."""
+    """Return the schema of an event class; in a union, ``kind`` selects the class."""
     place = {
         "kind": core_schema.typed_dict_field(core_schema.literal_schema([kind.kind])),
         "run_id": core_schema.typed_dict_field(core_schema.str_schema()),
@@ -39,7 +39,7 @@ def event_schema(kind: type[Event], handler: GetCoreSchemaHandler) -> CoreSchema
 
     def of_this_kind(data: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any:
         found = data.get("kind") if isinstance(data, dict) else None
-        if found != kind.kind:  # one line in the error, and nothing else is looked at
+        if found != kind.kind:  # a single line in the error of a union
             raise PydanticCustomError("kind", "kind is not {kind}", {"kind": repr(kind.kind)})
         return validate(data)
 
@@ -65,7 +65,7 @@ def _field_schema(hint: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return _error_schema()
     if Exception in get_args(hint):
         return core_schema.nullable_schema(_error_schema())
-    if hint is float:  # JSON has no NaN: it was written as null
+    if hint is float:  # NaN was written as null
         number = core_schema.nullable_schema(core_schema.float_schema())
         return core_schema.no_info_after_validator_function(
             lambda value: math.nan if value is None else value, number

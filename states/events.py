@@ -1,8 +1,7 @@
-"""What happened, as typed data: the one union that a run streams.
+"""Events: the typed data that a run streams.
 
-An event says where it happened (:class:`Position`) and what. A state may yield events of its own
-making without a position: the Brain gives them theirs. Events become JSON, and are read back from
-it::
+Every event has a position (:class:`Position`). States may yield events without one; the Brain adds
+it. Events can be written as JSON and read back::
 
     event = TypeAdapter(AgentEvent).validate_json(event.to_json())
 """
@@ -24,12 +23,12 @@ from agent_brain.tools.text import clean, clean_json, to_compact_json, to_json_d
 
 
 class Position(NamedTuple):
-    """Where in which run.
+    """The position of an event in a run.
 
     Attributes:
-        run_id: The run.
+        run_id: ID of the run.
         step: Number of the step, from 0.
-        state: Name of the state; None before the first and after the last.
+        state: Name of the state; None before the first and after the last one.
         path: The subnets and branches around the state, outermost first.
     """
 
@@ -44,14 +43,14 @@ NOWHERE = Position()
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Base of all events; ``kind`` tells them apart."""
+    """Base class for events; ``kind`` distinguishes them."""
 
     kind: ClassVar[str] = "event"
     at: Position = dataclasses.field(default=NOWHERE, kw_only=True)
 
     @property
     def run_id(self) -> str:
-        """The run it belongs to."""
+        """ID of the run."""
         return self.at.run_id
 
     @property
@@ -61,7 +60,7 @@ class Event:
 
     @property
     def state(self) -> str | None:
-        """Name of the state; None outside of any."""
+        """Name of the state; None outside of a state."""
         return self.at.state
 
     @property
@@ -70,7 +69,7 @@ class Event:
         return self.at.path
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as JSON values: ``kind``, the position, and what happened."""
+        """Return the event as JSON values: ``kind``, the position and the fields."""
         data = {
             field.name: _plain(getattr(self, field.name))
             for field in dataclasses.fields(self)
@@ -80,7 +79,7 @@ class Event:
         return {"kind": self.kind, **place, "path": list(self.path), **data}
 
     def to_json(self) -> str:
-        """The event as one JSON object on one line; ``TypeAdapter(AgentEvent)`` reads it back."""
+        """Return the event as a JSON object on one line; ``TypeAdapter(AgentEvent)`` reads it."""
         return to_compact_json(self.to_dict())
 
     @classmethod
@@ -107,7 +106,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
-    """A run begins, or goes on after :meth:`Brain.resume`."""
+    """A run starts, or continues after :meth:`Brain.resume`."""
 
     kind: ClassVar[Literal["run_started"]] = "run_started"
     goal: Message | None
@@ -117,19 +116,19 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class StateEntered(Event):
-    """The Brain moved into a state."""
+    """A state is entered."""
 
     kind: ClassVar[Literal["state_entered"]] = "state_entered"
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta(Event):
-    """A piece of text, streamed as it arrives.
+    """A piece of text arrives.
 
     Attributes:
         text: The piece.
-        thought: It is reasoning that is not meant for the reader.
-        response_id: The model response that it is part of; None for text of a state's own.
+        thought: Whether it is reasoning, not meant for the reader.
+        response_id: ID of the model response that it belongs to; None for text from a state.
     """
 
     kind: ClassVar[Literal["text_delta"]] = "text_delta"
@@ -140,7 +139,7 @@ class TextDelta(Event):
 
 @dataclass(frozen=True, slots=True)
 class ActionRequested(Event):
-    """The model asked for a tool call, in the response of that id."""
+    """The model requests a tool call, in the response with that ID."""
 
     kind: ClassVar[Literal["action_requested"]] = "action_requested"
     action: Action
@@ -149,7 +148,7 @@ class ActionRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class ActionStarted(Event):
-    """A tool call began to run."""
+    """A tool call starts."""
 
     kind: ClassVar[Literal["action_started"]] = "action_started"
     action: Action
@@ -157,11 +156,11 @@ class ActionStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolProgress(Event):
-    """A running call reported its progress.
+    """A running call reports its progress.
 
     Attributes:
         action: The call.
-        done: How much is done, in units of the tool's own.
+        done: The amount that is done, in a unit of the tool.
         total: How much there is to do, if that is known.
         message: What is going on, for people.
     """
@@ -175,7 +174,7 @@ class ToolProgress(Event):
 
 @dataclass(frozen=True, slots=True)
 class ActionFinished(Event):
-    """A call has a result; ``exception`` is what the tool raised, if it did."""
+    """A call has its result; ``exception`` is the error that the tool raised, if any."""
 
     kind: ClassVar[Literal["action_finished"]] = "action_finished"
     action: Action
@@ -185,11 +184,11 @@ class ActionFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class ResponseStarted(Event):
-    """A model is called; :class:`UsageReported` with the same id ends the response.
+    """A model call starts; :class:`UsageReported` with the same ID ends it.
 
     Attributes:
-        response_id: The id of the response, as in its other events.
-        model: What the model is called.
+        response_id: ID of the response, as in its other events.
+        model: Name of the model.
     """
 
     kind: ClassVar[Literal["response_started"]] = "response_started"
@@ -199,13 +198,11 @@ class ResponseStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class UsageReported(Event):
-    """A model call ended.
-
-    Every call is reported once, whether the provider reports its usage or not.
+    """A model call ends. There is one for each call, also if the provider reports no usage.
 
     Attributes:
-        usage: What the call used.
-        response_id: The id of the model response, as in its other events.
+        usage: Tokens and cost of the call.
+        response_id: ID of the response, as in its other events.
         finish_reason: Why the response ended (see :class:`~agent_brain.states.Finish`); None if the
             provider did not say.
     """
@@ -218,7 +215,7 @@ class UsageReported(Event):
 
 @dataclass(frozen=True, slots=True)
 class StuckDetected(Event):
-    """The run repeats itself: the model is given a hint once, then the run is stopped."""
+    """The run repeats itself: first the model gets a hint, later the run is stopped."""
 
     kind: ClassVar[Literal["stuck_detected"]] = "stuck_detected"
     reason: str
@@ -227,7 +224,7 @@ class StuckDetected(Event):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested(Event):
-    """The run waits until a person decides on these calls."""
+    """The run waits for a person to approve or deny these calls."""
 
     kind: ClassVar[Literal["approval_requested"]] = "approval_requested"
     actions: tuple[Action, ...]
@@ -235,9 +232,9 @@ class ApprovalRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class InputRequested(Event):
-    """The run waits for a person's answer to ``prompt``.
+    """The run waits for a person to answer ``prompt``.
 
-    ``id`` names the question: the id of the call that asks, or empty for a state's own question.
+    ``id`` identifies the question: the ID of the call that asks, or empty if a state asks.
     """
 
     kind: ClassVar[Literal["input_requested"]] = "input_requested"
@@ -247,7 +244,7 @@ class InputRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class StateExited(Event):
-    """A state was left; ``next`` names the state to come, None at the end."""
+    """A state is left; ``next`` is the name of the next state, None at the end."""
 
     kind: ClassVar[Literal["state_exited"]] = "state_exited"
     next: str | None
@@ -255,7 +252,7 @@ class StateExited(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunFinished(Event):
-    """A run ended, for the reason given; the last event of every run that did not fail."""
+    """A run ends; the last event of every run that does not fail."""
 
     kind: ClassVar[Literal["run_finished"]] = "run_finished"
     stop_reason: str
@@ -267,7 +264,7 @@ class RunFinished(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunFailed(Event):
-    """A run was ended by an error, which is raised to the caller after this event."""
+    """A run fails with an error, which is raised to the caller after this event."""
 
     kind: ClassVar[Literal["run_failed"]] = "run_failed"
     error: Exception

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
 
-from pydantic import BaseModel, GetJsonSchemaHandler, RootModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic import create_model as create_pydantic_model
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, to_json
 
@@ -161,18 +161,23 @@ class Shape(Generic[T]):
             raise
 
 
-class _Root(RootModel[Any]):
-    """Base of the models that are made of types whose JSON is an object."""
+@cache
+def _root_base() -> type[BaseModel]:
+    """Return the base of models made of types whose JSON is an object."""
+    from pydantic import RootModel  # builds a schema, which loads pydantic's plugins
 
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return dict(handler.resolve_ref_schema(handler(core_schema)))  # an object, not a reference
+    class Root(RootModel[Any]):
+        @classmethod
+        def __get_pydantic_json_schema__(
+            cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+        ) -> dict[str, Any]:
+            return dict(handler.resolve_ref_schema(handler(core_schema)))  # not a reference
+
+    return Root
 
 
 def _root_model(name: str, output_type: OutputType) -> type[BaseModel]:
-    return create_pydantic_model(_as_title(name), __base__=_Root, root=(output_type, ...))
+    return create_pydantic_model(_as_title(name), __base__=_root_base(), root=(output_type, ...))
 
 
 def _value_model(name: str, output_type: OutputType) -> type[BaseModel]:

@@ -1,4 +1,4 @@
-"""What a model call used."""
+"""The usage of model calls."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money; ``+`` adds two of them up.
+    """Tokens and cost of one or more model calls.
+
+    Example::
+
+        total = Usage(1200, 80, cost=0.004) + Usage(1300, 60, cost=0.005)
+        assert (total.requests, total.total_tokens) == (2, 2640)
 
     Attributes:
-        input_tokens: Tokens that the model read.
-        output_tokens: Tokens that it wrote.
-        cost: US dollars; None if the price of a call is unknown.
-        requests: Calls of a model.
-        model: Which model, if one.
-        cached_tokens: Those of ``input_tokens`` that were read from the provider's cache.
-        reasoning_tokens: Those of ``output_tokens`` that were spent on reasoning.
-        estimated: The tokens are an estimate, as the provider did not report them.
+        input_tokens: Tokens read by the model.
+        output_tokens: Tokens written by the model.
+        cost: US dollars; None if a price is unknown.
+        requests: Number of model calls.
+        model: Name of the model; None if there were several.
+        cached_tokens: Input tokens that were read from the provider's cache.
+        reasoning_tokens: Output tokens that were spent on reasoning.
+        estimated: Whether the tokens are an estimate, as the provider did not report them.
     """
 
     input_tokens: int = 0
@@ -31,7 +36,7 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Tokens read and written."""
+        """The sum of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:

@@ -1,4 +1,4 @@
-"""One tool call that a model asked for."""
+"""Actions: the tool calls that a model requests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ def _new_call_id() -> str:
 _Text = Annotated[str, BeforeValidator(clean_json)]
 
 
-class Action(BaseModel, frozen=True):
-    """A tool call as data: nothing has happened yet.
+class Action(BaseModel, frozen=True, defer_build=True):
+    """A tool call as data; creating one runs nothing.
+
+    Example::
+
+        Action(name="shipping_cost", args={"weight_kg": 3, "express": True})
 
     Attributes:
         name: Name of the tool.
-        args: Arguments by parameter name, as JSON values (what JSON cannot carry is replaced: lone
-            surrogates by U+FFFD, infinite numbers by None).
-        id: Ties the call to its result; unique when not given, never empty.
-        unparsed: The arguments as the model wrote them, when they could not be read as a JSON
-            object; such a call is answered with an error and never run.
+        args: Arguments by parameter name, as JSON values. Lone surrogates become U+FFFD, infinite
+            numbers None.
+        id: Connects the call to its result. Default: a new unique ID.
+        unparsed: The arguments as the model wrote them, if they are not a JSON object. Such a call
+            is answered with an error and not executed.
     """
 
     name: _Text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -65,6 +64,8 @@ async def call_tool(
         )
     if dry_run:
         return _rehearse(action, tool)
+    import asyncio  # at first use: trio does not need it, nor does an import of this library
+
     token = enter_call(context or ToolContext(action))
     try:
         if tool.limiter is None and tool.timeout is None:
@@ -124,6 +125,8 @@ def is_being_cancelled() -> bool:
 
     Code that awaits a cancelled task of its own raises it too, and nobody has cancelled the run.
     """
+    import asyncio
+
     try:
         task = asyncio.current_task()
     except RuntimeError:  # trio, which cancels with an exception of its own

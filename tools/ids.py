@@ -1,7 +1,6 @@
-"""Identifiers that are unique across processes and cheap to make.
+"""IDs that are unique across processes: a random prefix for each process, and a counter.
 
-A random prefix a process and a counter: about a tenth of the cost of ``uuid4``, and ids made by one
-process sort in the order in which they were made only by accident; nothing relies on it.
+They cost a tenth of ``uuid4``. They do not sort by time.
 """
 
 from __future__ import annotations
@@ -23,5 +22,5 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_id(kind: str) -> str:
-    """A new id such as ``"call_5f0c…1a"``; ``kind`` only helps a reader."""
+    """Return a new ID such as ``"call_5f0c…1a"``; ``kind`` is for human readers."""
     return f"{kind}_{_prefix}{next(_count):x}"

@@ -1,4 +1,4 @@
-"""What a tool may return besides plain values: text together with pictures."""
+"""Tool results with media."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MEDIA_TYPE = re.compile(r"[^/\s]+/[^/\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A picture, or another file, that a tool returned.
+    """An image or another file returned by a tool.
 
     Attributes:
         media_type: MIME type, such as ``"image/png"``.
         data: The bytes, base64-encoded.
-        name: A file name, if it has one.
+        name: File name, if any.
 
     Raises:
-        ValueError: It has no type, or no bytes, or they are not in base64.
+        ValueError: The type or the bytes are missing, or the bytes are not base64-encoded.
     """
 
     media_type: str
@@ -29,20 +29,24 @@ class Media:
 
     def __post_init__(self) -> None:
         if not _MEDIA_TYPE.fullmatch(self.media_type) or not self.data:
-            raise ValueError("media need a type such as 'image/png', and their bytes in base64")
+            raise ValueError("media need a type such as 'image/png', and base64-encoded bytes")
         try:
             b64decode("".join(self.data.split()), validate=True)
         except ValueError as error:
-            raise ValueError(f"the bytes of media must be in base64: {error}") from None
+            raise ValueError(f"the bytes of media must be base64-encoded: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """Return it from a tool whose result is more than text.
+    """The result of a tool that returns media besides text.
+
+    Example::
+
+        return ToolResult("The chart", media=(Media("image/png", encoded),))
 
     Attributes:
-        content: What the model reads: text as it is, any other value as JSON.
-        media: What it is shown besides, if it can look at pictures.
+        content: What the model reads: text unchanged, any other value as JSON.
+        media: Shown to models that accept images.
     """
 
     content: Any

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-from agent_brain.demo.llm import DemoLLM
-from agent_brain.demo.toolset import demo_tools
+from typing import TYPE_CHECKING
 
-__all__ = ["DemoLLM", "demo_tools"]
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.demo.llm import DemoLLM as DemoLLM
+    from agent_brain.demo.toolset import demo_tools as demo_tools

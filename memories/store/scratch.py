@@ -1,4 +1,4 @@
-"""Room for states to keep what they must know later: a dict of JSON values that refuses others."""
+"""A dict of JSON values, in which states keep data between steps."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PLAIN = (str, int, bool, type(None))
 
 
 class Scratch(dict[str, Any]):
-    """A dict of JSON values: text, numbers, booleans, None, and lists and dicts of these.
+    """A dict of JSON values: text, finite numbers, booleans, None, and lists and dicts of these.
 
-    Anything else is refused when it is assigned. Lists and dicts in it may be changed in place;
-    :meth:`check` looks at those, and is called after each step.
+    Other values are refused on assignment. Lists and dicts may be changed in place; :meth:`check`,
+    which runs after each step, validates them again.
 
     Attributes:
-        nested: The keys of lists and dicts, or None while there are none.
+        nested: The keys whose values are lists or dicts; None if there are none.
 
     Raises:
-        ScratchError: A value that JSON does not hold.
+        ScratchError: A value is not a JSON value.
     """
 
     __slots__ = ("nested",)
@@ -37,7 +37,7 @@ class Scratch(dict[str, Any]):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
-            raise ScratchError(repr(key), "is not kept: JSON has only texts for keys")
+            raise ScratchError(repr(key), "is not stored: keys in JSON are strings")
         if type(value) not in _PLAIN:
             _refuse_others(key, value)
             if isinstance(value, list | dict):
@@ -45,13 +45,13 @@ class Scratch(dict[str, Any]):
         super().__setitem__(key, value)
 
     def setdefault(self, key: str, default: Any = None, /) -> Any:
-        """As of a dict."""
+        """Insert ``default`` if ``key`` is missing; return the value of ``key``."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def update(self, values: Any = (), /, **named: Any) -> None:
-        """As of a dict; where one value is refused, nothing is changed."""
+        """Update like a dict; if one value is refused, nothing is changed."""
         given = dict(values, **named)
         for key, value in given.items():
             _refuse_others(key, value)
@@ -63,10 +63,10 @@ class Scratch(dict[str, Any]):
         return self
 
     def check(self) -> None:
-        """Look at the lists and dicts, which may have been changed; take out what is refused.
+        """Validate the lists and dicts again, as they may have been changed in place.
 
         Raises:
-            ScratchError: One of them holds what JSON does not hold.
+            ScratchError: One of them is not a JSON value any more; it is removed.
         """
         for key in (self.nested or set()) & self.keys():
             try:
@@ -79,7 +79,7 @@ class Scratch(dict[str, Any]):
         return Scratch({key: deepcopy(value, memo) for key, value in self.items()})
 
     def copy(self) -> Scratch:
-        """A shallow copy."""
+        """Return a shallow copy."""
         return Scratch(self)
 
     __copy__ = copy
@@ -95,28 +95,28 @@ def _refuse_others(key: str, value: Any) -> None:
     try:
         problem = _problem(value)
     except RecursionError:
-        problem = "", "contains itself, or is nested too deep"
+        problem = "", "contains itself, or is nested too deeply"
     if problem is not None:
         where, what = problem
         raise ScratchError(key, f"at {where} {what}" if where else what)
 
 
 def _problem(value: Any) -> tuple[str, str] | None:
-    """What JSON cannot hold in ``value``: where and what; None if it holds all of it."""
+    """Return where and what in ``value`` is not JSON; None if all of it is."""
     if type(value) in _PLAIN:
         return None
     if isinstance(value, float):
-        return None if math.isfinite(value) else ("", f"holds {value}, and JSON has no such number")
+        return None if math.isfinite(value) else ("", f"holds {value}, which is not a JSON number")
     if isinstance(value, dict):
         keys = [key for key in value if not isinstance(key, str)]
         if keys:
-            return "", f"holds the key {keys[0]!r}, and JSON has only texts for keys"
+            return "", f"holds the key {keys[0]!r}, and keys in JSON are strings"
         return _problem_within(value.items())
     if isinstance(value, list):
         return _problem_within(enumerate(value))
     if isinstance(value, str | int):
         return None
-    return "", f"holds a {type(value).__name__}, which JSON cannot hold: {_instead(value)}"
+    return "", f"holds a {type(value).__name__}, which is not a JSON value: {_instead(value)}"
 
 
 def _problem_within(items: Iterable[tuple[Any, Any]]) -> tuple[str, str] | None:
@@ -134,4 +134,4 @@ def _instead(value: Any) -> str:
         return "use a sorted list"
     if hasattr(value, "model_dump"):
         return "use value.model_dump(mode='json'), or Notes"
-    return "keep the data that it can be made from"
+    return "store the data from which it can be created"

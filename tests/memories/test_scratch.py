@@ -94,7 +94,7 @@ def test_what_json_does_not_hold_is_refused_with_its_key(
 
 
 def test_a_key_is_a_text() -> None:
-    with pytest.raises(ScratchError, match="only texts for keys"):
+    with pytest.raises(ScratchError, match="keys in JSON are strings"):
         Control().scratch[1] = "one"  # type: ignore[index]
 
 

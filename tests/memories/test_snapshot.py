@@ -38,6 +38,34 @@ def test_it_round_trips_through_json():
     assert Snapshot.from_json(snapshot.model_dump_json()) == snapshot
 
 
+def test_what_the_first_version_wrote_is_read():
+    call = {"name": "pay", "args": {"amount": 3}, "id": "call_1", "unparsed": None}
+    spent = {"input_tokens": 5, "cost": 0.5, "requests": 2, "tool_calls": 1, "seconds": 1.5}
+    asked = {"approvals": ["call_1"], "questions": {}, "decisions": {}, "answers": {}}
+    control = {
+        "run_id": "run_1",
+        "status": "waiting",
+        "state": "ACTION",
+        "next_actions": [call],
+        "frames": {"INNER": "A"},
+        "pending": {"call_1": {"action": call, "result": None}},
+        "spent": spent,
+        "recent": ["text:1"],
+        "hints": 1,
+        "asked": asked,
+        "session": {"a": [1]},
+    }
+
+    read = Snapshot.from_json(json.dumps({"version": 1, "control": control})).control
+
+    assert read.pending["call_1"] == Call(action=Action.model_validate(call))
+    assert (read.spent.requests, read.spent.seconds, read.spent.output_tokens) == (2, 1.5, 0)
+    assert (read.frames, read.recent, read.hints) == ({"INNER": "A"}, ["text:1"], 1)
+    assert read.asked is not None
+    assert read.asked.approvals == ["call_1"]
+    assert read.session == {"a": [1]}
+
+
 def test_bytes_are_read_too():
     snapshot = full_snapshot()
 
@@ -68,7 +96,7 @@ def test_an_unknown_version_is_refused_by_its_number(version):
 
 
 def test_an_unknown_version_is_refused_when_it_is_used():
-    with pytest.raises(SnapshotError, match="has version 7; this library reads version 1"):
+    with pytest.raises(SnapshotError, match="has version 7, and this library reads version 1"):
         Snapshot(version=7).check()
 
 

@@ -205,7 +205,8 @@ def test_an_option_that_the_net_does_not_take_is_told():
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr("agent_brain.nets.registry._factories", {"react": react})
+    monkeypatch.setattr("agent_brain.nets.registry._BUILT_IN", ("react",))
+    monkeypatch.setattr("agent_brain.nets.registry._factories", {})
 
 
 @pytest.mark.usefixtures("registered")

@@ -100,7 +100,7 @@ def test_media_without_a_type_or_bytes_are_refused(wrong):
 
 @pytest.mark.parametrize("wrong", ["!!!", "iVBORw0KGg", "é"])
 def test_media_that_are_not_base64_are_refused(wrong):
-    with pytest.raises(ValueError, match="must be in base64"):
+    with pytest.raises(ValueError, match="must be base64-encoded"):
         Media("image/png", wrong)
 
 

@@ -1,29 +1,20 @@
-"""What the loop costs, against hand-written loops that do the same work, in one run.
+"""What is measured: runs of the library, and hand-written loops ("floors") that do the same work.
 
-    python benchmarks/spine.py [--quick]
-
-Every row is the median of several rounds of CPU time, the library's and the floor's taken in turn.
-A floor is a plain async loop with the same event objects and no framework. Ratios are what counts:
-they hold across machines, the microseconds do not.
+A floor is a plain async loop with the same event objects and no framework. Only public names are
+used, so that the same code measures older commits.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import gc
 import json
-import resource
-import statistics
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from enum import Enum
 from typing import Any, Literal
 
 from agent_brain import LLM, Brain, Limits, Message, MessagesMemory, Net, State, react, tool
-from agent_brain.states.events import Event, Position, StateEntered, StateExited, TextDelta
+from agent_brain.states import Event, Position, StateEntered, StateExited, TextDelta
 from agent_brain.tools import Action, BaseTool
 
 UNLIMITED = Limits(max_steps=None)
@@ -105,7 +96,7 @@ async def ours_hops(hops: int) -> None:
             pass
 
 
-async def floor_chunks(chunks: int, turn_of_the_loop: bool) -> list[float]:
+async def floor_chunks(chunks: int, turn_of_the_loop: bool) -> float:
     state = Talk(chunks, turn_of_the_loop=turn_of_the_loop)
 
     async def loop() -> AsyncIterator[Event]:
@@ -121,10 +112,10 @@ async def floor_chunks(chunks: int, turn_of_the_loop: bool) -> list[float]:
     async for event in loop():
         if not first and type(event) is TextDelta:
             first = time.perf_counter() - start
-    return [first]
+    return first
 
 
-async def ours_chunks(chunks: int, turn_of_the_loop: bool) -> list[float]:
+async def ours_chunks(chunks: int, turn_of_the_loop: bool) -> float:
     brain = Brain(Net({Two.A: Talk(chunks, turn_of_the_loop=turn_of_the_loop)}), limits=UNLIMITED)
     start = time.perf_counter()
     first = 0.0
@@ -132,7 +123,7 @@ async def ours_chunks(chunks: int, turn_of_the_loop: bool) -> list[float]:
         async for event in run:
             if not first and type(event) is TextDelta:
                 first = time.perf_counter() - start
-    return [first]
+    return first
 
 
 @tool
@@ -259,91 +250,3 @@ async def ours_many(runs: int) -> None:
         assert result.answer == "word " * 10
 
     await asyncio.gather(*(one() for _ in range(runs)))
-
-
-def cpu(make: Callable[[], Awaitable[Any]]) -> float:
-    """CPU seconds of one run after a warm-up, collector included."""
-
-    async def timed() -> float:
-        await make()
-        gc.collect()
-        start = time.process_time()
-        await make()
-        return time.process_time() - start
-
-    return asyncio.run(timed())
-
-
-def compare(
-    floor: Callable[[], Awaitable[Any]], ours: Callable[[], Awaitable[Any]], count: int, rounds: int
-) -> tuple[float, float]:
-    """Median microseconds an item, floor and ours, measured in turn."""
-    pairs = [(cpu(floor), cpu(ours)) for _ in range(rounds)]
-    return tuple(statistics.median(times) / count * 1e6 for times in zip(*pairs, strict=True))  # type: ignore[return-value]
-
-
-def import_ms(rounds: int) -> float:
-    code = (
-        "import time; s=time.process_time(); import agent_brain; agent_brain.Brain;"
-        "print((time.process_time()-s)*1000)"
-    )
-    times = [
-        float(
-            subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True
-            ).stdout
-        )
-        for _ in range(rounds)
-    ]
-    return statistics.median(times)
-
-
-def row(name: str, value: str, budget: str) -> None:
-    print(f"| {name:<46} | {value:<34} | {budget:<30} |")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, less steady")
-    rounds = 3 if parser.parse_args().quick else 9
-    row("what", "measured", "budget")
-    row("-" * 46, "-" * 34, "-" * 30)
-    hops = 5_000
-    floor, ours = compare(lambda: floor_hops(hops), lambda: ours_hops(hops), hops, rounds)
-    row("bare transition", f"{ours:.2f} us, {ours / floor:.2f}x floor", "4x floor (2 us)")
-    for name, turn, budget in (
-        ("streamed chunk, loop yielded to", True, "1.3x floor; first in 40 us"),
-        ("10,000 chunks ready at once", False, "2.5x floor"),
-    ):
-        chunks = 10_000
-        floor, ours = compare(
-            lambda turn=turn: floor_chunks(chunks, turn),  # type: ignore[misc]
-            lambda turn=turn: ours_chunks(chunks, turn),  # type: ignore[misc]
-            chunks,
-            rounds,
-        )
-        firsts = [asyncio.run(ours_chunks(100, turn))[0] * 1e6 for _ in range(200)]
-        first = statistics.median(firsts)
-        value = f"{ours:.2f} us, {ours / floor:.2f}x floor; first {first:.0f} us"
-        row(name, value, budget)
-    floor, ours = compare(lambda: floor_react(50), lambda: ours_react(50), 50, rounds)
-    row(
-        "ReAct step (think and act)",
-        f"{ours:.1f} us, {ours / floor:.1f}x floor",
-        "7.2x (30 us), aim 4.8x",
-    )
-    early, late = compare(lambda: ours_react(10), lambda: ours_react(200), 1, rounds)
-    row("the same, 200 steps over 10", f"{late / 200 / (early / 10):.2f}x", "1.05x")
-    asyncio.run(ours_many(100))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    floor, ours = compare(
-        lambda: floor_many(1000), lambda: ours_many(1000), 1000, max(3, rounds // 3)
-    )
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    value = f"{ours:.0f} us, {ours / floor:.1f}x floor, {(after - before) / 1000:.1f} KiB"
-    row("1,000 runs at once, three 10 ms model turns", value, "4.6x (150 us), aim 3.7x; 10 KiB")
-    row("import agent_brain, and Brain", f"{import_ms(rounds):.0f} ms of CPU", "60 ms (aim 45)")
-
-
-if __name__ == "__main__":
-    main()
