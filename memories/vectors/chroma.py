@@ -69,15 +69,15 @@ class ChromaStore(ABC):
         self.model = "", None
         self._disconnected()
 
-    async def open(self, embedder: str, dimension: int | None) -> int:
-        """Connect and return the number of rows, which ``embedder`` must have made.
+    async def open(self, embedder: str, dimension: int | None) -> None:
+        """Connect, for vectors that ``embedder`` makes.
 
         Raises:
             EmbedderMismatchError: The session was embedded by another model.
             VectorStoreError: Chroma cannot be reached.
         """
         self.model = embedder, dimension
-        return await self._run(self._count)
+        await self._run(self._open)
 
     async def marks(self) -> dict[str, str]:
         """Return the fingerprints of all rows by message ID."""
@@ -204,9 +204,8 @@ class ChromaStore(ABC):
         except NotFoundError:
             return None
 
-    def _count(self) -> int:
-        rows = self._rows()
-        return 0 if rows is None else int(rows.count())
+    def _open(self) -> None:
+        self._rows()
 
     def _marks(self) -> dict[str, str]:
         rows = self._rows()

@@ -136,8 +136,8 @@ class ChromaFolder(ChromaStore):
                 raise
         return read()
 
-    def _count(self) -> int:
-        return self._repaired(super()._count)
+    def _open(self) -> None:
+        self._repaired(super()._open)
 
     def _marks(self) -> dict[str, str]:
         return self._repaired(super()._marks)

@@ -78,7 +78,7 @@ class VectorPipeline:
         self._together = 1  # how many of the refused are tried at once
         self._marks: dict[str, str] = {}  # of the texts whose vectors the index has or knows of
         self._at_hand: dict[str, Row] = {}  # vectors that the index does not have yet
-        self._rows: int | None = None  # in the store, once it is connected
+        self._connected = False
         self._sampled = False
         self._swept = True  # the store has nothing that no message claims
 
@@ -171,8 +171,9 @@ class VectorPipeline:
             EmbedderMismatchError: The session was embedded by another model.
             VectorStoreError: The store cannot be reached.
         """
-        if self.store is not None and self.embedder is not None and self._rows is None:
-            self._rows = await self.store.open(self.embedder.name, self.embedder.dimension)
+        if self.store is not None and self.embedder is not None and not self._connected:
+            await self.store.open(self.embedder.name, self.embedder.dimension)
+            self._connected = True
 
     async def wake(self) -> None:
         """Make all messages findable, also in a large session that was only opened."""
@@ -236,12 +237,12 @@ class VectorPipeline:
         if stored is None or stored.marks is not None:
             return
         await self.connect()
-        if (self._rows or 0) <= EXACT:
+        marks = await stored.store.marks()  # its own count() would hold the global lock
+        if len(marks) <= EXACT:
             rows = await stored.store.load()
             self._at_hand = rows | self._at_hand
-            stored.read({message_id: row.mark for message_id, row in rows.items()})
-        else:
-            stored.read(await stored.store.marks())
+            marks = {message_id: row.mark for message_id, row in rows.items()}
+        stored.read(marks)
         self._swept = False
 
     async def _check_texts(self) -> None:
@@ -449,7 +450,7 @@ class VectorPipeline:
             if self.stored is not None:
                 await self.stored.clear()
             self.reset()
-            self._rows, self._at_hand, self.awake = None, {}, True
+            self._connected, self._at_hand, self.awake = False, {}, True
             self.add(messages)
         await self.catch_up(strict=True)
         await self.save(strict=True)
@@ -477,7 +478,7 @@ class VectorPipeline:
             await self.save()
         finally:
             if self.store is not None:
-                self._rows = None
+                self._connected = False
                 with anyio.CancelScope(shield=True):
                     await self.store.aclose()
 
