@@ -110,6 +110,7 @@ class VectorMemory(RecordMemory):
         scope = repr((tenant, session))
         store = make_store(path, url, client, scope, readonly=readonly)
         self._vectors = VectorPipeline(model, store)
+        self._questions: dict[str, Any] = {}
         if path is not None and journal is None:
             if not readonly:
                 Path(path).mkdir(parents=True, exist_ok=True)
@@ -144,6 +145,7 @@ class VectorMemory(RecordMemory):
     def _removed(self, messages: Sequence[Message]) -> None:
         self._tail.remove([message.id for message in messages], self._record)
         self._vectors.remove(messages)
+        self._questions.clear()
         self._forget_answers()
 
     def _pins_changed(self) -> None:
@@ -166,7 +168,7 @@ class VectorMemory(RecordMemory):
 
     def _forget_answers(self) -> None:
         self._block: tuple[object, list[Message]] = (None, [])  # for which state, what was recalled
-        self._search = Search(self._vectors)
+        self._search = Search(self._vectors, self._questions)
 
     # Reading and writing
 
@@ -266,6 +268,7 @@ class VectorMemory(RecordMemory):
         """
         await self._write("reindex()")
         self._forget_answers()
+        self._questions.clear()
         await self._vectors.begin_again(list(self._record))
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
@@ -400,5 +403,5 @@ class VectorMemory(RecordMemory):
             **self._vectors_at,
         )
         reader._vectors.shared = True  # its owner stores vectors meanwhile
-        reader._search.questions = self._search.questions
+        reader._questions = self._questions
         return reader

@@ -29,14 +29,12 @@ class Search:
 
     Args:
         pipeline: The messages of the session.
-
-    Attributes:
-        questions: The vectors of the last questions; searches of one embedder may share them.
+        questions: The vectors of the last questions, which searches with one embedder may share.
     """
 
-    def __init__(self, pipeline: VectorPipeline) -> None:
+    def __init__(self, pipeline: VectorPipeline, questions: dict[str, Any]) -> None:
         self._pipeline = pipeline
-        self.questions: dict[str, Any] = {}
+        self._questions = questions
 
     async def find(
         self,
@@ -118,7 +116,7 @@ class Search:
         if embedder is None or index.dimension is None:
             return None
         text = index.dense_question(question)
-        vector = self.questions.get(text)
+        vector = self._questions.get(text)
         if vector is None:
             if self._pipeline.failing and not patient:
                 return None
@@ -127,9 +125,9 @@ class Search:
             except Exception:
                 log.warning("A question could not be embedded; words decide", exc_info=True)
                 return None
-            if len(self.questions) >= QUESTIONS:
-                self.questions.clear()
-            self.questions[text] = vector
+            if len(self._questions) >= QUESTIONS:
+                self._questions.clear()
+            self._questions[text] = vector
         known = index.dimension
         if known not in (None, len(vector)):
             raise EmbedderMismatchError(

@@ -83,6 +83,16 @@ async def test_what_a_session_has_embedded_is_not_embedded_again(tmp_path, embed
         assert later.texts == ["dog", "car"]
 
 
+async def test_a_question_to_all_sessions_is_embedded_once(embedder) -> None:
+    journal = RamJournal()
+    for name in ("one", "two", "three"):
+        await remember(journal, "ann", name, "My kitten sleeps", embedder=embedder)
+    memory = VectorMemory(journal=journal, tenant="ann", session="own", embedder=embedder)
+    await memory.update(said("We drove home"))
+    assert len(await everywhere(memory, "dog", 3)) == 3
+    assert embedder.texts.count("dog") == 1
+
+
 async def test_filters_and_scores_hold_for_all_sessions() -> None:
     journal, start = RamJournal(), datetime(2025, 3, 1, tzinfo=UTC)
     for day in range(4):
