@@ -1,4 +1,4 @@
-"""The text of a run, for whoever wants nothing else."""
+"""The text of a run as a stream."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agent_brain.states.events import TextDelta
 
 
 class AnswerStream:
-    """The text of a run as it comes: ``async for text in brain.answer(task)``.
+    """The text of a run as it arrives: ``async for text in brain.answer(task)``.
 
-    It can be left at any piece and from any task; the run then ends at once. A ``break`` is enough
-    where nothing else refers to the stream; ``async with aclosing(brain.answer(task)) as pieces``
-    ends the run at a known moment. How the run ended is in ``brain.last_result``.
+    The loop can be left at any piece and from any task; the run then ends. A ``break`` is enough
+    if nothing else refers to the stream; ``async with aclosing(brain.answer(task)) as pieces``
+    ends the run before the next statement. ``brain.last_result`` says how the run ended.
     """
 
     __slots__ = ("_loop", "_pieces", "_run")
@@ -69,7 +69,7 @@ class AnswerStream:
 
 
 async def _read(run: Run) -> AsyncGenerator[str, None]:
-    """Yield the text for the reader; a blank line parts what different model responses say."""
+    """Yield the text for the reader, with a blank line between model responses."""
     last: tuple[str | None, int, tuple[str, ...]] | None = None
     try:
         async for event in run:

@@ -1,4 +1,4 @@
-"""The Brain: drives one net over one memory."""
+"""The Brain runs a net over a memory."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from agent_brain.options import BrainOptions, ToolOptions
 from agent_brain.result import OutputT_co, Result
 from agent_brain.run import Plan, Run
 from agent_brain.states.base import State
+from agent_brain.states.hooks import Hook, as_hooks
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import OutputType
 from agent_brain.stuck import StuckPolicy
@@ -41,28 +42,36 @@ T = TypeVar("T")
 
 
 class Brain(Generic[OutputT_co]):
-    """An agent: a net, a memory and the loop that moves the one over the other.
+    """An agent: runs a net over a memory.
 
-    ``answer``, ``stream``, ``run`` and ``run_sync`` are one loop and end alike. A brain serves one
-    run at a time; each run is a turn of the same session, as its memory goes on. For type checkers
+    ::
+
+        brain = Brain("react", tools=[shipping_cost], llm="openai/gpt-4.1")
+        result = brain.run_sync("What does a parcel of 3 kg cost?")
+        print(result.answer)
+
+    ``answer``, ``stream``, ``run`` and ``run_sync`` use the same loop and end in the same ways. A
+    brain has one run at a time; each run is a turn of the session in its memory. For type checkers
     it is generic in ``Result.output``: ``output_type=City`` makes it a ``Brain[City | None]``.
 
     Attributes:
-        net: The net that it drives.
-        memory: The memory that it drives it over.
+        net: The net.
+        memory: The memory.
         limits: The limits of each run.
 
     Args:
         net: The name of a registered net, a net, or a dict of states by the members of an Enum.
         memory: The name of a registered memory, or a memory.
-        tools: What the agent may call: tools, or functions with type hints.
+        tools: Tools that the agent may call, or functions with type hints.
         llm: For a net by name: an :class:`LLM`, a LiteLLM model name, or None for the model that
             ``AGENT_BRAIN_MODEL`` names, else the offline demo model.
-        output_type: For a net by name: what the answer must fit: a pydantic model, or any other
-            type that pydantic validates (``int``, ``list[str]``, a dataclass, …).
-        limits: How far a run may go.
-        stuck: What to do about a run that repeats itself; None never looks.
-        dry_run: Tool calls are checked but not executed, and their results say so.
+        output_type: For a net by name: the type of the answer, a pydantic model or any other type
+            that pydantic validates (``int``, ``list[str]``, a dataclass, …).
+        limits: Limits on steps, tokens, cost, tool calls and time.
+        stuck: What to do about a run that repeats itself; None to do nothing.
+        dry_run: Validate tool calls but do not execute them; their results say so.
+        hooks: Hooks around every model call, each of its attempts, and every tool call, in the nets
+            inside as well (:class:`agent_brain.states.Hook`).
         net_options: For a net by name: further options of its function.
         memory_options: For a memory by name: options of its class.
 
@@ -107,6 +116,7 @@ class Brain(Generic[OutputT_co]):
         limits: Limits = Limits(),  # noqa: B008 - frozen
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
         dry_run: bool = False,
+        hooks: Iterable[Hook] = (),
         net_options: Mapping[str, Any] | None = None,
         memory_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -120,6 +130,7 @@ class Brain(Generic[OutputT_co]):
         if not isinstance(dry_run, bool):
             raise BrainDefinitionError(f"dry_run={dry_run!r}: True or False")
         self.dry_run = dry_run
+        self.hooks = as_hooks(hooks)
 
     @overload
     @classmethod
@@ -155,12 +166,11 @@ class Brain(Generic[OutputT_co]):
         output_type: Any = None,
         **options: Unpack[BrainOptions],
     ) -> Brain[Any]:
-        """A brain as the constructor makes it, opened and ready.
+        """Make a brain as the constructor does, and open it.
 
-        Takes what the constructor takes, and tools that MCP servers have (extra ``mcp``). They are
-        connected once, and closed with the brain: use ``async with``, or ``aclose()``. What a
-        server changes about its tools is taken up between two steps. A tool that is called like
-        another one is offered as ``server_tool``.
+        The tools may also be those of MCP servers (extra ``mcp``). The servers are connected once
+        and closed with the brain: use ``async with``, or ``aclose()``. Changes to their tools take
+        effect between steps. A tool whose name is taken is offered as ``server_tool``.
 
         Args:
             net: As for the constructor.
@@ -196,7 +206,7 @@ class Brain(Generic[OutputT_co]):
         return self._last_result
 
     async def connect(self, *servers: McpSource | ToolSource) -> None:
-        """Let the agent use the tools of MCP servers, too, until the brain is closed.
+        """Add the tools of MCP servers, until the brain is closed.
 
         Args:
             *servers: What names them, as for :meth:`create`; or sources of tools, which are closed
@@ -243,8 +253,8 @@ class Brain(Generic[OutputT_co]):
     async def aclose(self) -> None:
         """Close what the brain itself made.
 
-        That is its models and its memory, if it got them by name, and its connections to servers,
-        whose tools are taken out of the memory.
+        These are its models and its memory, if they were given by name, and its connections to
+        servers, whose tools are removed from the memory.
         """
         sources, self._sources = self._sources, ()
         async with AsyncExitStack() as stack:  # one that fails does not keep the others open
@@ -255,12 +265,12 @@ class Brain(Generic[OutputT_co]):
                 stack.push_async_callback(source.aclose)
 
     def answer(self, task: str | Message) -> AnswerStream:
-        """Stream the text of a run as it comes, without the model's thoughts.
+        """Run ``task`` and stream the text as it arrives, without the model's thoughts.
 
-        The text is ``Result.answer``; before it come only the remarks that a model made beside its
-        tool calls, each set apart by a blank line. :attr:`last_result` then says how the run ended:
-        a run that waits for a person or that a limit stopped ends here like any other. Leaving the
-        loop early ends the run. Raises what :meth:`run` raises.
+        The text is ``Result.answer``, preceded by the remarks that a model made beside its tool
+        calls, each followed by a blank line. :attr:`last_result` then says how the run ended: the
+        loop also ends when the run waits for a person or reaches a limit. Leaving the loop early
+        ends the run. Raises what :meth:`run` raises.
 
         Raises:
             BrainUseError: The task is empty.
@@ -268,11 +278,17 @@ class Brain(Generic[OutputT_co]):
         return AnswerStream(self.stream(task))
 
     def stream(self, task: str | Message) -> Run[OutputT_co]:
-        """A run to iterate over: ``async with brain.stream(task) as run: async for event in run``.
+        """Return a run to iterate over.
 
-        Events are made when they are asked for; leaving the block early ends the run at once, and
-        the memory keeps what was finished. After the last event ``run.result`` has the result. A
-        run that fails yields :class:`RunFailed`, then raises.
+        ::
+
+            async with brain.stream(task) as run:
+                async for event in run:
+                    ...
+            print(run.result.answer)
+
+        The run continues only while events are read. Leaving the block early ends it at once, and
+        the memory keeps what was finished. A run that fails yields :class:`RunFailed`, then raises.
 
         Raises:
             BrainUseError: The task is empty.
@@ -280,17 +296,17 @@ class Brain(Generic[OutputT_co]):
         return Run(self._plan(), _as_goal(task))
 
     async def run(self, task: str | Message) -> Result[OutputT_co]:
-        """Run to the end.
+        """Run ``task`` to the end and return the result.
 
         Raises:
             LLMError: A model call failed, after its retries.
-            TransitionError: A state proposed to go where no edge goes.
-            MemoryBusyError: Another run is going on over the same memory.
+            TransitionError: A state proposed a state that no edge leads to.
+            MemoryBusyError: Another run over the same memory is in progress.
         """
         return await _to_end(Run(self._plan(), _as_goal(task), watched=False))
 
     def run_sync(self, task: str | Message) -> Result[OutputT_co]:
-        """As :meth:`run`, for programs without an event loop: it makes one for the time of the run.
+        """Like :meth:`run`, for programs without an event loop.
 
         Raises:
             BrainUseError: An event loop is running here.
@@ -309,7 +325,7 @@ class Brain(Generic[OutputT_co]):
         edit: Mapping[str, Mapping[str, Any]] | None = None,
         input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
     ) -> Run[OutputT_co]:
-        """As :meth:`resume`, to iterate over."""
+        """Like :meth:`resume`, to iterate over as over :meth:`stream`."""
         return Run(self._plan(), None, Decisions(approve, deny, edit, input))
 
     async def resume(
@@ -320,30 +336,30 @@ class Brain(Generic[OutputT_co]):
         edit: Mapping[str, Mapping[str, Any]] | None = None,
         input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
     ) -> Result[OutputT_co]:
-        """Go on with the run that the memory stands in: after a crash, an error, a limit or a wait.
+        """Continue the run in the memory: after a crash, an error, a limit or a wait.
 
-        A step that was cut off in its middle is taken again from its beginning. A run that waits
-        for a person (``stop_reason`` ``"approval"`` or ``"input"``) needs what it waits for; with a
-        part of it, it waits for the rest. What was decided is kept in the memory.
+        An interrupted step is repeated from its beginning. A run that waits for a person
+        (``stop_reason`` ``"approval"`` or ``"input"``) needs the decisions or the answer; given a
+        part, it waits for the rest. Decisions are kept in the memory.
 
         Args:
-            approve: Ids of calls that may run; True for all that wait.
-            deny: Ids of calls that may not, with the reasons, which the model is told.
-            edit: Other arguments for calls, by their ids; they are then approved.
-            input: The answer to the question that waits, or answers by the ids of the questions.
+            approve: IDs of calls that may run; True for all that wait.
+            deny: IDs of calls that may not run, with reasons for the model.
+            edit: Changed arguments by the IDs of the calls, which approves them.
+            input: The answer to the question, or answers by the IDs of the questions.
 
         Raises:
-            ResumeError: The memory stands in no run, or in a state that the net does not have; or
-                the decisions do not fit what the run waits for, which goes on waiting.
+            ResumeError: The memory has no run, or its state is not in the net; or the decisions do
+                not match what the run waits for, and it continues to wait.
         """
         decisions = Decisions(approve, deny, edit, input)
         return await _to_end(Run(self._plan(), None, decisions, watched=False))
 
     def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
-        """This brain as a tool of another one: each call runs it on a fork of its memory.
+        """Return this brain as a tool: each call runs it on a fork of its memory.
 
         Args:
-            name: What the model calls it.
+            name: The name of the tool.
             description: What it does and when to use it, for the model.
             **options: ``requires_approval``, ``idempotent``, ``max_result_tokens``, as for tools.
 
@@ -353,7 +369,7 @@ class Brain(Generic[OutputT_co]):
         return BrainTool(self, name, description, **options)
 
     def over(self, memory: Memory) -> Self:
-        """The same net, limits and rules over another memory; nothing is closed with the copy."""
+        """Return a copy of this brain over another memory; closing the copy closes nothing."""
         if not isinstance(memory, Memory):
             raise BrainDefinitionError(f"memory={memory!r} is not a Memory")
         other = copy.copy(self)
@@ -372,6 +388,7 @@ class Brain(Generic[OutputT_co]):
             self._sources,
             self.dry_run,
             self._set_last_result,
+            self.hooks,
         )
 
     def _set_last_result(self, result: Result[Any] | None) -> None:

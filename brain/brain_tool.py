@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
+from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.nested_tools import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.base import Approval
 from agent_brain.tools.errors import ToolError
@@ -24,17 +25,17 @@ _SCHEMA = {
 
 
 class BrainTool(NestedTool):
-    """A brain that other agents call by name; made by :meth:`Brain.as_tool`.
+    """A brain as a tool of other agents; made by :meth:`Brain.as_tool`.
 
-    Each call runs the brain's net on a fork of its memory, which is dropped afterwards: calls know
-    nothing of each other, and may run at once. Inside of a run the call is a branch of it: events
-    carry the tool's name in their ``path``, and text streams as thoughts; what is spent counts
-    into the limits of the run that calls, and cancelling that run ends it. The limits of the brain
-    itself hold where it is called outside of a run. Nobody can be asked anything from inside.
+    Each call runs the brain's net on a fork of its memory, which is discarded afterwards, so calls
+    are independent and may run at once. Inside a run the call is a branch: events have the tool's
+    name in their ``path``, text streams as thoughts, usage counts toward the limits of the calling
+    run, and cancelling that run cancels the branch. It uses the brain's own hooks. The limits of
+    the brain apply where it is called outside of a run. A person cannot be asked from inside.
 
     Args:
         brain: The brain.
-        name: What the model calls it.
+        name: The name of the tool.
         description: What it does and when to use it, for the model.
         requires_approval: As for every tool.
         idempotent: As for every tool.
@@ -74,15 +75,18 @@ class BrainTool(NestedTool):
         return result.answer
 
     async def prepare(self, name: str, args: Mapping[str, Any]) -> Branch:
-        """A branch with the task as its goal."""
+        """Return a branch with the task as its goal."""
         await self.brain.memory.open()
         memory = await self.brain.memory.fork()
         await memory.set_goal(Message.user(args["task"]))
-        return Branch(name, self.brain.net, memory)
+        hooks = HookChain(self.brain.hooks)
+        return Branch(name, self.brain.net, memory, hooks=hooks)
 
     @staticmethod
-    def order(runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd) -> Event:
-        """All of them at once; what they say is not what the state says."""
+    def order(
+        runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd
+    ) -> Delegate:
+        """Return the work that runs all of them at once."""
         branches = cast("Sequence[Branch]", runs)
         return Delegate(branches, on_error="report", aside=True, beside=beside, on_end=on_end)
 

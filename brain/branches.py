@@ -1,19 +1,22 @@
-"""Branches that run at once, their events merged as they come."""
+"""Nets inside a run: branches that run at once, their events merged as they come."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
-from agent_brain.states.aclosing import closing
+from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
+from agent_brain.states.work import close_stream
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
+
+CLEANUP_SECONDS = 5.0  # how long closing the memory of a branch may take
 
 
 class Source(Protocol):
@@ -30,22 +33,74 @@ class Source(Protocol):
 Streams = Sequence[tuple[Source, AsyncIterator[Event]]]
 
 
-async def run_at_once(
-    streams: Streams,
-    *,
-    on_error: Literal["cancel", "report"],
-    until: Literal["all", "first"] = "all",
+class _Beside:
+    """The stream of a state's own events beside those of its branches."""
+
+    error: Exception | None = None
+    ended = False
+
+
+async def run_branches(
+    order: Delegate, run: Callable[[Branch], AsyncGenerator[Event, None]]
 ) -> AsyncGenerator[Event, None]:
+    """Yield the events of every branch, and those beside them.
+
+    Args:
+        order: The branches.
+        run: Runs one branch.
+
+    Raises:
+        Exception: The error of a branch, if ``on_error`` is ``"cancel"``.
+    """
+    streams: list[tuple[Source, AsyncIterator[Event]]] = [
+        (branch, _run_branch(order, branch, run)) for branch in order.branches
+    ]
+    beside = _Beside()
+    if order.beside is not None:
+        streams.append((beside, order.beside))
+    events = streams[0][1] if len(streams) == 1 else run_at_once(streams, order)
+    try:
+        async for event in events:
+            yield event
+    finally:
+        await close_stream(events)
+    if beside.error is not None:
+        raise beside.error
+
+
+async def _run_branch(
+    order: Delegate, branch: Branch, run: Callable[[Branch], AsyncGenerator[Event, None]]
+) -> AsyncGenerator[Event, None]:
+    events: AsyncGenerator[Event, None] | None = None
+    try:
+        if branch.prepare is not None:
+            branch.memory = await branch.prepare()
+        events = run(branch)
+        async for event in events:
+            yield event
+    except Exception as error:
+        branch.error = branch.error or error
+        if order.on_error == "cancel":
+            raise
+    finally:
+        await close_stream(events)
+        if branch.prepare is not None and events is not None:
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await branch.memory.aclose()
+    if order.on_end is not None:
+        for event in await order.on_end(branch):
+            yield event
+
+
+async def run_at_once(streams: Streams, order: Delegate) -> AsyncGenerator[Event, None]:
     """Merge the events of all branches; each branch waits until its event was taken.
 
     Args:
         streams: Branches and their events.
-        on_error: ``"cancel"`` cancels the others when one fails and raises its error;
-            ``"report"`` lets them go on.
-        until: ``"first"`` cancels the others when one has come to its end.
+        order: What to do when one fails or ends, and how many run at once.
     """
     send, receive = anyio.create_memory_object_stream[Event](0)
-    task = BackgroundTask(partial(_run_all, streams, send, on_error, until))
+    task = BackgroundTask(partial(_run_all, streams, send, order))
     try:
         with receive:
             async for event in receive:
@@ -55,29 +110,30 @@ async def run_at_once(
     if task.error is not None:
         raise task.error
     failed = [branch.error for branch, _ in streams if branch.error is not None]
-    if failed and on_error == "cancel":
+    if failed and order.on_error == "cancel":
         raise failed[0]
 
 
-async def _run_all(
-    streams: Streams,
-    send: MemoryObjectSendStream[Event],
-    on_error: Literal["cancel", "report"],
-    until: Literal["all", "first"],
-) -> None:
+async def _run_all(streams: Streams, send: MemoryObjectSendStream[Event], order: Delegate) -> None:
     async def run_one(branch: Source, stream: AsyncIterator[Event]) -> None:
         try:
-            async with closing(stream) as events:
-                async for event in events:
-                    await send.send(event)
+            async for event in stream:
+                await send.send(event)
         except Exception as error:  # kept on the branch, for the state or for the caller
             branch.error = error
-            if on_error == "cancel":
+            if order.on_error == "cancel":
                 tasks.cancel_scope.cancel()
-        if until == "first" and branch.ended:
+        finally:
+            await close_stream(stream)
+        if order.until == "first" and branch.ended:
             tasks.cancel_scope.cancel()
 
+    async def work_off(todo: Iterator[tuple[Source, AsyncIterator[Event]]]) -> None:
+        for branch, stream in todo:
+            await run_one(branch, stream)
+
+    todo = iter(streams)
     with send:
         async with anyio.create_task_group() as tasks:
-            for branch, stream in streams:
-                tasks.start_soon(run_one, branch, stream)
+            for _ in range(min(len(streams), order.max_concurrency or len(streams))):
+                tasks.start_soon(work_off, todo)

@@ -1,4 +1,4 @@
-"""What all parts of one run share: the count of what was spent, and the limits to it."""
+"""The usage of a run and its limits, shared by all its branches."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ logger = get_logger(__name__)
 
 
 class Budget:
-    """Counts into the registers of the run's own memory, also for branches on other memories."""
+    """Counts usage in the registers of the run's own memory, for branches too."""
 
-    __slots__ = ("_started", "_warned", "control", "limits")
+    __slots__ = ("_only_steps", "_started", "_warned", "control", "limits")
 
     control: Control  # of the run's own memory; set when the run starts
 
@@ -24,13 +24,16 @@ class Budget:
         self.limits = limits
         self._started = 0.0
         self._warned: set[str] = set()
+        self._only_steps = (
+            limits.timeout is limits.max_tokens is limits.max_cost is limits.max_tool_calls is None
+        )
 
     def start_clock(self) -> None:
-        """Begin to count the time."""
+        """Start to measure the time."""
         self._started = anyio.current_time()
 
     def start(self, control: Control) -> None:
-        """Count from what ``control`` says is spent; the clock runs since :meth:`start_clock`."""
+        """Continue from what ``control`` has spent; time counts from :meth:`start_clock`."""
         self.control = control
         self._started = (self._started or anyio.current_time()) - control.spent.seconds
 
@@ -40,19 +43,8 @@ class Budget:
         Raises:
             BrainUseError: A strict limit cannot count the call.
         """
-        spent = self.control.spent
-        spent.requests += usage.requests
-        spent.input_tokens += usage.input_tokens
-        spent.output_tokens += usage.output_tokens
-        if usage.cost is None:
-            spent.unpriced += usage.requests
-        else:
-            spent.cost += usage.cost
-        if usage.estimated:
-            spent.estimated += usage.requests
-        spent.cached_tokens += usage.cached_tokens
-        spent.reasoning_tokens += usage.reasoning_tokens
-        if usage.cost is None and self.limits.watches_use:
+        self.control.spent.add(usage)
+        if not self._only_steps and usage.cost is None and self.limits.watches_use:
             self._check_counted(usage)
 
     def _check_counted(self, usage: Usage) -> None:
@@ -64,7 +56,7 @@ class Budget:
                 logger.warning(problem)
 
     def usage(self) -> Usage:
-        """What all model calls used together."""
+        """Return what all model calls used together."""
         spent = self.control.spent
         return Usage(
             spent.input_tokens,
@@ -77,12 +69,20 @@ class Budget:
         )
 
     def seconds(self) -> float:
-        """Wall-clock seconds since the start, times before a resume included."""
+        """Return the wall-clock seconds of the run, including those before a resume."""
         return anyio.current_time() - self._started if self._started else 0.0
 
-    def reached(self, calls: int = 0) -> StopReason | None:
-        """The limit that is reached, if any, when so many tool calls are asked for next."""
+    def reached(self, control: Control) -> StopReason | None:
+        """Return the limit that is reached, if any.
+
+        Args:
+            control: The registers with the tool calls that are requested next.
+        """
+        if self._only_steps:
+            most = self.limits.max_steps
+            over = most is not None and self.control.step >= most
+            return StopReason.MAX_STEPS if over else None
         timeout = self.limits.timeout
         if timeout is not None and self.seconds() >= timeout:
             return StopReason.TIMEOUT
-        return self.limits.reached(self.control, calls)
+        return self.limits.reached(self.control, len(control.next_actions))

@@ -1,8 +1,10 @@
-"""Which model a Brain uses when it is given a name, or nothing."""
+"""The model of a Brain that is given a name, or none."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.nets.net import Net, subnets_of
@@ -13,7 +15,7 @@ MODEL_VARIABLE = "AGENT_BRAIN_MODEL"
 
 
 def resolve_llm(llm: LLM | str | None) -> LLM:
-    """The model meant by ``llm``: itself, a LiteLLM model of that name, or the default.
+    """Return ``llm`` itself, the LiteLLM model of that name, or the default model.
 
     The default is the model that the environment variable ``AGENT_BRAIN_MODEL`` names; if it is
     unset, the built-in offline demo model, which says that it is one.
@@ -33,15 +35,23 @@ def resolve_llm(llm: LLM | str | None) -> LLM:
     return as_llm(llm)
 
 
-def models_of(net: Net) -> list[LLM]:
+_models: WeakKeyDictionary[Net, tuple[LLM, ...]] = WeakKeyDictionary()
+
+
+def models_of(net: Net) -> tuple[LLM, ...]:
     """Return the models of the states of ``net``, and of the nets inside, each once."""
-    found: list[LLM] = []
+    found = _models.get(net)
+    if found is None:
+        found = _models[net] = tuple(dict.fromkeys(_find_models(net)))
+    return found
+
+
+def _find_models(net: Net) -> Iterator[LLM]:
     for state in net.states.values():
         state = getattr(state, "wrapped", state)
-        found += [value for value in vars(state).values() if isinstance(value, LLM)]
+        yield from (value for value in vars(state).values() if isinstance(value, LLM))
         for subnet in subnets_of(state).values():
-            found += models_of(subnet)
-    return list(dict.fromkeys(found))
+            yield from _find_models(subnet)
 
 
 def models_made_for(net: Net) -> list[LLM]:

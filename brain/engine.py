@@ -1,26 +1,35 @@
-"""The machine: moves one net over one memory, step after step."""
+"""The engine: moves one net over one memory, step after step."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from enum import Enum
+from typing import Any
 
 import anyio
 
-from agent_brain.branches import Source, run_at_once
+from agent_brain.branches import run_branches
 from agent_brain.budget import Budget
-from agent_brain.errors import LLMError, ResumeError, ScratchError, StateCancelledError
+from agent_brain.decision import StepReport, is_stuck, next_node, stops_after, stops_before
+from agent_brain.errors import (
+    BrainDefinitionError,
+    BrainUseError,
+    LLMError,
+    NetDefinitionError,
+    ResumeError,
+    ScratchError,
+    StateCancelledError,
+    StateDefinitionError,
+    StateMutationError,
+    TransitionError,
+)
 from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Asked
 from agent_brain.nets.delegation import Branch, Delegate
-from agent_brain.nets.errors import TransitionError
 from agent_brain.nets.net import Net, Node
-from agent_brain.nets.validation import name_of
 from agent_brain.open_calls import close_open_calls
-from agent_brain.states.aclosing import closing
 from agent_brain.states.answering import best_words
 from agent_brain.states.events import (
     NOWHERE,
@@ -37,48 +46,58 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
+from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import Resumed, within_time
+from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.calling import is_being_cancelled
+from agent_brain.tools.secrets import hide_registered
 
-CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to leave things in order
+FINAL = (
+    BrainDefinitionError,
+    BrainUseError,
+    NetDefinitionError,
+    StateCancelledError,
+    StateDefinitionError,
+    StateMutationError,
+    TransitionError,
+)
+"""Errors that end the run even where the net has an edge for the errors of a state."""
+
+CLEANUP_SECONDS = 5.0  # how long an interrupted step may take to leave things in order
 
 
-class Machine:
-    """One net at work over one memory; a delegated branch gets a machine of its own.
+class Engine:
+    """Runs one net over one memory; each branch of the run has an engine of its own.
 
     Attributes:
-        at: The step it is in.
+        at: The current step.
         finish_reason: Why the model response that gave the answer ended, if one did.
+        hooks: The hooks around model calls and tool calls.
+        memory: The memory.
         over: The net has come to its end.
-        reason: Why it stopped, once it has.
+        reason: Why it stopped; None before that.
     """
 
     __slots__ = (
         "_answered_by",
-        "_aside",
-        "_asked",
+        "_as_thoughts",
         "_budget",
-        "_called",
-        "_cut",
         "_delegated",
         "_durable",
-        "_failed",
-        "_finished",
         "_key",
-        "_memory",
         "_net",
+        "_open_responses",
         "_path",
+        "_report",
         "_run_id",
-        "_said",
         "_stuck",
         "_text",
-        "_verdict",
-        "_waits",
         "at",
         "finish_reason",
+        "hooks",
+        "memory",
         "over",
         "reason",
     )
@@ -91,171 +110,172 @@ class Machine:
         stuck: StuckPolicy | None,
         *,
         run_id: str,
+        hooks: HookChain | None = None,
         path: tuple[str, ...] = (),
         key: str = "",
-        aside: bool = False,
+        as_thoughts: bool = False,
     ) -> None:
         self._net = net
-        self._memory = memory
+        self.memory = memory
         self._budget = budget
         self._stuck = stuck
         self._run_id = run_id
         self._path = path
-        self._key = key  # under which the memory keeps where it is, if it is a subnet
-        self._aside = aside  # what is said here is not for the reader
+        self._key = key  # the memory keeps the state of a subnet under it
+        self._as_thoughts = as_thoughts  # what is said here is not for the reader
         self._durable = memory.durable
-        self._said: list[str] = []  # in this step
-        self._text: list[str] = []  # in the last step that said anything
-        self._finished: list[ActionFinished] = []
-        self._asked = False
+        self._report = StepReport()
+        self._text: list[str] = []  # of the last step that said anything
         self._delegated: Counter[str] = Counter()  # branches of this step, by name
-        self._failed: Exception | None = None  # in the work that the state waits for
-        self._called: set[str | None] = set()  # model responses that have not ended
+        self._open_responses: set[str | None] = set()
         self._answered_by: str | None = None  # the model response that the last text is from
-        self._verdict: Verdict | None = None  # on the step just left
-        self._waits: StopReason | None = None
-        self._cut: StopReason | None = None  # the limit that stopped a branch of this step
+        self.hooks = hooks
         self.at = NOWHERE
         self.finish_reason: str | None = None
         self.over = memory.control.done and not path  # killed between its last step and its end
         self.reason: StopReason | None = None
 
     def answer(self) -> str:
-        """What the last step that said anything has said."""
-        return "".join(self._said or self._text)
+        """Return what the last step that said anything has said."""
+        return "".join(self._report.said or self._text)
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
-        """Every event, until the net or a limit says that it is enough."""
-        memory = self._memory
-        node: Node | None = None if self.over else self._current()
+        """Yield events until the net ends or a limit is reached."""
+        memory = self.memory
+        node = None if self.over else self._current()
         while node is not None:
-            if self.reason is None and (reason := self._limit_reached()):
-                # An answer that is there already is passed on: the call that gave it may have been
-                # the one that reached the limit.
-                if reason not in SPENDING or not await node.state.costs_nothing(memory):
-                    node = await self._best_effort(reason)
-                    continue
+            reached = None if self.reason else self._budget.reached(memory.control)
+            if reached and not await self._may_run(node, reached):
+                node = await self._stop(reached)
+                continue
             at = self._enter(node)
             yield StateEntered(at=at)
-            stream: AsyncIterator[str | Event] | None = None
-            items: AsyncIterator[str | Event] | None
+            stream: AsyncIterator[StreamItem] | None = None
             try:
                 if node.on_enter:
                     await node.state.on_enter(memory)
-                items = stream = node.state.run(memory)
+                running = stream = node.state.run(memory)
+                items: AsyncIterator[StreamItem] | None = running
                 while items is not None:
                     current, items = items, None
                     async for item in current:
-                        if isinstance(item, str):
-                            yield self._note_text(item, at)
-                        elif type(item) is not Delegate:
+                        if not isinstance(item, Work):
                             yield self._note(item, at)
-                        else:
-                            async with closing(self._delegate(item)) as events:
-                                async for event in events:
-                                    yield event
-                            if self._waits is not None:  # the run continues inside the subnet
-                                await _close(stream)
-                                break
-                            if self._failed is not None:
-                                items = Resumed(stream, self._failed)
-                                break
+                            continue
+                        events = item.events(self) if item.clock is None else perform(item, self)
+                        try:
+                            async for event in events:
+                                yield self._note(event, at)
+                        except BrainUseError:  # a strict limit, which is not the state's to handle
+                            raise
+                        except Exception as error:  # raised where the state waits
+                            items = Resumed(running, error)
+                        finally:
+                            await events.aclose()
+                        if items is not None or self._report.waits is not None:
+                            break
             except BaseException as error:
                 await self._leave_hurt(node, stream, error)
-                raise
-            if node.on_exit:
-                await node.state.on_exit(memory)
-            if self._waits is not None:
-                self.reason = self._waits
-                return
-            if self._cut is None:
-                node = await self._move(node)
-            else:  # the run stays in this state, and continues inside the subnet
-                node = await self._best_effort(self._cut)
-            yield StateExited(node.name if node else None, at=at)
-            if node is not None and (verdict := self._verdict) is not None:
-                yield StuckDetected(*verdict, at=self.at)
-                if verdict.action == "stop":
-                    node = await self._best_effort(StopReason.STUCK)
-                    if node is None and not self.answer():
-                        yield self._note_text(await best_words(memory), at)
+                if not await self._fail(node, error):
+                    raise
+            else:
+                if node.on_exit or self._report.waits is not None:
+                    await self._exit(node, stream)
+            following, noted = await self._decide(node)
+            for event in noted:
+                yield event
+            node = following
         self.reason = self.reason or StopReason.DONE
 
-    def _limit_reached(self) -> StopReason | None:
-        return self._budget.reached(len(self._memory.control.next_actions))
+    async def _may_run(self, node: Node, reached: StopReason) -> bool:
+        free = reached in SPENDING and await node.state.costs_nothing(self.memory)
+        return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> Position:
-        if self._said:
-            self._text = self._said
-        self._said, self._finished, self._asked, self._cut = [], [], False, None
+        if self._report.said:
+            self._text = self._report.said
+        self._report = StepReport()
         if self._delegated:
             self._delegated.clear()
-        if self._called:
-            self._count_cut_calls()
+        if self._open_responses:
+            self._count_open_responses()
         self.at = Position(self._run_id, self._budget.control.step, node.name, self._path)
         return self.at
 
-    def _note_text(self, text: str, at: Position) -> TextDelta:
-        if type(text) is Thought:
-            return TextDelta(text, thought=True, at=at)
-        self._say(text, None)
-        return TextDelta(text, thought=self._aside, at=at)
+    async def _exit(self, node: Node, stream: object) -> None:
+        """Leave a state; the stream of one that waits is not at its end."""
+        await close_stream(stream)
+        if node.on_exit:
+            await node.state.on_exit(self.memory)
 
-    def _say(self, text: str, response_id: str | None) -> None:
-        """Keep text for the reader; ``response_id`` names the model response that it is from."""
-        self._said.append(text)
-        if response_id is None or response_id != self._answered_by:
-            self._answered_by, self.finish_reason = response_id, None
-
-    def _note(self, event: Event, at: Position) -> Event:
-        """Take notice of an event that a state yielded, and say where it happened."""
-        if not isinstance(event, Event):
+    def _note(self, item: StreamItem, at: Position) -> Event:
+        """Record what ``item`` reports; return it as an event that has its position."""
+        if isinstance(item, str):
+            thought = type(item) is Thought
+            if not thought:
+                self._report.said.append(item)
+                self._answered_by = self.finish_reason = None
+            return TextDelta(item, thought=thought or self._as_thoughts, at=at)
+        if not isinstance(item, Event):
             raise TypeError(
-                f"State {at.state!r} yielded {event!r}: yield text, or an event from "
-                "agent_brain.states"
+                f"State {at.state!r} yielded {item!r}: yield text, an event from "
+                "agent_brain.states, or work such as llm.call(…)"
             )
-        if event.at is NOWHERE:
-            object.__setattr__(event, "at", at)
-        if isinstance(event, TextDelta):
-            return self._note_delta(event)
-        if isinstance(event, ActionRequested):
-            self._asked = True
-        elif isinstance(event, ActionFinished):
-            self._finished.append(event)
-            self._budget.control.spent.tool_calls += 1
-        elif isinstance(event, ResponseStarted):
-            self._called.add(event.response_id)
-        elif isinstance(event, UsageReported):
-            self._called.discard(event.response_id)
-            self._budget.spend(event.usage)
-            if event.response_id is not None and event.response_id == self._answered_by:
-                self.finish_reason = event.finish_reason
-        elif isinstance(event, ApprovalRequested):
-            self._waits = StopReason.APPROVAL
-            self._asks().approvals = [action.id for action in event.actions]
-        elif isinstance(event, InputRequested):
-            self._waits = StopReason.INPUT
-            self._asks().questions[event.id] = event.prompt
-        return event
+        if item.at is NOWHERE:
+            object.__setattr__(item, "at", at)
+        elif item.at is not at and item.at.path != at.path and item.at.run_id == at.run_id:
+            return item  # of a net inside, whose engine has recorded it
+        note = _NOTES.get(type(item))
+        return item if note is None else note(self, item)
 
-    def _note_delta(self, event: TextDelta) -> TextDelta:
+    def _note_text(self, event: TextDelta) -> TextDelta:
         if event.thought:
             return event
-        self._say(event.text, event.response_id)
-        return dataclasses.replace(event, thought=True) if self._aside else event
+        self._report.said.append(event.text)
+        if event.response_id is None or event.response_id != self._answered_by:
+            self._answered_by, self.finish_reason = event.response_id, None
+        return dataclasses.replace(event, thought=True) if self._as_thoughts else event
+
+    def _note_request(self, event: ActionRequested) -> Event:
+        self._report.requested = True
+        return event
+
+    def _note_finished(self, event: ActionFinished) -> Event:
+        self._report.finished.append(event)
+        self._budget.control.spent.add_tool_call()
+        return event
+
+    def _note_response(self, event: ResponseStarted) -> Event:
+        self._open_responses.add(event.response_id)
+        return event
+
+    def _note_usage(self, event: UsageReported) -> Event:
+        self._open_responses.discard(event.response_id)
+        self._budget.spend(event.usage)
+        if event.response_id is not None and event.response_id == self._answered_by:
+            self.finish_reason = event.finish_reason
+        return event
+
+    def _note_approval(self, event: ApprovalRequested) -> Event:
+        self._report.waits = StopReason.APPROVAL
+        self.memory.control.request_approval(event.actions)
+        return event
+
+    def _note_question(self, event: InputRequested) -> Event:
+        self._report.waits = StopReason.INPUT
+        self.memory.control.request_input(event.id, event.prompt)
+        return event
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
-        """Leave a state that did not come to its end; note in ``error`` which state it was.
+        """Leave a state that did not reach its end; note in ``error`` which state it was.
 
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
         failure = _failure(error, node)
-        self._count_cut_calls()
+        self._count_open_responses()
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            await _close(stream)
-            if node.on_exit:
-                await node.state.on_exit(self._memory)
+            await self._exit(node, stream)
         if isinstance(failure, LLMError | ScratchError):
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
@@ -263,228 +283,184 @@ class Machine:
         if failure is not error:
             raise failure from error
 
-    def _count_cut_calls(self) -> None:
-        """Count the model calls that are closed or cancelled before they could report their use."""
-        for _ in self._called:
+    async def _fail(self, node: Node, error: BaseException) -> bool:
+        """Have an error lead to another state; return whether the net has an edge for it."""
+        if node.on_error is None or not isinstance(error, Exception) or isinstance(error, FINAL):
+            return False
+        report = self._report
+        report.waits = report.cut = None
+        report.error = error
+        if self.memory.control.next_actions:
+            await close_open_calls(self.memory, f"state {node.name!r} failed")
+        return True
+
+    def _count_open_responses(self) -> None:
+        """Count the model calls that were closed or cancelled before they reported their usage."""
+        for _ in self._open_responses:
             self._budget.spend(Usage())
-        self._called.clear()
+        self._open_responses.clear()
 
-    def _asks(self) -> Asked:
-        """What a person is asked, to be written down: the run may go on in another process."""
-        control = self._memory.control
-        if control.asked is None:
-            control.asked = Asked()
-        return control.asked
-
-    async def _delegate(self, order: Delegate) -> AsyncGenerator[Event, None]:
-        """Run the branches that the state asks for; a single one may speak for it."""
-        run = run_branches(
-            order,
-            self._budget,
-            self._stuck,
-            run_id=self._run_id,
-            path=(*self._path, self.at.state or ""),
-            within="/".join(filter(None, (self._key, self.at.state))),
-            seen=self._delegated,
-            aside=self._aside or order.aside or len(order.branches) > 1,
-        )
-        self._failed = None
-        try:
-            async with closing(run) as events:
-                async for event in events:
-                    yield event if event.at is not NOWHERE else self._note(event, self.at)
-        except Exception as error:  # raised where the state waits
-            self._failed = error
-            return
-        for branch in order.branches:
-            reason = branch.stop_reason
-            if branch.memory is self._memory and reason in WAITING:
-                self._waits = StopReason(reason)
-            elif reason is not None and reason not in (*OWN, *WAITING):
-                self._cut = StopReason(reason)
-        if len(order.branches) == 1 and not order.aside:
-            self._say(order.branches[0].answer, None)
-            self.finish_reason = order.branches[0].finish_reason
-
-    async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
-        """Run as a branch: from its own beginning, or from where a resumed run had left it."""
-        control, main = self._memory.control, self._budget.control
-        if control is not main:
-            control.begin(self._run_id, self._net.initial.name)
-            control.branch = f"{'/'.join(self._path)}@{main.step}"
-            control.dry_run = main.dry_run
-        ended = control.ended.get(self._key)
-        if ended is not None:  # before the step of the outer net was interrupted
-            branch.answer, branch.stop_reason = ended, StopReason.DONE
-            return
-        try:
-            async with closing(self.steps()) as events:
-                async for event in events:
-                    yield event
-        except Exception as error:
-            branch.error = error
-            raise
-        finally:
-            control.done = False
-            branch.answer = self.answer()
-            branch.finish_reason = self.finish_reason
-        branch.stop_reason = self.reason
-
-    async def _move(self, node: Node) -> Node | None:
-        """Check what the state proposes, and move there; None at the end."""
-        control = self._memory.control
-        target: Enum | None = None
-        if self.reason is None:
-            try:
-                target = await node.state.next_state(self._memory)
-            except BaseException as error:
-                if (failure := _failure(error, node)) is error:
-                    raise
-                raise failure from error
-            if not _is_edge(target, node) and not (target is None and control.done):
-                allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
-                raise TransitionError(node.name, target, sorted(allowed))
-        control.check_notes(node.name)
-        next_node = None if target is None or control.done else self._net.node(target)
-        if control.asked is not None:  # what was asked here was for this state
-            control.asked = None
-        self._advance(next_node.name if next_node else None)
-        self._verdict = None if self._stuck is None else self._look_for_circles(node, self._stuck)
+    async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
+        """Do what is decided after a step; return the next state and the events of leaving."""
+        report, memory, at = self._report, self.memory, self.at
+        if (reason := stops_after(report)) is not None:
+            if reason in WAITING:
+                self.reason = reason
+                return None, []
+            following = await self._stop(reason)
+            return following, [StateExited(following.name if following else None, at=at)]
+        control = memory.control
+        following = None
+        if self.reason is None:  # the fallback state is the last
+            target = await self._propose(node) if report.error is None else None
+            following = next_node(node, target, report, done=control.done)
+        name = following.name if following else None
+        self.over = following is None
+        failed = None if report.error is None else words_of(report.error)
+        if self._path:
+            control.check_notes(node.name)
+            main = self._budget.control
+            control.advance_subnet(self._key, name, self.answer(), main=main, error=failed)
+        else:
+            control.advance(name, left=node.name, error=failed)
+        verdict = None
+        if self._stuck is not None and (report.finished or report.said):
+            verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
-            await self._memory.checkpoint()
-        return next_node
+            await memory.checkpoint()
+        events: list[Event] = [StateExited(name, report.error, at=at)]
+        if verdict is not None and following is not None:
+            events.append(StuckDetected(*verdict, at=at))
+            if is_stuck(following, verdict):
+                following = await self._stop(StopReason.STUCK)
+                if following is None and not self.answer():
+                    events.append(self._note(await best_words(memory), at))
+        return following, events
 
-    def _advance(self, state: str | None) -> None:
-        """Write down where the machine stands now: ``state`` comes next, or nothing."""
-        main, own = self._budget.control, self._memory.control
-        self.over = state is None
-        if not self._path:
-            own.advance(state)
-            return
-        main.step += 1
-        if own is not main:
-            own.step += 1
-        own.advance_subnet(self._key, state, self.answer())
+    async def _propose(self, node: Node) -> Enum | None:
+        try:
+            return await node.state.next_state(self.memory)
+        except BaseException as error:
+            if await self._fail(node, error):
+                return None
+            if (failure := _failure(error, node)) is error:
+                raise
+            raise failure from error
 
     def _current(self) -> Node:
-        control = self._memory.control
-        if not self._path:
-            name = control.state or ""
-        else:
-            name = control.frames.get(self._key, self._net.initial.name)
+        control = self.memory.control
+        name = control.state or ""
+        if self._path:
+            name = control.subnets.get(self._key, self._net.initial.name)
         node = self._net.find(name)
         if node is None:
             raise ResumeError(no_state(self._net, name))
         return node
 
-    def _look_for_circles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
-        tools = self._memory.available_tools
-        mark = fingerprint(node.name, self._finished, self._said, asked=self._asked, tools=tools)
-        return None if mark is None else policy.look(self._memory.control, mark)
+    def _look_for_cycles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
+        report, tools = self._report, self.memory.available_tools
+        mark = fingerprint(
+            node.name, report.finished, report.said, asked=report.requested, tools=tools
+        )
+        return None if mark is None else policy.look(self.memory.control, mark)
 
-    async def _best_effort(self, reason: StopReason) -> Node | None:
-        """The state that gives the best answer there is, if the net has one and there is time."""
+    async def _stop(self, reason: StopReason) -> Node | None:
+        """Stop; return the state that gives the best answer, if there is one, and time for it."""
         self.reason = reason
-        await close_open_calls(self._memory, reason.clause)
+        await close_open_calls(self.memory, reason.clause)
         fallback = self._net.fallback
         if fallback is None or reason is StopReason.TIMEOUT:
             return None
         return self._net.node(fallback)
 
+    async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
+        """Run the nets of ``order``; a single one that is no ``part`` speaks for the state."""
+        aside = self._as_thoughts or order.aside or part or len(order.branches) > 1
+        events = run_branches(order, lambda branch: self._engine_for(branch, aside).branch(branch))
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await events.aclose()
+        for branch in order.branches:
+            reason = branch.stop_reason
+            if branch.memory is self.memory and reason in WAITING:
+                self._report.waits = StopReason(reason)
+            elif reason is not None and reason not in (*OWN, *WAITING):
+                self._report.cut = StopReason(reason)
+        if len(order.branches) == 1 and not order.aside and not part:
+            self._report.said.append(order.branches[0].answer)
+            self._answered_by = None
+            self.finish_reason = order.branches[0].finish_reason
 
-async def run_branches(
-    order: Delegate,
-    budget: Budget,
-    stuck: StuckPolicy | None,
-    *,
-    run_id: str,
-    path: tuple[str, ...],
-    within: str,
-    aside: bool,
-    seen: Counter[str],
-) -> AsyncGenerator[Event, None]:
-    """Yield the events of every branch, each run by a machine of its own.
-
-    Args:
-        order: The branches.
-        budget: What the whole run shares.
-        stuck: The policy of the run.
-        run_id: The run.
-        path: The states and branches around the branches.
-        within: The key of the net around them, and its state.
-        aside: What they say is not for the reader.
-        seen: How often the step has delegated to a branch of a name; counted on here.
-
-    Raises:
-        Exception: What a branch raised, if it is the only one or ``on_error`` is ``"cancel"``.
-    """
-
-    def machine_for(branch: Branch) -> Machine:
-        inside = (*path, branch.name) if branch.name else path
-        seen[branch.name] += 1
-        again = f"#{seen[branch.name]}" if seen[branch.name] > 1 else ""
-        return Machine(
+    def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
+        self._delegated[branch.name] += 1
+        count = self._delegated[branch.name]
+        inside = tuple(filter(None, (self.at.state, branch.name)))
+        again = f"#{count}" if count > 1 else ""
+        return Engine(
             branch.net,
             branch.memory,
-            budget,
-            stuck,
-            run_id=run_id,
-            path=inside,
-            key=f"{within}/{branch.name}{again}" if branch.name else within + again,
-            aside=aside,
+            self._budget,
+            self._stuck,
+            run_id=self._run_id,
+            hooks=self._hooks_of(branch),
+            path=(*self._path, *inside),
+            key="/".join(filter(None, (self._key, *inside))) + again,
+            as_thoughts=aside,
         )
 
-    async def stream(branch: Branch, machine: Machine) -> AsyncGenerator[Event, None]:
+    def _hooks_of(self, branch: Branch) -> HookChain | None:
+        """The hooks of a net inside: those around it, then its own; a brain has its own only."""
+        outer = self.hooks if branch.hooks is None else branch.hooks
+        return outer.then(branch.net.hooks) if outer else hooks_of(branch.net.hooks)
+
+    async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
+        """Run as a branch: from its beginning, or from where a resumed run had left it."""
+        control, main = self.memory.control, self._budget.control
+        if control is not main:
+            control.begin_branch(self._run_id, main, self._path, self._net.initial.name)
+        ended = control.ended.get(self._key)
+        if ended is not None:  # before the step of the outer net was interrupted
+            branch.answer, branch.stop_reason = ended, StopReason.DONE
+            return
+        steps = self.steps()
         try:
-            async with closing(machine.branch(branch)) as events:
-                async for event in events:
-                    yield event
-        except Exception:
-            if order.on_error == "cancel":
-                raise
-        if order.on_end is not None:
-            for event in await order.on_end(branch):
+            async for event in steps:
                 yield event
-
-    streams: list[tuple[Source, AsyncIterator[Event]]] = [
-        (branch, stream(branch, machine_for(branch))) for branch in order.branches
-    ]
-    beside = _Beside()
-    if order.beside is not None:
-        streams.append((beside, order.beside))
-    merged = (
-        streams[0][1]
-        if len(streams) == 1
-        else run_at_once(streams, on_error=order.on_error, until=order.until)
-    )
-    timed = merged if order.clock is None else within_time(merged, order.clock)
-    async with closing(timed) as events:
-        async for event in events:
-            yield event
-    if beside.error is not None:
-        raise beside.error
+        except Exception as error:
+            branch.error = error
+            raise
+        finally:
+            await steps.aclose()
+            control.done = False
+            branch.answer = self.answer()
+            branch.finish_reason = self.finish_reason
+        branch.stop_reason = self.reason
 
 
-class _Beside:
-    """The stream of a state's own events beside those of its branches."""
-
-    error: Exception | None = None
-    ended = False
-
-
-def _is_edge(target: object, node: Node) -> bool:
-    try:
-        return target in node.targets
-    except TypeError:  # not even hashable
-        return False
+_NOTES: dict[type, Callable[[Engine, Any], Event]] = {
+    TextDelta: Engine._note_text,
+    ActionRequested: Engine._note_request,
+    ActionFinished: Engine._note_finished,
+    ResponseStarted: Engine._note_response,
+    UsageReported: Engine._note_usage,
+    ApprovalRequested: Engine._note_approval,
+    InputRequested: Engine._note_question,
+}
 
 
 def no_state(net: Net, name: str) -> str:
-    """That a run cannot go on in ``net``, in words."""
+    """Return the message of the error for a run in a state that ``net`` does not have."""
     return (
-        f"The run stands in state {name!r}, which the net {net.name!r} does not have: resume it "
-        "with the net that it was started with"
+        f"The run is in state {name!r}, which the net {net.name!r} does not have: resume it with "
+        "the net that it was started with"
     )
+
+
+def words_of(error: Exception) -> str:
+    """Return the text of an error for ``control.error``, without configured secrets."""
+    return hide_registered(f"{type(error).__name__}: {error}")
 
 
 def _failure(error: BaseException, node: Node) -> BaseException:
@@ -494,9 +470,3 @@ def _failure(error: BaseException, node: Node) -> BaseException:
     if isinstance(error, asyncio.CancelledError) and not is_being_cancelled():
         return StateCancelledError(node.name, type(node.state).__name__)
     return error
-
-
-async def _close(stream: object) -> None:
-    aclose = getattr(stream, "aclose", None)
-    if aclose is not None:
-        await aclose()

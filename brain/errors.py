@@ -26,7 +26,8 @@
     │   ├── LLMConnectionError
     │   ├── LLMServerError
     │   ├── LLMRefusalError        the model declined to answer, or its answer was withheld
-    │   └── MalformedOutputError
+    │   ├── MalformedOutputError
+    │   └── Refused                a hook refused a call
     ├── MemoryDefinitionError      a memory cannot be built or registered as described
     ├── MemoryUseError             a memory cannot do that with what it was given
     │   └── ScratchError           scratch got a value that JSON does not hold
@@ -82,6 +83,7 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     MalformedOutputError,
     RecordedError,
+    Refused,
     StateCancelledError,
     StateDefinitionError,
     StateMutationError,
@@ -140,6 +142,7 @@ __all__ = [
     "NetDefinitionError",
     "NetFileError",
     "RecordedError",
+    "Refused",
     "ResumeError",
     "ScratchError",
     "SessionConflictError",

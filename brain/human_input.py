@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import ValidationError
 
 from agent_brain.errors import ResumeError
-from agent_brain.memories.control import Asked, Control, Decision
+from agent_brain.memories.control import Control, Decision, HumanRequests
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolArgumentsError
 
@@ -28,18 +28,18 @@ class Decisions:
     input: str | Mapping[str, str] | None = None
 
     def write(self, control: Control, tools: Mapping[str, BaseTool] = MappingProxyType({})) -> None:
-        """Write them into ``control``, all or none.
+        """Record them in ``control``, all or none.
 
         Args:
-            control: Where the run stands.
+            control: The registers of the run.
             tools: The tools by name, to check edited arguments with.
 
         Raises:
-            ResumeError: They do not fit what the run waits for, or there are none although it
-                waits; it goes on waiting.
+            ResumeError: They do not match what the run waits for, or there are none although it
+                waits. Nothing is changed.
         """
         given = any(x is not None for x in (self.approve, self.deny, self.edit, self.input))
-        asked = control.asked if control.status == "waiting" else None
+        asked = control.human_requests if control.status == "waiting" else None
         if asked is None:
             if given:
                 raise ResumeError("The run waits for nobody: resume it without decisions")
@@ -48,14 +48,10 @@ class Decisions:
             raise ResumeError(f"The run waits for a person: {waits_for(control)}")
         decisions = self._decisions(asked, control, tools)
         answers = self._answers(asked, control)
-        asked.decisions.update(decisions)
-        asked.approvals = [i for i in asked.approvals if i not in decisions]
-        asked.answers.update(answers)
-        for question in answers:
-            del asked.questions[question]
+        asked.record(decisions, answers)
 
     def _decisions(
-        self, asked: Asked, control: Control, tools: Mapping[str, BaseTool]
+        self, asked: HumanRequests, control: Control, tools: Mapping[str, BaseTool]
     ) -> dict[str, Decision]:
         found: dict[str, Decision] = {}
 
@@ -85,7 +81,7 @@ class Decisions:
             decide(call_id, Decision(approved=True))
         return found
 
-    def _answers(self, asked: Asked, control: Control) -> dict[str, str]:
+    def _answers(self, asked: HumanRequests, control: Control) -> dict[str, str]:
         if self.input is None:
             return {}
         if isinstance(self.input, str):
@@ -114,8 +110,8 @@ def _check_arguments(
 
 
 def waits_for(control: Control) -> str:
-    """What a run waits for, and how to give it, in words."""
-    asked = control.asked or Asked()
+    """Return a text that says what a run waits for, and how to give it."""
+    asked = control.human_requests or HumanRequests()
     names = {action.id: action.name for action in control.next_actions}
     calls = [f"{call_id!r} ({names.get(call_id, 'a call')})" for call_id in asked.approvals]
     questions = [f"{key!r}: {prompt}" for key, prompt in asked.questions.items()]

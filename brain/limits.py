@@ -1,4 +1,4 @@
-"""How far a run may go."""
+"""Limits on a run, and the reasons why runs stop."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CLAUSES = {
 }
 
 
-WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person; the run is not over
+WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person; the run can continue
 SPENDING = (StopReason.MAX_TOKENS, StopReason.MAX_COST)
 CUT_SHORT = (StopReason.CANCELLED, StopReason.FAILED, StopReason.TIMEOUT)  # at any moment
 OWN = (StopReason.DONE, StopReason.STUCK)  # ends of one net, whatever the run around it does
@@ -55,18 +55,22 @@ OWN = (StopReason.DONE, StopReason.STUCK)  # ends of one net, whatever the run a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Ends a run that goes on for too long; what was done so far is kept.
+    """Limits on steps, tokens, cost, tool calls and time of a run.
 
-    Steps, tokens and cost are checked between steps, the time at any moment. A resumed run goes on
-    counting where it stood.
+    ::
+
+        Brain("react", limits=Limits(max_steps=20, max_cost=0.5, timeout=60))
+
+    A run that reaches one ends, and keeps what was done. Steps, tokens and cost are checked between
+    steps, the time at any moment. A resumed run continues to count.
 
     Attributes:
-        max_steps: States entered, run and left. A ReAct round of thinking and acting is two.
+        max_steps: Steps. A ReAct round of reasoning and acting is two.
         max_tokens: Tokens read and written by models.
         max_cost: US dollars, for the calls whose price is known.
-        max_tool_calls: Tool calls. A round that would exceed it is not begun; branches that run at
-            once may together exceed it by what they are running at that moment.
-        timeout: Seconds of wall clock; running model calls and tools are cancelled when it is over.
+        max_tool_calls: Tool calls. A round that would exceed it does not begin; branches that run
+            at once may together exceed it by the calls that are running.
+        timeout: Seconds of wall clock; running model calls and tools are then cancelled.
         strict: End the run with a :class:`~agent_brain.BrainUseError` after a model call that
             ``max_cost`` or ``max_tokens`` cannot count, as its price is unknown or its usage is not
             reported. By default this is logged as a warning, once in a run.
@@ -96,11 +100,11 @@ class Limits:
 
     @property
     def watches_use(self) -> bool:
-        """Whether a limit goes by what models report."""
+        """Whether a limit depends on what models report."""
         return self.max_cost is not None or self.max_tokens is not None
 
     def not_counted(self, usage: Usage) -> dict[str, str]:
-        """The limits that cannot count a call which used ``usage``, each with what to do."""
+        """Return the limits that cannot count a call with this usage, each with what to do."""
         model = repr(usage.model) if usage.model else "the model"
         found = {}
         if self.max_cost is not None and usage.cost is None:
@@ -117,11 +121,11 @@ class Limits:
         return found
 
     def reached(self, control: Control, calls: int = 0) -> StopReason | None:
-        """The limit that ``control`` has reached, if any, time aside.
+        """Return the limit that ``control`` has reached, if any; the time is not checked.
 
         Args:
-            control: Where the run stands.
-            calls: How many tool calls are asked for next.
+            control: The registers of the run.
+            calls: How many tool calls are requested next.
         """
         spent = control.spent
         if self.max_steps is not None and control.step >= self.max_steps:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
 from agent_brain.limits import Limits
+from agent_brain.states.hooks import Hook
 from agent_brain.states.models.llm import LLM
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.base import Approval
@@ -18,6 +19,7 @@ class BrainOptions(TypedDict, total=False):
     limits: Limits
     stuck: StuckPolicy | None
     dry_run: bool
+    hooks: Iterable[Hook]
     net_options: Mapping[str, Any] | None
     memory_options: Mapping[str, Any] | None
 

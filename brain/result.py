@@ -1,4 +1,4 @@
-"""What came of a run."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ OutputT_co = TypeVar("OutputT_co", covariant=True, default=Any)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Generic[OutputT_co]):
-    """How a run ended, and with what.
+    """The result of a run.
 
     Attributes:
-        answer: What the last state that said anything said, without its thoughts. Complete when
-            ``stop_reason`` is ``"done"``, as far as it came otherwise.
+        answer: The text of the last state that said anything, without thoughts. It may be
+            incomplete unless ``stop_reason`` is ``"done"``.
         output: The validated object, if the net makes one (``output_type=``); None if the run ended
             before it.
         stop_reason: Why the run ended.
-        steps: States entered, run and left.
+        steps: Number of steps.
         usage: Tokens and cost of all its model calls.
         messages: This turn's goal and what was recorded since, in order.
-        run_id: Which run.
+        run_id: The ID of the run.
         finish_reason: Why the model response that gave the answer ended: ``"length"`` and
             ``"content_filter"`` mark an answer that is not complete; None if the provider did not
             say, or no model gave it.

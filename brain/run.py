@@ -1,4 +1,4 @@
-"""One run: how it begins, and every way it can end."""
+"""One run: its start, and every way it can end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, Self, cast
 import anyio
 
 from agent_brain.budget import Budget
-from agent_brain.engine import CLEANUP_SECONDS, Machine, no_state
+from agent_brain.engine import CLEANUP_SECONDS, Engine, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
@@ -32,6 +32,8 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
+from agent_brain.states.hook_chain import hooks_of
+from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
@@ -41,7 +43,7 @@ from agent_brain.tools.source import ToolSource
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run needs of its Brain."""
+    """What a run gets from its Brain."""
 
     net: Net
     memory: Memory
@@ -50,13 +52,14 @@ class Plan:
     sources: tuple[ToolSource, ...] = ()
     dry_run: bool = False
     on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
+    hooks: tuple[Hook, ...] = ()
 
 
 class Run(Generic[OutputT_co]):
-    """A run under way: ``async with brain.stream(task) as run: async for event in run: …``.
+    """A run in progress: ``async with brain.stream(task) as run: async for event in run: …``.
 
-    Nothing happens ahead of the consumer: each event is made when it is asked for. Leaving the
-    ``async with`` block early ends the run at once.
+    The run does not work ahead of its consumer: it continues when the next event is requested.
+    Leaving the ``async with`` block early ends it at once.
     """
 
     __slots__ = (
@@ -64,10 +67,10 @@ class Run(Generic[OutputT_co]):
         "_budget",
         "_claim",
         "_decisions",
+        "_engine",
         "_events",
         "_goal",
         "_late",
-        "_machine",
         "_plan",
         "_result",
         "_scope",
@@ -89,19 +92,19 @@ class Run(Generic[OutputT_co]):
         self._goal = goal
         self._watched = watched
         self._result: Result[OutputT_co] | None = None
-        self._began = False  # it has taken up the memory
-        self._late = False  # its time is up, and no scope has said so
+        self._began = False  # the memory holds it
+        self._late = False  # its time is up, without a scope that was cancelled
         self._scope: anyio.CancelScope | None = None
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
-        self._machine: Machine | None = None
+        self._engine: Engine | None = None
         self.ended = False
         self.run_id = new_id("run")
         self._events = self._drive() if plan.limits.timeout is None else self._drive_timed()
 
     @property
     def result(self) -> Result[OutputT_co]:
-        """What came of the run.
+        """The result of the run.
 
         Raises:
             BrainUseError: The run has not ended yet, or it failed.
@@ -125,11 +128,11 @@ class Run(Generic[OutputT_co]):
         return cast("AsyncIterator[AgentEvent]", self._events)
 
     async def aclose(self) -> None:
-        """End the run now if it has not ended; it then counts as cancelled."""
+        """End the run if it has not ended; it is then cancelled."""
         await self._events.aclose()
 
     def abandon(self) -> None:
-        """Note that nobody will read it any more: the next run waits until it is closed."""
+        """Note that nobody reads the run any more: the next run waits until it is closed."""
         if self._claim is not None:
             self._claim.abandoned = True
 
@@ -141,14 +144,14 @@ class Run(Generic[OutputT_co]):
         self._report_result(None)
         try:
             yield await self._start()
-            machine = self._machine
-            if machine is not None:
-                async with closing(machine.steps()) as steps:
+            engine = self._engine
+            if engine is not None:
+                async with closing(engine.steps()) as steps:
                     async for event in steps:
                         yield event
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
-                await self._finish(machine.reason or StopReason.DONE)
+                await self._finish(engine.reason or StopReason.DONE)
             yield self._finished_event()
         except Exception as error:
             await self._cut_short(StopReason.FAILED, error)
@@ -165,7 +168,7 @@ class Run(Generic[OutputT_co]):
             claim.release()
 
     async def _drive_timed(self) -> AsyncGenerator[Event, None]:
-        """As :meth:`_drive`, within the limit of time. No scope is open while a consumer works."""
+        """Like :meth:`_drive`, within the time limit. No scope is open while a consumer works."""
         timeout = self._plan.limits.timeout
         assert timeout is not None
         events = self._drive()
@@ -191,9 +194,9 @@ class Run(Generic[OutputT_co]):
             await events.aclose()
 
     async def _start(self) -> RunStarted:
-        """Begin a turn with the goal, or take up the run that the memory holds.
+        """Begin a turn with the goal, or continue the run in the memory.
 
-        Until it has done so, nothing in the memory is changed.
+        A start that fails changes nothing in the memory.
         """
         plan, memory = self._plan, self._plan.memory
         await memory.open()
@@ -212,7 +215,14 @@ class Run(Generic[OutputT_co]):
         if over:
             await self._set_result(StopReason(memory.control.stop_reason or StopReason.DONE))
         else:
-            self._machine = Machine(plan.net, memory, self._budget, plan.stuck, run_id=self.run_id)
+            self._engine = Engine(
+                plan.net,
+                memory,
+                self._budget,
+                plan.stuck,
+                run_id=self.run_id,
+                hooks=hooks_of(plan.hooks, plan.net.hooks),
+            )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 
     async def _take_up(self, memory: Memory) -> bool:
@@ -232,8 +242,7 @@ class Run(Generic[OutputT_co]):
         self.run_id = control.run_id
         if control.done and control.status != "running" and control.stop_reason not in CUT_SHORT:
             return True
-        control.status = "running"
-        control.stop_reason = None
+        control.resume()
         try:
             await memory.checkpoint()
         except BaseException:
@@ -243,11 +252,12 @@ class Run(Generic[OutputT_co]):
 
     async def _finish(self, reason: StopReason) -> None:
         control = self._plan.memory.control
-        if self._machine is not None and not self._machine.over:
-            control.done = False  # a step that was cut off may have set it, and is taken again
-        control.status = "waiting" if reason in WAITING else "ended"
-        control.stop_reason = reason.value
-        control.spent.seconds = self._budget.seconds()
+        control.stop(
+            reason.value,
+            waiting=reason in WAITING,
+            seconds=self._budget.seconds(),
+            reached_end=self._engine is None or self._engine.over,
+        )
         await self._plan.memory.checkpoint()
         await self._set_result(reason)
 
@@ -260,13 +270,13 @@ class Run(Generic[OutputT_co]):
             self._plan.on_result(result)
 
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
-        """Leave the memory in order, whatever happened; the error itself goes on."""
+        """Leave the memory in a consistent state; the caller raises the error."""
         memory = self._plan.memory
         if not self._began:  # the memory stays as it was: what waits for a person still waits
             self._end_without_memory(reason)
             return
-        if reason is StopReason.CANCELLED and (asked := memory.control.asked) is not None:
-            if asked.approvals or asked.questions:  # left when it had nothing to do but wait
+        if reason is StopReason.CANCELLED and (asked := memory.control.human_requests) is not None:
+            if asked.waiting:  # left when it had nothing to do but wait
                 reason = StopReason.APPROVAL if asked.approvals else StopReason.INPUT
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
@@ -279,7 +289,7 @@ class Run(Generic[OutputT_co]):
             self._end_without_memory(reason)
 
     def _end_without_memory(self, reason: StopReason) -> None:
-        """Set the result of a run that could not begin, or not be recorded; none if it failed."""
+        """Set the result of a run that could not begin, or could not be recorded."""
         failed = reason is StopReason.FAILED
         self._result = None if failed else self._empty_result(reason)
         self._report_result(self._result)
@@ -287,7 +297,7 @@ class Run(Generic[OutputT_co]):
     async def _make_result(self, reason: StopReason) -> Result[OutputT_co]:
         control = self._plan.memory.control
         messages = await self._plan.memory.turn()
-        answer = self._machine.answer() if self._machine else ""
+        answer = self._engine.answer() if self._engine else ""
         if not answer and self._goal is None:
             answer = await last_answer(self._plan.memory)  # said before the run was cut off
         return Result(
@@ -298,13 +308,13 @@ class Run(Generic[OutputT_co]):
             usage=self._budget.usage(),
             messages=messages,
             run_id=self.run_id,
-            finish_reason=self._machine.finish_reason if self._machine else None,
+            finish_reason=self._engine.finish_reason if self._engine else None,
         )
 
     def _empty_result(self, reason: StopReason) -> Result:
-        """A result that says nothing of the memory."""
+        """Return a result without anything from the memory."""
         return Result(
-            answer=self._machine.answer() if self._machine else "",
+            answer=self._engine.answer() if self._engine else "",
             output=None,
             stop_reason=reason,
             steps=0,
@@ -325,6 +335,6 @@ class Run(Generic[OutputT_co]):
         )
 
     def _position(self) -> Position:
-        if self._machine is not None and self._machine.at is not NOWHERE:
-            return self._machine.at
+        if self._engine is not None and self._engine.at is not NOWHERE:
+            return self._engine.at
         return Position(self.run_id, self._plan.memory.control.step)

@@ -1,9 +1,8 @@
-"""Noticing that a run goes in circles.
+"""Detecting runs that repeat themselves.
 
-A step that finished tool calls is known by those calls and their results, a step that only said
-something by its text. What makes no difference to a reader is left out: white space and case, and
-the counters that a model puts behind words it repeats ("once more (3)"). Calls of tools that are
-declared ``repeatable`` do not count.
+The fingerprint of a step is made of its tool calls and their results, or else of its text. White
+space, case, and counters that a model adds to repeated words ("once more (3)") are ignored. Calls
+of tools that are declared ``repeatable`` do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ HINT = (
 
 
 class Verdict(NamedTuple):
-    """What is to be done about a run that repeats itself, and why."""
+    """What to do about a run that repeats itself, and why."""
 
     reason: str
     action: Literal["hint", "stop"]
@@ -36,20 +35,19 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckPolicy:
-    """What to do about a run that repeats itself: a hint to the model, then a stop.
+    """What to do about a run that repeats itself: give the model a hint, then stop.
 
-    The default is patient, as agents poll and read pages: the hint comes when five steps in a row
-    were the same, or a cycle of steps came three times, and the stop when it then goes on like
-    that. A tool that is meant to be called again and again, whatever it returns, says so with
-    ``@tool(repeatable=True)``.
+    The default allows for polling and paging: the hint comes after five equal steps in a row, or
+    three repetitions of a cycle of steps; the run stops if it then repeats itself again. A tool
+    that is meant to be called repeatedly is declared with ``@tool(repeatable=True)``.
 
     Attributes:
-        threshold: How many equal steps in a row make a run stuck. A cycle of several steps must
-            come at least three times, or ``threshold`` times if that is less.
-        prompt: The hint; ``{reason}`` stands for what was repeated. The model sees it once; it is
-            never stored.
-        hints: How many hints in a row to give before the run is stopped.
-        max_cycle: The longest cycle of steps that is noticed.
+        threshold: Number of equal steps in a row that make a run stuck. A cycle of several steps
+            must occur three times, or ``threshold`` times if that is less.
+        prompt: The hint; ``{reason}`` is replaced by what was repeated. The model sees it once; it
+            is never stored.
+        hints: Number of hints in a row before the run is stopped.
+        max_cycle: Length of the longest cycle of steps that is detected.
 
     Raises:
         BrainDefinitionError: ``threshold`` below 2, ``hints`` below 0, or ``max_cycle`` below 1.
@@ -79,32 +77,24 @@ class StuckPolicy:
         object.__setattr__(self, "_needed", tuple(n * self._times(n) for n in lengths))
 
     def look(self, control: Control, mark: str) -> Verdict | None:
-        """Remember a step by its fingerprint; return what to do if the run repeats itself."""
-        recent = control.recent
-        known = mark in recent
-        recent.append(mark)
-        del recent[: -max(self._needed)]
-        if not known:  # something new happened
-            if control.hints:
-                control.hints = 0
-            return None
-        length = self._cycle(recent)
+        """Record the fingerprint of a step; return what to do if the run repeats itself."""
+        known = mark in control.fingerprints
+        recent = control.note_step(mark, keep=max(self._needed), known=known)
+        length = self._cycle(recent) if known else 0
         if not length:
             return None
         reason = self._reason(recent, length)
-        if control.hints >= self.hints:
+        if control.hint_count >= self.hints:
             return Verdict(reason, "stop")
-        control.hints += 1
-        control.hint = self.prompt.replace("{reason}", reason)
-        del recent[:-length]  # count afresh
+        control.give_hint(self.prompt.replace("{reason}", reason), keep=length)
         return Verdict(reason, "hint")
 
     def _times(self, length: int) -> int:
-        """How often a cycle of that many steps must have come."""
+        """Return how often a cycle of that many steps must occur."""
         return max(-(-self.threshold // length), min(self.threshold, 3))
 
     def _cycle(self, recent: Sequence[str]) -> int:
-        """The length of the shortest cycle that the last steps have repeated; 0 if none."""
+        """Return the length of the shortest cycle that the last steps repeat; 0 for none."""
         last = recent[-1]
         for length, needed in enumerate(self._needed, 1):
             if needed > len(recent):
@@ -132,14 +122,14 @@ def fingerprint(
     asked: bool,
     tools: Mapping[str, BaseTool],
 ) -> str | None:
-    """A short digest of what a step did; None if it did nothing that counts.
+    """Return a digest of what a step did; None if it did nothing that counts.
 
     Args:
         state: Name of the state.
         finished: The calls that ended in the step.
         text: What it said, in pieces.
-        asked: It asked for calls; then their results will tell.
-        tools: The tools, to know which are repeatable.
+        asked: It requested tool calls; their results are compared instead.
+        tools: The tools by name, some of which are repeatable.
     """
     if finished:
         done = [
@@ -161,7 +151,7 @@ def fingerprint(
 
 def _plain_args(action: Action) -> str:
     args = repr(sorted(action.args.items()))
-    return _plain(args) if any(isinstance(arg, str) for arg in action.args.values()) else args
+    return _plain(args) if str in map(type, action.args.values()) else args
 
 
 def _plain(text: str) -> str:

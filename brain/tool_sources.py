@@ -1,4 +1,4 @@
-"""Tools that come from elsewhere: told from those that are here, kept up to date between steps."""
+"""Tools of servers: separated from local tools, and updated between steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def split(tools: Iterable[ToolLike | McpSource]) -> tuple[list[ToolLike], list[McpSource]]:
-    """Tools that are here, and what names servers that have others."""
+    """Return the local tools, and what names servers."""
     here: list[ToolLike] = []
     elsewhere: list[McpSource] = []
     for tool in several(tools):
@@ -27,7 +27,7 @@ def split(tools: Iterable[ToolLike | McpSource]) -> tuple[list[ToolLike], list[M
 
 
 async def refresh(memory: Memory, sources: Iterable[ToolSource]) -> None:
-    """Let the memory have what the sources have now; called between two steps."""
+    """Update the tools of the memory from sources that have changed; called between steps."""
     for source in sources:
         if source.changed:
             withdraw(memory, source)
@@ -38,7 +38,7 @@ async def refresh(memory: Memory, sources: Iterable[ToolSource]) -> None:
 
 
 def withdraw(memory: Memory, source: ToolSource) -> None:
-    """Take the source's tools out of the memory."""
+    """Remove the tools of ``source`` from the memory."""
     for tool in source.tools:
         if memory.available_tools.get(tool.name) is tool:
             del memory.available_tools[tool.name]

@@ -1,12 +1,13 @@
-"""Where a run stands: the part of a memory that the Brain and the states write, as plain data."""
+"""The state of a run: the part of a memory that the Brain and the states write, as plain data."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import AliasChoices, BaseModel, Field, JsonValue
 
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
@@ -17,7 +18,7 @@ from agent_brain.tools.models import maker_of_defaults
 
 @dataclass(slots=True)
 class Spent:
-    """What a run has used so far; limits go on counting from it after a resume.
+    """What a run has used so far. A resumed run continues to count from it.
 
     Attributes:
         input_tokens: Tokens read by models.
@@ -43,10 +44,28 @@ class Spent:
     tool_calls: int = 0
     seconds: float = 0.0
 
+    def add(self, usage: Any) -> None:
+        """Add what a model call used: an :class:`agent_brain.states.Usage`."""
+        self.requests += usage.requests
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+        if usage.cost is None:
+            self.unpriced += usage.requests
+        else:
+            self.cost += usage.cost
+        if usage.estimated:
+            self.estimated += usage.requests
+        self.cached_tokens += usage.cached_tokens
+        self.reasoning_tokens += usage.reasoning_tokens
+
+    def add_tool_call(self) -> None:
+        """Count a tool call that was answered."""
+        self.tool_calls += 1
+
 
 @dataclass(slots=True)
 class Call:
-    """A tool call that has begun: kept so that a crash can neither lose nor repeat it unseen.
+    """A tool call that has begun, recorded so that a crash can neither lose nor repeat it unseen.
 
     Attributes:
         action: The call.
@@ -86,15 +105,15 @@ class Decision(BaseModel, defer_build=True):
     args: dict[str, JsonValue] | None = None
 
 
-class Asked(BaseModel, defer_build=True):
-    """What a person is asked in this step of the run, and what they have said so far.
+class HumanRequests(BaseModel, defer_build=True):
+    """What a person is asked in the current step, and what they have answered so far.
 
     Attributes:
-        approvals: Ids of calls that wait for a decision.
-        questions: Questions that wait for an answer, by the id of the call that asks; a state's own
-            is under ``""``.
-        decisions: Decisions by the id of the call.
-        answers: Answers by the id of the question.
+        approvals: IDs of calls that wait for a decision.
+        questions: Questions that wait for an answer, by the ID of the call that asks; the state's
+            own question has the ID ``""``.
+        decisions: Decisions by the ID of the call.
+        answers: Answers by the ID of the question.
     """
 
     approvals: list[str] = Field(default_factory=list)
@@ -102,35 +121,59 @@ class Asked(BaseModel, defer_build=True):
     decisions: dict[str, Decision] = Field(default_factory=dict)
     answers: dict[str, str] = Field(default_factory=dict)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a decision or an answer is still missing."""
+        return bool(self.approvals or self.questions)
+
+    def record(self, decisions: Mapping[str, Decision], answers: Mapping[str, str]) -> None:
+        """Record what the person decided and answered; these requests no longer wait."""
+        self.decisions.update(decisions)
+        self.answers.update(answers)
+        self.approvals = [call_id for call_id in self.approvals if call_id not in decisions]
+        self.questions = {key: text for key, text in self.questions.items() if key not in answers}
+
+    def forget(self, calls: Collection[str]) -> None:
+        """Remove everything about the calls of these IDs."""
+        self.approvals = [call_id for call_id in self.approvals if call_id not in calls]
+        for register in (self.questions, self.decisions, self.answers):
+            for call_id in register.keys() & set(calls):
+                del register[call_id]
+
+
+Asked = HumanRequests
+"""The old name of :class:`HumanRequests`."""
+
 
 class Control(BaseModel, defer_build=True):
-    """The state machine's own registers.
+    """The registers of the state machine.
 
     Attributes:
-        run_id: The run under way, or the last one.
-        branch: Which branch of the run this memory serves; empty for the run's own memory. Nobody
-            can be asked anything from a branch.
-        status: Whether a run is under way, waits for a person, or has ended.
-        state: Name of the state entered now or next (a member's name in the net's Enum).
-        step: States left so far in this run.
-        done: A state has said that the goal is reached.
+        run_id: The current run, or the last one.
+        branch: The branch of the run that this memory belongs to; empty for the run's own memory.
+            A branch cannot ask a person.
+        status: Whether a run is in progress, waits for a person, or has ended.
+        state: Name of the current or next state (a member's name in the net's Enum).
+        step: Number of steps completed in this run.
+        done: A state has reported that the goal is reached.
         stop_reason: Why the last run ended.
-        next_actions: Calls that were asked for and are not answered yet.
-        frames: The current state of each net inside the state, by its path.
+        next_actions: Requested tool calls that have no result yet.
+        subnets: The current state of each net inside the state, by its path.
         ended: Answers of the nets inside the state that have ended, by their paths.
-        pending: Begun calls by id, with the results that are already in.
+        pending: Calls that have begun, by ID, with the results that are available.
         output: The validated output of the run, if the net makes one.
         spent: Tokens, cost and time of this run.
-        hint: Shown to the model once by the next state that asks one; never stored.
-        recent: Fingerprints of the last steps, by which a stuck run is noticed.
-        hints: How often in a row the run was told that it is stuck.
-        scratch: Room for states to keep what they must know between steps, as JSON values; emptied
-            when a run begins.
-        session: The same for what lasts from run to run, until the memory is cleared.
-        asked: What a person is asked in this step, if anything.
-        tool_scope: Which tools are offered; None: all. Stays from run to run.
-        results_cut: A result was cut and kept aside, so the tool that reads the rest is offered.
-        dry_run: Calls are checked and not run.
+        hint: Shown to the model once, by the next state that calls one; never stored.
+        fingerprints: Fingerprints of the last steps, which show that a run repeats itself.
+        hint_count: How many hints in a row the run was given because it repeated itself.
+        scratch: Data that states keep between steps, as JSON values; emptied when a run begins.
+        session: The same for data that lasts from run to run, until the memory is cleared.
+        human_requests: What a person is asked in this step, if anything.
+        error: Why the last state with an ``on_error`` edge failed: the text of its error. None
+            after a step that succeeded.
+        tool_scope: Which tools are offered; None for all. Kept from run to run.
+        results_cut: A result was shortened, so the tool that reads the rest is offered.
+        dry_run: Calls are validated but not executed.
     """
 
     run_id: str | None = None
@@ -141,25 +184,56 @@ class Control(BaseModel, defer_build=True):
     done: bool = False
     stop_reason: str | None = None
     next_actions: list[Action] = Field(default_factory=list)
-    frames: dict[str, str] = Field(default_factory=dict)
+    subnets: dict[str, str] = Field(
+        default_factory=dict, validation_alias=AliasChoices("subnets", "frames")
+    )
     ended: dict[str, str] = Field(default_factory=dict)
     pending: dict[str, Call] = Field(default_factory=dict)
     output: Any = None
     spent: Spent = Field(default_factory=Spent)
     hint: str | None = Field(default=None, exclude=True)
-    recent: list[str] = Field(default_factory=list)
-    hints: int = 0
+    fingerprints: list[str] = Field(
+        default_factory=list, validation_alias=AliasChoices("fingerprints", "recent")
+    )
+    hint_count: int = Field(default=0, validation_alias=AliasChoices("hint_count", "hints"))
     scratch: JsonDict = Field(default_factory=Scratch)
     session: JsonDict = Field(default_factory=Scratch)
-    asked: Asked | None = None
+    human_requests: HumanRequests | None = Field(
+        default=None, validation_alias=AliasChoices("human_requests", "asked")
+    )
+    error: str | None = None
     tool_scope: ToolScope | None = None
     results_cut: bool = False
     dry_run: bool = False
 
     @property
     def input(self) -> str | None:
-        """What a person answered to the question of the state that is running, if they have."""
-        return None if self.asked is None else self.asked.answers.get("")
+        """The person's answer to the question of the current state; None if there is none."""
+        return self.answer_to("")
+
+    @property
+    def asked(self) -> HumanRequests | None:
+        """The old name of ``human_requests``."""
+        return self.human_requests
+
+    @asked.setter
+    def asked(self, value: HumanRequests | None) -> None:
+        self.human_requests = value
+
+    @property
+    def hints(self) -> int:
+        """The old name of ``hint_count``."""
+        return self.hint_count
+
+    @property
+    def recent(self) -> list[str]:
+        """The old name of ``fingerprints``."""
+        return self.fingerprints
+
+    @property
+    def frames(self) -> dict[str, str]:
+        """The old name of ``subnets``."""
+        return self.subnets
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("scratch", "session") and type(value) is not Scratch:
@@ -171,10 +245,12 @@ class Control(BaseModel, defer_build=True):
         """Return what ``Control()`` returns, without validation and the schema it needs."""
         return _fresh()
 
-    def begin(self, run_id: str, state: str) -> None:
-        """Set every register for a new run; ``scratch`` is emptied too.
+    # -- the run ----------------------------------------------------------------------------------
 
-        What belongs to the session stays: ``session``, which tools are offered, what is kept aside.
+    def begin(self, run_id: str, state: str) -> None:
+        """Set all registers for a new run and empty ``scratch``.
+
+        What belongs to the session stays: ``session``, which tools are offered, shortened results.
         """
         vars(self).update(
             run_id=run_id,
@@ -185,53 +261,115 @@ class Control(BaseModel, defer_build=True):
             done=False,
             stop_reason=None,
             next_actions=[],
-            frames={},
+            subnets={},
             ended={},
             pending={},
             output=None,
             spent=Spent(),
             hint=None,
-            recent=[],
-            hints=0,
+            fingerprints=[],
+            hint_count=0,
             scratch=Scratch(),
-            asked=None,
+            human_requests=None,
+            error=None,
         )
 
-    def result_of(self, call: Action, why: str) -> Message:
-        """Return the result to record for a call of a run that does not continue with it.
+    def begin_branch(self, run_id: str, main: Control, path: tuple[str, ...], state: str) -> None:
+        """Begin as the registers of a branch of the run that ``main`` belongs to."""
+        self.begin(run_id, state)
+        self.branch = f"{'/'.join(path)}@{main.step}"
+        self.dry_run = main.dry_run
 
-        The result that the call has, if it finished; otherwise an error for the model. It never
-        says of a call that had begun that it was not run.
+    def resume(self) -> None:
+        """Continue a run that has stopped."""
+        vars(self).update(status="running", stop_reason=None)
+
+    def stop(self, reason: str, *, waiting: bool, seconds: float, reached_end: bool) -> None:
+        """Record that the run stops.
 
         Args:
-            call: The call.
-            why: What keeps it from running, as a clause: "the run was cancelled".
+            reason: Why.
+            waiting: It waits for a person.
+            seconds: How long it took so far.
+            reached_end: The net has come to its end. Otherwise ``done`` is reset, as the step that
+                may have set it was interrupted and is repeated on resume.
         """
-        begun = self.pending.get(call.id)
-        if begun is None:
-            return Message.tool(f"The call was not run: {why}", call, is_error=True)
-        return begun.result or Message.tool(uncertain(call), call, is_error=True)
+        vars(self).update(status="waiting" if waiting else "ended", stop_reason=reason)
+        if not reached_end:
+            self.done = False
+        self.spent.seconds = seconds
 
-    def close_calls(self) -> None:
-        """Clear the registers of a round of calls, once every call has its result."""
-        vars(self).update(next_actions=[], pending={}, asked=None)
+    def abort(self) -> None:
+        """End a run that cannot continue, as something that it held was deleted."""
+        self.empty()
+        vars(self).update(status="ended", state=None, stop_reason="cancelled", subnets={})
 
-    def advance_subnet(self, path: str, state: str | None, answer: str) -> None:
-        """Record that a net inside the current state left a state.
+    def empty(self) -> None:
+        """Remove the data of the run: output, scratch, calls and requests."""
+        vars(self).update(
+            output=None,
+            scratch=Scratch(),
+            next_actions=[],
+            pending={},
+            ended={},
+            human_requests=None,
+            error=None,
+        )
+
+    def advance(self, state: str | None, *, left: str = "", error: str | None = None) -> None:
+        """Complete a step. ``state`` comes next; None if the net has ended.
+
+        Args:
+            state: The name of the next state.
+            left: The state that is left.
+            error: The text of the error that the state raised, if it failed.
+
+        Raises:
+            ScratchError: As :meth:`check_notes`.
+        """
+        registers = vars(self)  # no validated writes: this is the hot path
+        if registers["scratch"].nested is not None or registers["session"].nested is not None:
+            self.check_notes(left)
+        registers["hint"], registers["error"] = None, error
+        registers["step"] += 1
+        if registers["ended"]:
+            registers["ended"] = {}
+        if registers["human_requests"] is not None:  # they belonged to the step
+            registers["human_requests"] = None
+        if state is None:
+            registers["done"] = True
+        else:
+            registers["state"] = state
+
+    def advance_subnet(
+        self,
+        path: str,
+        state: str | None,
+        answer: str,
+        *,
+        main: Control,
+        error: str | None = None,
+    ) -> None:
+        """Complete a step of a net inside the current state.
 
         Args:
             path: Its path: the names of the states and branches around it, joined by ``/``.
             state: The state that comes next; None at its end.
             answer: What it has said, for its end.
+            main: The registers of the run's own memory, which counts the steps of all.
+            error: The text of the error that the state raised, if it failed.
         """
-        self.hint = None
+        vars(main)["step"] += 1
+        vars(self).update(hint=None, error=error, human_requests=None)
+        if self is not main:
+            vars(self)["step"] += 1
         inside = f"{path}/"
         for ended in [key for key in self.ended if key.startswith(inside)]:
             del self.ended[ended]
         if state is not None:
-            self.frames[path] = state
+            self.subnets[path] = state
             return
-        self.frames.pop(path, None)
+        self.subnets.pop(path, None)
         self.ended[path] = answer
         self.done = False  # it was set by the net that has ended, not by the net around it
 
@@ -239,7 +377,7 @@ class Control(BaseModel, defer_build=True):
         """Check what ``state`` put into lists and dicts of ``scratch`` and ``session``.
 
         Raises:
-            ScratchError: JSON does not hold it; it is taken out.
+            ScratchError: It is not a JSON value; it is removed.
         """
         registers = vars(self)  # the hot path
         scratch, session = registers["scratch"], registers["session"]
@@ -252,17 +390,107 @@ class Control(BaseModel, defer_build=True):
             error.state = state
             raise
 
-    def advance(self, state: str | None) -> None:
-        """One step is over; ``state`` comes next, or nothing if the run has reached its end."""
-        registers = vars(self)  # one write instead of four validated ones: this is the hot path
-        registers["hint"] = None
-        registers["step"] += 1
-        if registers["ended"]:
-            registers["ended"] = {}
-        if state is None:
-            registers["done"] = True
-        else:
-            registers["state"] = state
+    def note_step(self, fingerprint: str, *, keep: int, known: bool) -> list[str]:
+        """Append the fingerprint of a step; return the last ``keep`` fingerprints.
+
+        A step that is not ``known`` is progress, which resets ``hint_count``.
+        """
+        if not known:
+            vars(self)["hint_count"] = 0
+        self.fingerprints.append(fingerprint)
+        del self.fingerprints[:-keep]
+        return self.fingerprints
+
+    def give_hint(self, hint: str, *, keep: int) -> None:
+        """Set the hint for the next model call, and keep the last ``keep`` fingerprints only."""
+        vars(self).update(hint=hint, hint_count=self.hint_count + 1)
+        del self.fingerprints[:-keep]
+
+    # -- tool calls -------------------------------------------------------------------------------
+
+    def request_calls(self, actions: Iterable[Action]) -> None:
+        """Record the tool calls to run next, in place of all others."""
+        vars(self)["next_actions"] = list(actions)
+
+    def begin_calls(self, actions: Iterable[Action]) -> None:
+        """Record that calls begin."""
+        for action in actions:
+            self.pending[action.id] = Call(action=action)
+
+    def finish_call(self, action: Action, result: Message, *, reported: bool = False) -> None:
+        """Record the result of a call.
+
+        Args:
+            action: The call.
+            result: Its result.
+            reported: The event of its end was streamed.
+        """
+        self.pending[action.id] = Call(action=action, result=result, reported=reported)
+
+    def withdraw_call(self, action: Action) -> None:
+        """Remove the record that a call has begun: it had no effect, and will run again."""
+        self.pending.pop(action.id, None)
+
+    def close_calls(self) -> None:
+        """Remove the calls of a round, once every call has its result."""
+        vars(self).update(next_actions=[], pending={}, human_requests=None)
+
+    def forget_calls(self, calls: Collection[str]) -> bool:
+        """Remove the calls of these IDs; return whether any of them was open."""
+        begun = self.pending.keys() & set(calls)
+        for call_id in begun:
+            del self.pending[call_id]
+        left = [action for action in self.next_actions if action.id not in calls]
+        was_open = bool(begun) or len(left) < len(self.next_actions)
+        self.request_calls(left)
+        if self.human_requests is not None:
+            self.human_requests.forget(calls)
+        return was_open
+
+    def result_of(self, call: Action, why: str) -> Message:
+        """Return the result to record for a call of a run that does not continue with it.
+
+        That is the result of a call that has finished, and an error for the model otherwise. The
+        error of a call that had begun never says that it was not run.
+
+        Args:
+            call: The call.
+            why: What keeps it from running, as a clause: "the run was cancelled".
+        """
+        begun = self.pending.get(call.id)
+        if begun is None:
+            return Message.tool(f"The call was not run: {why}", call, is_error=True)
+        return begun.result or Message.tool(uncertain(call), call, is_error=True)
+
+    # -- people -----------------------------------------------------------------------------------
+
+    def request_approval(self, actions: Iterable[Action]) -> None:
+        """Record that calls wait for a person's decision."""
+        self._requests().approvals = [action.id for action in actions]
+
+    def request_input(self, question_id: str, prompt: str) -> None:
+        """Record that a question waits for a person's answer."""
+        self._requests().questions[question_id] = prompt
+
+    def decision_on(self, action: Action) -> Decision | None:
+        """Return what a person decided about a call; None if they have not."""
+        requests = self.human_requests
+        return None if requests is None else requests.decisions.get(action.id)
+
+    def question_of(self, action: Action) -> str | None:
+        """Return the question of a call that still waits for an answer."""
+        requests = self.human_requests
+        return None if requests is None else requests.questions.get(action.id)
+
+    def answer_to(self, question_id: str) -> str | None:
+        """Return a person's answer to a question; None if they have not answered."""
+        requests = self.human_requests
+        return None if requests is None else requests.answers.get(question_id)
+
+    def _requests(self) -> HumanRequests:
+        if self.human_requests is None:
+            self.human_requests = HumanRequests()
+        return self.human_requests
 
 
 _fresh = maker_of_defaults(Control)

@@ -225,7 +225,7 @@ class RecordMemory(QueryFace):
     async def snapshot(self) -> Snapshot:
         """All that the memory holds; ``messages`` has the goal at its place."""
         goal = await self.goal()
-        return Snapshot(
+        return Snapshot.trusted(
             goal=goal,
             messages=list(self._record),
             control=self.control.model_copy(deep=True),

@@ -8,6 +8,7 @@ from pydantic_core import from_json
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import SnapshotError
 from agent_brain.memories.message import Message
+from agent_brain.tools.models import assembler
 
 VERSION = 1
 
@@ -34,6 +35,18 @@ class Snapshot(BaseModel, extra="forbid", defer_build=True):
     messages: list[Message] = Field(default_factory=list)
     control: Control = Field(default_factory=Control.fresh)
     views: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @classmethod
+    def trusted(
+        cls,
+        goal: list[Message],
+        messages: list[Message],
+        control: Control,
+        views: dict[str, JsonValue],
+    ) -> Snapshot:
+        """Return a snapshot of what a built-in memory holds, without validating it."""
+        values = {"goal": goal, "messages": messages, "control": control, "views": views}
+        return _assemble({"version": VERSION, **values})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Snapshot:
@@ -63,6 +76,9 @@ class Snapshot(BaseModel, extra="forbid", defer_build=True):
             SnapshotError: It is not.
         """
         _check_version(self.version)
+
+
+_assemble = assembler(Snapshot)
 
 
 def _check_version(version: object) -> None:

@@ -1,4 +1,4 @@
-"""Nets: states and the edges between them, validated before they run."""
+"""Nets: states wired into a thinking machine, checked before it runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from agent_brain.tools.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.nets.composition import MapResult as MapResult
+    from agent_brain.nets.composition import MapState as MapState
     from agent_brain.nets.composition import ParallelState as ParallelState
     from agent_brain.nets.composition import SubnetState as SubnetState
     from agent_brain.nets.delegation import Branch as Branch

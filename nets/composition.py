@@ -1,39 +1,61 @@
-"""Nets inside nets: one as a step of another, or several at once."""
+"""Nets inside nets: as one step, or several concurrently."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
+import anyio
+
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
+from agent_brain.states.concurrency import Together, maybe_await
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
+from agent_brain.states.work import StreamItem
+from agent_brain.tools.text import to_text
+from agent_brain.tools.values import is_count
 
 NetLike: TypeAlias = Net | Mapping[Any, State]
 Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
 Join: TypeAlias = Callable[[Memory, Sequence[Branch]], str | Awaitable[str | None] | None]
 
 
-class SubnetState(State):
+class OneTargetState(State):
+    """Base class for states with one target, ``on_done``; None ends the run."""
+
+    on_done: Enum | None
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """Return ``on_done``."""
+        return self.on_done
+
+    def targets(self) -> tuple[Enum | None, ...]:
+        """Return ``on_done``."""
+        return (self.on_done,)
+
+
+class SubnetState(OneTargetState):
     """A net as one state of another net.
 
-    On the memory of the outer net (the default) it adds its messages there; on a fork, only its
-    answer is added, as an assistant's message. Its events carry this state's name in ``path``.
+    By default it runs on the memory of the outer net and adds its messages there; on a fork, only
+    its answer is added, as an assistant message. The ``path`` of its events includes the name of
+    this state.
 
     Args:
-        net: What is run.
-        on_done: Where to go afterwards; None ends the run.
-        fork: Run on a fork of the memory.
-        goal: What is asked of the subnet, if not the goal of the outer net: text, or a function of
-            the memory. Needs ``fork``.
-        aside: What the subnet says is not for the reader: it streams as thoughts.
+        net: The net to run.
+        on_done: The next state; None ends the run.
+        fork: Whether to run on a fork of the memory.
+        goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
+            of the memory. Requires ``fork``.
+        aside: Whether the text of the subnet streams as thoughts.
     """
 
     def __init__(
@@ -47,7 +69,7 @@ class SubnetState(State):
     ) -> None:
         if goal is not None and not fork:
             raise StateDefinitionError(
-                "SubnetState(goal=…) needs fork=True: a memory has one goal at a time"
+                "SubnetState(goal=…) requires fork=True: a memory has one goal at a time"
             )
         self.net = as_net(net)
         self.on_done = on_done
@@ -57,11 +79,11 @@ class SubnetState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The net inside."""
+        """The net by its name."""
         return {self.net.name: self.net}
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Have the net run, and record its answer if it ran on a fork."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the net, and record its answer if it ran on a fork."""
         if not self.fork:
             yield Delegate([Branch("", self.net, memory)], aside=self.aside)
             return
@@ -70,35 +92,27 @@ class SubnetState(State):
                 await fork.set_goal(await _resolve(self.goal, memory))
             branch = Branch("", self.net, fork)
             yield Delegate([branch], aside=self.aside)
-        if branch.ended:  # a state whose branch a limit stopped is run again when the run goes on
+        if branch.ended:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
-        return self.on_done
 
-    def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
-        return (self.on_done,)
+class ParallelState(OneTargetState):
+    """Several nets that run concurrently, each on a fork of the memory, and are joined.
 
-
-class ParallelState(State):
-    """Several nets at once, each on a fork of the memory, and a function that joins their findings.
-
-    What the branches say streams as thoughts while they run, each event with its ``path``; the
-    joined text is what the state says, and is recorded as an assistant's message. The memory itself
-    changes only then: a branch that fails, or is cancelled, leaves no trace in it.
+    The text of the branches streams as thoughts, each event with its ``path``. The joined text is
+    the text of the state and is recorded as an assistant message. The memory changes only then: a
+    branch that fails or is cancelled leaves no trace in it.
 
     Args:
-        branches: Nets, by name or in order (then named ``"0"``, ``"1"``, …).
-        join: Makes one text of the ended branches; it may be async, and may write to the memory
-            itself and return None. Default: the branches' answers, each under its name.
-        on_error: A branch that fails cancels the others and the run (``"cancel"``), or is told to
-            ``join`` as ``branch.error`` (``"report"``).
-        until: ``"all"`` waits for all branches. ``"first"`` ends with the first that has come to
-            its end and cancels the others; ``join`` then gets that one, and those that failed
-            before, and its default is the answer of that one.
-        on_done: Where to go afterwards; None ends the run.
+        branches: Nets by name, or in order (then named ``"0"``, ``"1"``, …).
+        join: Makes one text of the ended branches. It may be async; it may also write to the memory
+            itself and return None. Default: the answers of the branches, with their names.
+        on_error: Whether a branch that fails cancels the others and the run (``"cancel"``), or is
+            passed to ``join`` with its ``error`` (``"report"``).
+        until: ``"all"`` waits for all branches. ``"first"`` ends with the first branch that
+            finishes and cancels the others; ``join`` then gets that branch and those that failed
+            before, and by default returns the answer of that branch.
+        on_done: The next state; None ends the run.
     """
 
     parallel = True
@@ -118,7 +132,7 @@ class ParallelState(State):
             raise StateDefinitionError(f"on_error={on_error!r}: use 'cancel' or 'report'")
         if join is not None and not callable(join):
             raise StateDefinitionError(
-                f"join={join!r}: give a function of the memory and the branches"
+                f"join={join!r}: pass a function of the memory and the branches"
             )
         if not isinstance(branches, Mapping):
             branches = {str(index): net for index, net in enumerate(branches)}
@@ -126,8 +140,9 @@ class ParallelState(State):
             raise StateDefinitionError("ParallelState needs at least one branch")
         for name in branches:
             if not isinstance(name, str):
-                raise StateDefinitionError(f"The name of a branch is a text, not {name!r}")
+                raise StateDefinitionError(f"The name of a branch must be a string, not {name!r}")
         self.branches = {name: as_net(net) for name, net in branches.items()}
+        Control.model_rebuild()  # forks write it: its schema is built here, not in a run's time
         self.join = join or (list_answers if until == "all" else first_answer)
         self.until: Literal["all", "first"] = until
         self.on_error: Literal["cancel", "report"] = on_error
@@ -135,11 +150,11 @@ class ParallelState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The nets of the branches, by name."""
+        """The nets of the branches by name."""
         return self.branches
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Have the branches run at once, join them, record and say what came of it."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the branches concurrently, join them, and record the result."""
         async with AsyncExitStack() as stack:
             branches = [
                 Branch(name, net, await stack.enter_async_context(await memory.fork()))
@@ -148,24 +163,173 @@ class ParallelState(State):
             yield Delegate(branches, on_error=self.on_error, aside=True, until=self.until)
             if self.until == "first" and any(branch.ended for branch in branches):
                 branches = [b for b in branches if b.ended or b.error is not None]
-            joined = self.join(memory, branches)
-            text = await joined if inspect.isawaitable(joined) else joined
+            text = await maybe_await(self.join(memory, branches))
         cut = any(branch.error is None and not branch.ended for branch in branches)
-        if text and not cut:  # else a limit was reached, and the state is run again after it
+        if text and not cut:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
 
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
-        return self.on_done
 
-    def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
-        return (self.on_done,)
+class MapState(OneTargetState):
+    """Process each item of a list that is known only at run time.
+
+    ::
+
+        MapState(lambda memory: Pages.read(memory).urls, summarize, max_concurrency=5, join=collect)
+
+    A net or a state runs on a fork of the memory for each item, with the item as its goal. Its text
+    streams as thoughts, and the ``path`` of its events includes the name of the state and the index
+    of the item. A function is called with each item. The limits of the run apply to all items
+    together. The memory changes only when all have ended: an item that fails or is cancelled leaves
+    no trace in it.
+
+    Args:
+        items: A function of the memory, sync or async, that returns the list.
+        body: A net, a dict of states, a state, or a function of one item that returns its result,
+            sync or async.
+        max_concurrency: The maximum number of concurrent items, started in order. Default: all.
+        join: Makes one text of the memory and the :class:`MapResult` of each item, in order. It may
+            be async; it may also write to the memory itself and return None. The text is streamed
+            and recorded as an assistant message. Default: the results in order.
+        goal: The goal of a net for an item: a function of the item. Default: the item as text.
+        on_item_error: ``"raise"``: the first item that fails cancels the others, and its error is
+            raised. ``"collect"``: ``join`` gets the error as ``MapResult.error``.
+        on_done: The next state; None ends the run.
+
+    Raises:
+        StateDefinitionError: The arguments are invalid.
+    """
+
+    parallel = True
+
+    def __init__(
+        self,
+        items: Callable[[Memory], Iterable[Any] | Awaitable[Iterable[Any]]],
+        body: NetLike | State | Callable[[Any], Any],
+        *,
+        max_concurrency: int | None = None,
+        join: Callable[[Memory, Sequence[MapResult]], Any] | None = None,
+        goal: Callable[[Any], str | Message] | None = None,
+        on_item_error: Literal["raise", "collect"] = "raise",
+        on_done: Enum | None = None,
+    ) -> None:
+        for name, value in (("items", items), ("join", join), ("goal", goal)):
+            if not (callable(value) or (value is None and name != "items")):
+                raise StateDefinitionError(f"MapState({name}={value!r}): pass a function")
+        if max_concurrency is not None and not is_count(max_concurrency):
+            raise StateDefinitionError(
+                f"max_concurrency must be at least 1, not {max_concurrency!r}"
+            )
+        if on_item_error not in ("raise", "collect"):
+            raise StateDefinitionError(f"on_item_error={on_item_error!r}: use 'raise' or 'collect'")
+        self.items = items
+        self.net: Net | None = None
+        self.function: Callable[[Any], Any] | None = None
+        if isinstance(body, State):
+            self.net = Net({_Body.BODY: body}, transitions={_Body.BODY: None})
+        elif isinstance(body, Net | Mapping):
+            self.net = as_net(body)
+        elif callable(body) and goal is None:
+            self.function = body
+        else:
+            raise StateDefinitionError(
+                f"MapState(body={body!r}): pass a net, a state, or a function of an item (without "
+                "goal=)"
+            )
+        self.max_concurrency = max_concurrency
+        self.join = join or list_results
+        self.goal = goal
+        self.on_item_error: Literal["raise", "collect"] = on_item_error
+        self.on_done = on_done
+
+    @property
+    def subnets(self) -> Mapping[str, Net]:
+        """The net of an item, if ``body`` is not a function."""
+        return {} if self.net is None else {"item": self.net}
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Process all items, join the results, and record the text."""
+        found = [MapResult(item) for item in await maybe_await(self.items(memory))]
+        if self.function is not None:
+            work = partial(self._call, self.function)
+            yield Together(
+                [partial(work, result) for result in found], max_concurrency=self.max_concurrency
+            )
+            cut = False
+        else:
+            branches = self._branches(memory, found)
+            if branches:
+                yield Delegate(
+                    branches,
+                    on_error="cancel" if self.on_item_error == "raise" else "report",
+                    aside=True,
+                    max_concurrency=self.max_concurrency,
+                )
+            for result, branch in zip(found, branches, strict=True):
+                result.value, result.error = branch.answer, branch.error
+            cut = any(branch.error is None and not branch.ended for branch in branches)
+        text = None if cut else await maybe_await(self.join(memory, found))
+        if text:  # after a limit, the state runs again on resume
+            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
+            yield text
+
+    async def _call(
+        self, function: Callable[[Any], Any], result: MapResult, report: object
+    ) -> None:
+        try:
+            result.value = await maybe_await(function(result.item))
+        except Exception as error:
+            if self.on_item_error == "raise":
+                raise
+            result.error = error
+
+    def _branches(self, memory: Memory, results: Sequence[MapResult]) -> list[Branch]:
+        """Return a branch for each item, whose memory is forked when it begins."""
+        assert self.net is not None
+        one_at_a_time = anyio.Lock()
+
+        async def fork(item: Any) -> Memory:
+            goal = item if self.goal is None else self.goal(item)
+            async with one_at_a_time:
+                made = await memory.fork()
+            await made.set_goal(goal if isinstance(goal, Message) else to_text(goal))
+            return made
+
+        return [
+            Branch(str(index), self.net, memory, prepare=partial(fork, result.item))
+            for index, result in enumerate(results)
+        ]
+
+
+class _Body(Enum):
+    BODY = "body"
+
+
+@dataclass(slots=True)
+class MapResult:
+    """The outcome of one item of a :class:`MapState`.
+
+    Attributes:
+        item: The item.
+        value: The answer of the net, or the result of the function.
+        error: The exception that it raised, with ``on_item_error="collect"``.
+    """
+
+    item: Any
+    value: Any = None
+    error: Exception | None = None
+
+
+def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
+    """Return the results or errors in order."""
+    return "\n\n".join(
+        to_text(result.value) if result.error is None else f"failed: {result.error}"
+        for result in results
+    )
 
 
 def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
-    """The answers of the branches, or how they failed, each under its name."""
+    """Return the answers or errors of the branches, with their names."""
     return "\n\n".join(
         f"{branch.name}: {branch.answer if branch.error is None else f'failed: {branch.error}'}"
         for branch in branches
@@ -173,7 +337,7 @@ def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
 
 
 def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
-    """The answer of the branch that came to its end, or how the branches failed."""
+    """Return the answer of the branch that finished, or else the errors of the branches."""
     ended = [branch.answer for branch in branches if branch.ended]
     return ended[0] if ended else list_answers(memory, branches)
 
@@ -181,5 +345,4 @@ def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
 async def _resolve(goal: str | Goal, memory: Memory) -> str | Message:
     if isinstance(goal, str):
         return goal
-    made = goal(memory)
-    return await made if inspect.isawaitable(made) else made
+    return await maybe_await(goal(memory))

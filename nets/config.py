@@ -1,4 +1,4 @@
-"""A net from a TOML or YAML file: registered names and plain data, nothing that is executed."""
+"""Nets from TOML or YAML files, which contain only data and registered names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_brain.tools.suggest import did_you_mean
 
 
 class NetSpec(BaseModel):
-    """A net as a file describes it: a registered one, or states wired together."""
+    """A net in a file: a registered one, or its states."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,21 +30,21 @@ class NetSpec(BaseModel):
     options: dict[str, JsonValue] = Field(
         default_factory=dict, description="Options of the registered net"
     )
-    name: str | None = Field(None, description="What the net is called")
-    initial: str | None = Field(None, description="Where a run begins; default: the first state")
-    fallback: str | None = Field(None, description="Where a limit leads for a best answer")
-    allow: list[str] = Field(default_factory=list, description="Problems that are meant")
+    name: str | None = Field(None, description="Name of the net")
+    initial: str | None = Field(None, description="Initial state. Default: the first one")
+    fallback: str | None = Field(None, description="State that answers when a limit is reached")
+    allow: list[str] = Field(default_factory=list, description="Codes of problems to allow")
     states: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     nets: dict[str, NetSpec] = Field(
-        default_factory=dict, description="Nets that states of type subnet and parallel use"
+        default_factory=dict, description="Nets for states of type subnet and parallel"
     )
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
-    """The data in a ``.toml``, ``.yaml`` or ``.yml`` file.
+    """Return the data in a ``.toml``, ``.yaml`` or ``.yml`` file.
 
     Raises:
-        NetFileError: There is no such file, it is of another kind, or it cannot be read.
+        NetFileError: The file is missing, of another kind, or cannot be read.
     """
     path = Path(path)
     try:
@@ -55,7 +55,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
             return _read_yaml(text)
     except (OSError, ValueError) as error:
         raise NetFileError(f"{path} cannot be read: {error}") from error
-    raise NetFileError(f"{path} is no .toml, .yaml or .yml file")
+    raise NetFileError(f"{path} is not a .toml, .yaml or .yml file")
 
 
 def _read_yaml(text: str) -> dict[str, Any]:
@@ -66,21 +66,21 @@ def _read_yaml(text: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
     if not isinstance(data, dict):
-        raise ValueError("it holds no table of names and values")
+        raise ValueError("it does not contain a mapping")
     return data
 
 
 def build_net(spec: NetSpec, llm: LLM, *, where: str = "") -> Net:
-    """The net that ``spec`` describes.
+    """Build a net.
 
     Args:
-        spec: The description.
-        llm: The model its states use.
-        where: Place in a file, for errors.
+        spec: The description of the net.
+        llm: The model of its states.
+        where: The place in the file, for errors.
 
     Raises:
-        NetDefinitionError: The net is wrong: everything at once.
-        UnknownNetError: A registered net of that name does not exist, or not with those options.
+        NetDefinitionError: The net has problems; the error lists all of them.
+        UnknownNetError: No registered net has that name, or it does not take the options.
     """
     if spec.net is not None:
         options: dict[str, Any] = dict(spec.options)
@@ -93,14 +93,9 @@ def build_net(spec: NetSpec, llm: LLM, *, where: str = "") -> Net:
     states, problems = _states(spec, site, where)
     for role, name in (("initial", spec.initial), ("fallback", spec.fallback)):
         if name is not None and name not in keys:
-            known = ", ".join(keys)
-            problems.append(
-                Problem(
-                    f"unknown_{role}",
-                    f"{where}{role}: {name!r} is no state of the net",
-                    f"Take one of: {known}.{did_you_mean(name, keys)}",
-                )
-            )
+            message = f"{where}{role}: {name!r} is not a state of the net"
+            hint = f"Use one of: {', '.join(keys)}.{did_you_mean(name, keys)}"
+            problems.append(Problem(f"unknown_{role}", message, hint))
     if problems:
         raise NetDefinitionError(problems, name=spec.name)
     return Net(
@@ -124,25 +119,19 @@ def _states(spec: NetSpec, site: Site, where: str) -> tuple[dict[Enum, State], l
         try:
             states[site.keys[name]] = _state(dict(data), site)
         except ValidationError as error:
-            problems += [
-                Problem(
-                    "bad_option",
-                    f"{where}states.{name}.{'.'.join(map(str, e['loc']))}: {e['msg']}"
-                    + _meant_option(e, data),
-                    "See 'agent-brain nets schema' for what each type of state takes",
-                    (name,),
-                )
-                for e in error.errors(include_url=False)
-            ]
+            hint = "'agent-brain nets schema' prints the options of each type of state"
+            for e in error.errors(include_url=False):
+                place = ".".join(map(str, (f"{where}states", name, *e["loc"])))
+                message = f"{place}: {e['msg']}{_meant_option(e, data)}"
+                problems.append(Problem("bad_option", message, hint, (name,)))
         except (StateDefinitionError, ValueError) as error:
-            problems.append(
-                Problem("bad_state", f"{where}states.{name}: {error}", "Correct it", (name,))
-            )
+            message = f"{where}states.{name}: {error}"
+            problems.append(Problem("bad_state", message, "Correct it", (name,)))
     return states, problems
 
 
 def _meant_option(error: ErrorDetails, data: Mapping[str, JsonValue]) -> str:
-    """What an unknown option of a state may have meant."""
+    """Return a suggestion for an unknown option."""
     if error["type"] != "extra_forbidden":
         return ""
     options, _ = state_kinds()[str(data["type"]).casefold()]
@@ -154,7 +143,7 @@ def _state(data: dict[str, Any], site: Site) -> State:
     found = state_kinds().get(str(kind).casefold())
     if found is None:
         raise StateDefinitionError(
-            f"type = {kind!r} is no kind of state; registered are: {', '.join(state_kinds())}."
+            f"type = {kind!r} is not a kind of state; registered are: {', '.join(state_kinds())}."
             f"{did_you_mean(kind, state_kinds())}"
         )
     options, build = found
@@ -162,7 +151,7 @@ def _state(data: dict[str, Any], site: Site) -> State:
 
 
 def net_schema() -> dict[str, Any]:
-    """The JSON Schema of a net in a file, with every registered kind of state."""
+    """Return the JSON Schema of a net in a file, with all registered kinds of states."""
     schema = NetSpec.model_json_schema()
     definitions = schema.setdefault("$defs", {})
     kinds = []

@@ -1,35 +1,38 @@
-"""Handing work to other nets: a state says what is to be run, and the Brain runs it.
+"""Other nets as work of a state: the Brain runs them while the state waits.
 
-A state that needs another net yields a :class:`Delegate` and finds the outcome in its branches when
-it goes on. Whatever runs a state (the Brain, ``run_state`` in tests) does this in the same way, so
-events, limits, cancellation and resuming reach into every branch.
+A state that needs another net yields a :class:`Delegate`, then reads the outcome from its branches.
+The Brain, and ``run_state`` in tests, run them, so events, limits, cancellation and resuming reach
+into every branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import Event
-from agent_brain.states.work import Work
+from agent_brain.states.hook_chain import HookChain
+from agent_brain.states.work import Work, WorkContext
 
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """One net to be run over one memory, and what came of it.
+    """One net to run over one memory, and its outcome.
 
     Attributes:
-        name: What it is called in the ``path`` of its events.
-        net: What is run.
-        memory: Over which memory: a fork of its own, or the memory of the state that delegates.
-        answer: What its last state that said anything said.
+        name: The name in the ``path`` of its events.
+        net: The net.
+        memory: The memory it runs on: a fork, or the memory of the state that delegates.
+        answer: The text of its last state that said anything.
         stop_reason: Why it ended; None if it failed or was cancelled.
-        error: What it raised.
-        finish_reason: Why the model response that gave the answer ended, if one did.
+        error: The exception that it raised.
+        finish_reason: The finish reason of the model response with the answer.
+        hooks: The hooks around the net, if they differ from those of the run.
+        prepare: Makes the memory when the branch begins; it is closed when the branch has ended.
     """
 
     name: str
@@ -39,48 +42,66 @@ class Branch:
     stop_reason: str | None = None
     error: Exception | None = None
     finish_reason: str | None = None
+    hooks: HookChain | None = None
+    prepare: Callable[[], Awaitable[Memory]] | None = None
 
     @property
     def ended(self) -> bool:
-        """It came to an end of its own: no error, limit or question to a person stopped it."""
+        """Whether it finished: no error, limit or question to a person stopped it."""
         return self.stop_reason in ("done", "stuck")
 
 
 OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Delegate(Work):
-    """Yield it from ``State.run`` to have nets run here and now.
+    """Nets to run now; yield it from ``State.run``.
 
-    One branch is run as part of the state: what it says is what the state says, unless it is run
-    ``aside``. Several run at once, on memories of their own; what they say streams as thoughts, as
-    it comes.
+    One branch runs as part of the state, and its text is that of the state, unless ``aside`` is
+    set. Several branches run concurrently, each on its own memory, and their text streams as
+    thoughts.
 
     Attributes:
-        branches: What to run.
-        on_error: A branch that fails cancels the others and the run, or is only reported, as
+        branches: The branches to run.
+        on_error: Whether a branch that fails cancels the others and the run, or is only reported as
             ``branch.error``.
-        until: Run until all branches have ended, or until the first has come to its end; the
+        until: Whether to run until all branches have ended, or until the first has finished; the
             others are then cancelled.
-        aside: What a single branch says streams as thoughts too, and the state does not say it.
-        beside: Events of the state's own that stream while the branches run.
-        on_end: Called when a branch has ended, however it did; the events that it returns, which
-            are the state's own, stream then.
+        aside: Whether the text of a single branch streams as thoughts, too.
+        beside: Events of the state that stream while the branches run.
+        on_end: Called when a branch has ended in any way; the events that it returns are streamed
+            as events of the state.
+        max_concurrency: The maximum number of concurrent branches, started in order. Default: all.
     """
 
-    kind: ClassVar[Literal["delegate"]] = "delegate"
     branches: Sequence[Branch] = field(default_factory=tuple)
     on_error: Literal["cancel", "report"] = "cancel"
     aside: bool = False
     until: Literal["all", "first"] = "all"
     beside: AsyncIterator[Event] | None = None
     on_end: OnEnd | None = None
+    max_concurrency: int | None = None
+
+    def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
+        """Let ``context`` run the nets.
+
+        Raises:
+            RuntimeError: There is no run to be part of.
+        """
+        if context is None:
+            raise RuntimeError("A Delegate needs a run: yield it from State.run")
+        return context.delegate(self)
+
+    @property
+    def result(self) -> Sequence[Branch]:
+        """The branches."""
+        return self.branches
 
 
 async def answer_of(branch: Branch) -> str:
-    """What a branch came to: what it said last, or else the closing words in its memory.
+    """Return the answer of a branch: its last text, or else the last answer in its memory.
 
-    What a branch that a limit stopped said last may be no answer; what it recorded as one is.
+    If a limit stopped the branch, only an answer that it recorded counts.
     """
     return (branch.answer if branch.ended else "") or await last_answer(branch.memory)

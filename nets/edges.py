@@ -1,4 +1,4 @@
-"""Where a state may go: the edges of a net, known before it runs."""
+"""The edges of a net, derived from its states before it runs. Private."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Target = Enum | None  # None is the end
 
 
 def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
-    """Every target that ``state`` can propose, as far as it tells.
+    """Return every target that ``state`` may propose.
 
-    In this order: ``state.targets()``; a ``Literal`` in the return annotation of ``next_state``;
-    the members among the state's parameters, with the end if the annotation admits ``None``. Where
-    none of these tells, every member and the end.
+    The first of these that says so: ``state.targets()``; a ``Literal`` in the return annotation of
+    ``next_state``; the Enum members among the state's parameters, with the end if the annotation
+    includes ``None``. Otherwise every member and the end.
     """
     members = list(members)
     known = known_targets(state, members)
@@ -35,7 +35,7 @@ def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
 
 
 def known_targets(state: State, members: Iterable[Enum]) -> list[Target] | None:
-    """What ``state`` itself says it proposes, no more and no less; None if it does not say."""
+    """Return exactly the targets that ``state`` declares; None if it declares none."""
     state = getattr(state, "wrapped", state)
     members = list(members)
     own = state.targets()
@@ -46,14 +46,14 @@ def known_targets(state: State, members: Iterable[Enum]) -> list[Target] | None:
 
 
 def as_targets(value: Any) -> Collection[Any]:
-    """What was said to be the targets, as several: one member, or None, stands for itself."""
+    """Return targets as a collection, also for a single member or None."""
     if value is None or isinstance(value, Enum | str) or not isinstance(value, Iterable):
         return (value,)
     return tuple(value)
 
 
 def _known_members(targets: Iterable[Any], members: Collection[Enum]) -> list[Target]:
-    """``targets`` with members in place of texts that are equal to them (of an Enum of texts)."""
+    """Replace texts by the equal members of an Enum of texts."""
     texts: dict[Any, Any] = {member: member for member in members if isinstance(member, str)}
     return _unique(texts.get(t, t) if type(t) is str else t for t in targets)
 
@@ -67,16 +67,13 @@ def _return_annotation(state: State, members: Iterable[Enum]) -> Any:
 
 
 def _unresolved(method: Any, members: Iterable[Enum]) -> Any:
-    """The annotation of a method whose names are local to a function.
-
-    Found in its closure, or else among the Enums of the net.
-    """
+    """Return an annotation with names local to a function, from its closure or the net's Enums."""
     text = getattr(method, "__annotations__", {}).get("return", Any)
     if not isinstance(text, str):
         return text
     names = {type(member).__name__: type(member) for member in members}
     names |= getattr(method, "__globals__", {})
-    with suppress(TypeError, ValueError):  # no plain function, or a name that has no value yet
+    with suppress(TypeError, ValueError):  # not a plain function, or a name without a value
         names |= inspect.getclosurevars(method).nonlocals
     try:
         return typing.get_type_hints(_holder(text), globalns=names)["return"]
@@ -92,10 +89,9 @@ def _holder(text: str) -> Any:
 
 
 def _literal_targets(annotation: Any) -> list[Target] | None:
-    """What ``Literal[...]``, ``Literal[...] | None`` or ``None`` names; else None.
+    """Return the targets in ``Literal[...]``, ``Literal[...] | None`` or ``None``; else None.
 
-    A literal text is kept: it is a state if the Enum's members are texts, and else an unknown
-    target, which the net refuses.
+    Texts are kept: they are states if the Enum's members are texts, and otherwise unknown targets.
     """
     if annotation is None or annotation is types.NoneType:
         return [None]
@@ -113,9 +109,9 @@ def _admits_none(annotation: Any) -> bool:
 
 
 def _members_in(value: Any, members: Collection[Enum]) -> Iterator[Enum]:
-    """The members in ``value``: itself, or inside containers.
+    """Yield the members in ``value``: itself, or inside containers.
 
-    By identity: members of two Enums of strings are equal if their texts are.
+    Compared by identity, because members of two Enums of strings are equal if their texts are.
     """
     if isinstance(value, Enum):
         if any(value is member for member in members):

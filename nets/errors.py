@@ -10,12 +10,12 @@ from agent_brain.tools.errors import AgentBrainError
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a net.
+    """A problem of a net.
 
     Attributes:
-        code: Which check found it, such as ``"unreachable"``.
+        code: The kind of problem, such as ``"unreachable"``.
         message: What is wrong, and where.
-        hint: What to do about it.
+        hint: How to solve it.
         states: Names of the states concerned.
     """
 
@@ -29,10 +29,10 @@ class Problem:
 
 
 class NetDefinitionError(AgentBrainError, ValueError):
-    """A net cannot be built as it was described.
+    """Raised when a net cannot be built.
 
     Attributes:
-        problems: All that is wrong with it.
+        problems: All problems of the net.
     """
 
     def __init__(self, problems: Sequence[Problem], *, name: str | None = None) -> None:
@@ -43,12 +43,12 @@ class NetDefinitionError(AgentBrainError, ValueError):
 
 
 class TransitionError(AgentBrainError):
-    """A state proposed to go where no edge of the net goes.
+    """Raised when a state proposes a transition that is not an edge of the net.
 
     Attributes:
-        state: Name of the state that proposed.
+        state: Name of the state.
         proposal: What it proposed.
-        allowed: Where it may go.
+        allowed: Names of the states that it may propose.
     """
 
     def __init__(self, state: str, proposal: object, allowed: Sequence[str]) -> None:
@@ -56,14 +56,14 @@ class TransitionError(AgentBrainError):
         self.proposal = proposal
         self.allowed = list(allowed)
         super().__init__(
-            f"State {state!r} proposed {proposal!r}, but may only go to: {', '.join(allowed)}. Add "
-            "the edge to transitions=, or to the return annotation of next_state, if it is meant"
+            f"State {state!r} proposed {proposal!r}, but may only go to: {', '.join(allowed)}. If "
+            "it is intended, add it to transitions= or to the return annotation of next_state"
         )
 
 
 class UnknownNetError(AgentBrainError, ValueError):
-    """No net is registered under that name, or it does not take those options."""
+    """Raised when no net has that name, or it does not take those options."""
 
 
 class NetFileError(AgentBrainError, ValueError):
-    """A file does not describe a net, or cannot be read."""
+    """Raised when a file does not describe a net, or cannot be read."""

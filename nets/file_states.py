@@ -1,4 +1,4 @@
-"""The kinds of states that a net file may use, and what each takes."""
+"""The kinds of states in net files, and their options."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ NetName: TypeAlias = Annotated[
 
 
 class Options(BaseModel):
-    """What a state takes in a file; other keys are refused."""
+    """Base class for the options of a state in a file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class OnDone(Options):
-    """A state that goes on to one other."""
+    """Options of a state with one target."""
 
-    on_done: StateName | None = Field(None, description="Where to go afterwards; else the end")
+    on_done: StateName | None = Field(None, description="The next state. Default: the end")
 
 
 class ReasoningOptions(Options):
@@ -44,7 +44,7 @@ class ReasoningOptions(Options):
 
     on_action: StateName
     on_answer: StateName
-    prompt: str | None = Field(None, description="Told to the model first; {goal}, {tools}")
+    prompt: str | None = Field(None, description="System prompt, with {goal} and {tools}")
     mode: Literal["auto", "native", "text"] = "auto"
 
 
@@ -59,11 +59,11 @@ class AnswerOptions(OnDone):
     """Options of an answer state."""
 
     prompt: str = prompts.ANSWER
-    ask: bool = Field(default=False, description="Ask the model even when there is closing text")
+    ask: bool = Field(default=False, description="Call the model even if there is a closing text")
 
 
 class SubnetOptions(OnDone):
-    """Options of a net inside a net."""
+    """Options of a subnet state."""
 
     net: NetName
     fork: bool = False
@@ -71,7 +71,7 @@ class SubnetOptions(OnDone):
 
 
 class ParallelOptions(OnDone):
-    """Options of nets that run at once."""
+    """Options of a parallel state."""
 
     branches: dict[str, NetName] = Field(min_length=1)
     on_error: Literal["cancel", "report"] = "cancel"
@@ -80,27 +80,27 @@ class ParallelOptions(OnDone):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a state is being built: the model, the keys of its net, and the nets it may use."""
+    """What a state is built from: the model, the keys of its net, and a function for nets."""
 
     llm: LLM
     keys: Mapping[str, Enum]
     net: Callable[[str], Net]
 
     def key(self, name: str) -> Enum:
-        """The key of a state by its name.
+        """Return the key of a state.
 
         Raises:
             StateDefinitionError: The net has no such state.
         """
         if name not in self.keys:
             raise StateDefinitionError(
-                f"{name!r} is no state of the net; its states are: {', '.join(self.keys)}."
+                f"{name!r} is not a state of the net; its states are: {', '.join(self.keys)}."
                 f"{did_you_mean(name, self.keys)}"
             )
         return self.keys[name]
 
     def key_or_end(self, name: str | None) -> Enum | None:
-        """As :meth:`key`; no name is the end."""
+        """Like :meth:`key`, with None for the end."""
         return None if name is None else self.key(name)
 
 
@@ -111,15 +111,15 @@ _kinds: dict[str, tuple[type[Options], Build]] = {}
 
 
 def register_state(name: str, options: type[T], build: Callable[[T, Site], State]) -> None:
-    """Make a kind of state available to net files.
+    """Register a kind of state for net files.
 
     Args:
-        name: What ``type = "…"`` calls it (case-insensitive).
-        options: What else the file may say of it; names of states are fields of type ``str``.
-        build: Makes the state of the validated options.
+        name: Its name in ``type = "…"`` (case-insensitive).
+        options: Its options; names of states are fields of type ``str``.
+        build: Makes the state from the validated options.
 
     Raises:
-        UnknownNetError: The name is taken.
+        UnknownNetError: The name is already registered.
     """
     key = name.casefold()
     if key in _kinds:
@@ -128,50 +128,47 @@ def register_state(name: str, options: type[T], build: Callable[[T, Site], State
 
 
 def state_kinds() -> Mapping[str, tuple[type[Options], Build]]:
-    """Every registered kind: its options and how it is built."""
+    """Return the registered kinds, each with its options and its build function."""
     return _kinds
 
 
-def _reasoning(options: ReasoningOptions, site: Site) -> State:
-    return ReasoningState(
+register_state(
+    "reasoning",
+    ReasoningOptions,
+    lambda o, site: ReasoningState(
         site.llm,
-        on_action=site.key(options.on_action),
-        on_answer=site.key(options.on_answer),
-        prompt=options.prompt,
-        mode=options.mode,
-    )
-
-
-def _action(options: ActionOptions, site: Site) -> State:
-    return ActionState(site.key(options.on_done), max_concurrency=options.max_concurrency)
-
-
-def _answer(options: AnswerOptions, site: Site) -> State:
-    return AnswerState(
-        site.llm, ask=options.ask, on_done=site.key_or_end(options.on_done), prompt=options.prompt
-    )
-
-
-def _subnet(options: SubnetOptions, site: Site) -> State:
-    return SubnetState(
-        site.net(options.net),
-        on_done=site.key_or_end(options.on_done),
-        fork=options.fork,
-        goal=options.goal,
-    )
-
-
-def _parallel(options: ParallelOptions, site: Site) -> State:
-    return ParallelState(
-        {name: site.net(net) for name, net in options.branches.items()},
-        on_error=options.on_error,
-        until=options.until,
-        on_done=site.key_or_end(options.on_done),
-    )
-
-
-register_state("reasoning", ReasoningOptions, _reasoning)
-register_state("action", ActionOptions, _action)
-register_state("answer", AnswerOptions, _answer)
-register_state("subnet", SubnetOptions, _subnet)
-register_state("parallel", ParallelOptions, _parallel)
+        on_action=site.key(o.on_action),
+        on_answer=site.key(o.on_answer),
+        prompt=o.prompt,
+        mode=o.mode,
+    ),
+)
+register_state(
+    "action",
+    ActionOptions,
+    lambda o, site: ActionState(site.key(o.on_done), max_concurrency=o.max_concurrency),
+)
+register_state(
+    "answer",
+    AnswerOptions,
+    lambda o, site: AnswerState(
+        site.llm, ask=o.ask, on_done=site.key_or_end(o.on_done), prompt=o.prompt
+    ),
+)
+register_state(
+    "subnet",
+    SubnetOptions,
+    lambda o, site: SubnetState(
+        site.net(o.net), on_done=site.key_or_end(o.on_done), fork=o.fork, goal=o.goal
+    ),
+)
+register_state(
+    "parallel",
+    ParallelOptions,
+    lambda o, site: ParallelState(
+        {name: site.net(net) for name, net in o.branches.items()},
+        on_error=o.on_error,
+        until=o.until,
+        on_done=site.key_or_end(o.on_done),
+    ),
+)

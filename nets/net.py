@@ -1,10 +1,9 @@
-"""A net: states keyed by the members of one Enum, an initial state, and the edges between them."""
+"""Nets: states by the members of one Enum, an initial state, and the edges between them."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,18 @@ from pydantic import ValidationError
 
 from agent_brain.nets.edges import Target, as_targets, declared_targets, known_targets
 from agent_brain.nets.errors import NetDefinitionError, Problem
-from agent_brain.nets.validation import ALLOWABLE, check_declared, check_graph, meant, name_of
+from agent_brain.nets.validation import (
+    ALLOWABLE,
+    check_declared,
+    check_graph,
+    check_keys,
+    meant,
+    name_of,
+)
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import Event
+from agent_brain.states.hooks import Hook as ModelHook
+from agent_brain.states.hooks import as_hooks
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
 from agent_brain.tools.suggest import did_you_mean
@@ -28,7 +36,7 @@ Transitions = Mapping[Any, Enum | Iterable[Target] | None]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A state in its net, with what the Brain would otherwise look up at every step."""
+    """A state in its net, with what the Brain needs at every step."""
 
     key: Enum
     name: str
@@ -36,29 +44,38 @@ class Node:
     targets: frozenset[Target]
     on_enter: bool
     on_exit: bool
+    on_error: Node | None = field(default=None, repr=False, compare=False)
+    following: dict[int, Node] = field(default_factory=dict, repr=False, compare=False)
 
 
 class Net:
-    """A thinking net. Immutable; one net object drives any number of runs at once.
+    """A net of states. It is immutable, and one object serves any number of concurrent runs.
+
+    For example::
+
+        net = Net({Step.DRAFT: Draft(), Step.CHECK: Check()})
+        result = await Brain(net).run("Write about the sea")
 
     Args:
         states: State objects by the members of one Enum.
-        initial: Where a run begins; default: the first of ``states``.
-        transitions: The edges, for states where they are to be said explicitly: a member, several,
-            or None for the end. Other states tell their edges themselves (see
-            :meth:`agent_brain.states.State.next_state`).
+        initial: The initial state. Default: the first of ``states``.
+        transitions: Explicit edges of states: a member, several, or None for the end. Other states
+            declare their edges themselves (see :meth:`agent_brain.states.State.next_state`).
         fallback: A state that gives the best answer it can when a limit stops the run.
-        name: What to call it in events and diagrams.
-        allow: Problems that the net has on purpose: codes such as ``"unreachable"``, or pairs of
-            a code and the state that may have the problem. Only problems of the graph can be
-            allowed (:data:`agent_brain.nets.validation.ALLOWABLE`).
+        name: The name in events and diagrams.
+        allow: Problems to allow: codes such as ``"unreachable"``, or pairs of a code and a state.
+            Only problems of the graph can be allowed
+            (:data:`agent_brain.nets.validation.ALLOWABLE`).
         before: Called with the memory before each state runs.
         after: Called with the memory after each state ran without an error.
         on_error: Called with the memory and the error when a state raised; returning True swallows
-            the error (see :class:`agent_brain.states.GuardedState`).
+            the error (see :class:`agent_brain.states.GuardedState`). Or a mapping of states to
+            the next states after their errors, which then do not end the run; the text of the error
+            is in ``memory.control.error``.
+        hooks: Hooks around every model call and tool call (:class:`agent_brain.states.Hook`).
 
     Raises:
-        NetDefinitionError: Everything that is wrong, in one error.
+        NetDefinitionError: The net has problems; the error lists all of them.
     """
 
     def __init__(
@@ -72,7 +89,8 @@ class Net:
         allow: Collection[str | tuple[str, Enum]] = (),
         before: Hook | None = None,
         after: Hook | None = None,
-        on_error: ErrorHook | None = None,
+        on_error: ErrorHook | Mapping[Any, Enum] | None = None,
+        hooks: Iterable[ModelHook] = (),
     ) -> None:
         self._states = MappingProxyType(dict(states))
         self._transitions = MappingProxyType(dict(transitions or {}))
@@ -80,7 +98,12 @@ class Net:
         self._fallback = fallback
         self._name = name or _name_from(self._states)
         self._allow = frozenset(allow)
-        self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": on_error}
+        self._error_edges: Mapping[Enum, Enum] = MappingProxyType(
+            dict(on_error) if isinstance(on_error, Mapping) else {}
+        )
+        hook = None if isinstance(on_error, Mapping) else on_error
+        self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": hook}
+        self.hooks = as_hooks(hooks)
         self._edges = self._find_edges()
         problems = self.validate()
         if problems:
@@ -88,6 +111,11 @@ class Net:
         self._nodes = {
             key: _node(key, self._hooked(state), self._edges[key]) for key, state in states.items()
         }
+        for node in self._nodes.values():  # by identity, which costs no call of Enum.__hash__
+            keys = [key for key in node.targets if key is not None]
+            if (target := self._error_edges.get(node.key)) is not None:
+                object.__setattr__(node, "on_error", self._nodes[target])
+            node.following.update({id(key): self._nodes[key] for key in keys})
         self._by_name = {node.name: node for node in self._nodes.values()}
         self.parallel = any(_is_parallel(state) for state in self._states.values())
         for state in self._states.values():
@@ -95,35 +123,34 @@ class Net:
 
     @property
     def name(self) -> str:
-        """What it is called in events and diagrams."""
+        """The name in events and diagrams."""
         return self._name
 
     @property
     def states(self) -> Mapping[Enum, State]:
-        """The states by their keys, read-only."""
+        """The states by their keys (read-only)."""
         return self._states
 
     @property
     def initial(self) -> Enum:
-        """Where a run begins."""
+        """The initial state."""
         assert self._initial is not None
         return self._initial
 
     @property
     def fallback(self) -> Enum | None:
-        """Where a run that a limit stops gives its best answer."""
+        """The state that answers when a limit stops the run, if any."""
         return self._fallback
 
     @property
     def output_type(self) -> OutputType | None:
-        """The type of ``Result.output``, if a state makes one (``output_type=``)."""
+        """The type of ``Result.output``, if a state has an ``output_type``."""
         return next(iter(self._output_types()), None)
 
     def restore_output(self, output: Any) -> Any:
-        """``output``, as it was kept as JSON data, as an object of the type that the net makes.
+        """Return stored JSON data as an object of the net's output type.
 
-        What is an object of that type already, or of no type that a state makes, is returned as it
-        is.
+        Data that does not fit any output type, and objects of one, are returned unchanged.
         """
         if output is None:
             return None
@@ -135,7 +162,7 @@ class Net:
         return output
 
     def _output_types(self) -> Iterator[OutputType]:
-        """The output types of the states, then those of the nets inside them."""
+        """Yield the output types of the states, then those of inner nets."""
         states = self._states.values()
         own = (getattr(state, "output_type", None) for state in states)
         yield from (kind for kind in own if kind is not None)
@@ -145,23 +172,28 @@ class Net:
 
     @property
     def edges(self) -> Mapping[Enum, tuple[Target, ...]]:
-        """Where each state may go; None is the end."""
+        """The targets of each state; None is the end."""
         return self._edges
 
+    @property
+    def error_edges(self) -> Mapping[Enum, Enum]:
+        """The targets of states with an entry in ``on_error=``."""
+        return self._error_edges
+
     def node(self, key: Enum) -> Node:
-        """The state of that key, ready to run."""
+        """Return the state of a key, ready to run."""
         return self._nodes[key]
 
     def find(self, name: str) -> Node | None:
-        """The state of that name (its member's name), or None."""
+        """Return the state with the name of its Enum member, or None."""
         return self._by_name.get(name)
 
     def validate(self) -> list[Problem]:
-        """Everything that is wrong; ``Net(...)`` raises it, so a built net has nothing."""
+        """Return all problems. ``Net(...)`` raises them, so a net that was built has none."""
         return [*self._check_shape(), *(p for p in self._check_wiring() if not self._allowed(p))]
 
     def allowed(self) -> list[Problem]:
-        """The problems that the net has on purpose (``allow=``)."""
+        """Return the problems that ``allow=`` allows."""
         return [problem for problem in self._check_wiring() if self._allowed(problem)]
 
     def replace(
@@ -174,18 +206,18 @@ class Net:
         name: str | None = None,
         allow: Collection[str | tuple[str, Enum]] | None = None,
     ) -> Net:
-        """A net like this one with some things changed; this one stays as it is.
+        """Return a changed copy.
 
         Args:
-            states: States to put in place of those of the same keys, or to add.
+            states: States to replace or add, by their keys.
             initial: Another initial state.
-            transitions: Explicit edges to put in place of those of the same states, or to add.
+            transitions: Explicit edges to replace or add.
             fallback: Another fallback.
             name: Another name.
             allow: Other problems to allow.
 
         Raises:
-            NetDefinitionError: The changed net is wrong.
+            NetDefinitionError: The changed net has problems.
         """
         return Net(
             {**self._states, **(states or {})},
@@ -194,38 +226,39 @@ class Net:
             fallback=self._fallback if fallback is None else fallback,
             name=name or self.name,
             allow=self._allow if allow is None else allow,
-            **self._hooks,
+            hooks=self.hooks,
+            **{**self._hooks, "on_error": self._error_edges or self._hooks["on_error"]},
         )
 
     def __or__(self, extra: Mapping[Any, State]) -> Net:
-        """``net | {KEY: state}``: this net with some states replaced or added."""
+        """Return a copy with states replaced or added: ``net | {KEY: state}``."""
         return self.replace(extra) if isinstance(extra, Mapping) else NotImplemented
 
     def to_mermaid(self, run: Iterable[Event] | None = None) -> str:
-        """The net as a mermaid state diagram; the events of a run highlight the way it took."""
+        """Return a Mermaid state diagram; events of a run highlight its path."""
         from agent_brain.nets.diagrams.mermaid import to_mermaid
 
-        return to_mermaid(self._picture(run))
+        return to_mermaid(self._diagram(run))
 
     def to_dot(self, run: Iterable[Event] | None = None) -> str:
-        """The net as a Graphviz digraph; the events of a run highlight the way it took."""
+        """Return a Graphviz digraph; events of a run highlight its path."""
         from agent_brain.nets.diagrams.dot import to_dot
 
-        return to_dot(self._picture(run))
+        return to_dot(self._diagram(run))
 
     def to_svg(self, run: Iterable[Event] | None = None) -> str:
-        """The net as an SVG image; the events of a run highlight the way it took."""
+        """Return an SVG image; events of a run highlight its path."""
         from agent_brain.nets.diagrams.svg import to_svg
 
-        return to_svg(self._picture(run))
+        return to_svg(self._diagram(run))
 
-    def _picture(self, run: Iterable[Event] | None) -> Picture:
-        from agent_brain.nets.diagrams.model import draw, way_of
+    def _diagram(self, run: Iterable[Event] | None) -> Picture:
+        from agent_brain.nets.diagrams.model import draw
 
-        return draw(self, None if run is None else way_of(run))
+        return draw(self, run)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """How a notebook shows the net."""
+        """Show the net in a notebook."""
         return {"image/svg+xml": self.to_svg(), "text/plain": repr(self)}
 
     def _allowed(self, problem: Problem) -> bool:
@@ -237,7 +270,11 @@ class Net:
         )
 
     def _check_wiring(self) -> Iterator[Problem]:
-        yield from check_graph(self._edges, self._initial, self._fallback)
+        edges: dict[Enum, tuple[Target, ...]] = dict(self._edges)
+        for key, target in self._error_edges.items():
+            if key in edges:
+                edges[key] = (*edges[key], target)
+        yield from check_graph(edges, self._initial, self._fallback)
         yield from self._check_edges()
 
     def _check_edges(self) -> Iterator[Problem]:
@@ -258,50 +295,51 @@ class Net:
 
     def _find_edges(self) -> Mapping[Enum, tuple[Target, ...]]:
         edges: dict[Enum, tuple[Target, ...]] = {}
-        states: Mapping[Enum, object] = self._states  # a caller may have given anything
+        states: Mapping[Enum, object] = self._states  # in fact, any object
         for key, state in states.items():
             if key in self._transitions:
                 edges[key] = tuple(dict.fromkeys(as_targets(self._transitions[key])))
             elif isinstance(state, State):
                 edges[key] = tuple(declared_targets(state, self._states))
-            else:  # no state at all, which is a problem of its own: it may lead anywhere
+            else:  # not a state, which is reported elsewhere
                 edges[key] = (*self._states, None)
         return MappingProxyType(edges)
 
     def _check_shape(self) -> Iterator[Problem]:
         if not self._states:
-            yield Problem("empty", "The net has no states", "Give it at least one")
+            yield Problem("empty", "The net has no states", "Add at least one")
             return
-        yield from _check_keys(self._states)
+        yield from check_keys(self._states)
         for role, key in (("initial", self._initial), ("fallback", self._fallback)):
             if key is not None and key not in self._states:
                 yield Problem(
                     f"unknown_{role}",
-                    f"The {role} state {key!r} is no state of the net",
+                    f"The {role} state {key!r} is not a state of the net",
                     meant(key, self._states)
-                    or f"Take one of: {', '.join(map(name_of, self._states))}",
+                    or f"Use one of: {', '.join(map(name_of, self._states))}",
                 )
         codes = {allowed if isinstance(allowed, str) else allowed[0] for allowed in self._allow}
         for code in sorted(codes - {*ALLOWABLE}):
             yield Problem(
                 "unknown_allowance",
-                f"allow= names {code!r}, which is no problem that can be allowed",
-                f"Take some of: {', '.join(ALLOWABLE)}.{did_you_mean(code, ALLOWABLE)}",
+                f"allow= has {code!r}, which is not a problem that can be allowed",
+                f"Use some of: {', '.join(ALLOWABLE)}.{did_you_mean(code, ALLOWABLE)}",
             )
-        for key in self._transitions:
+        sources = [("transitions=", key) for key in self._transitions]
+        for option, key in [*sources, *(("on_error=", key) for key in self._error_edges)]:
             if key not in self._states:
                 yield Problem(
                     "unknown_source",
-                    f"transitions= has edges from {key!r}, which is no state of the net",
-                    meant(key, self._states) or "Add that state, or leave its edges out",
+                    f"{option} has edges from {key!r}, which is not a state of the net",
+                    meant(key, self._states) or "Add that state, or remove its edges",
                 )
 
 
 def as_net(net: Net | Mapping[Any, State]) -> Net:
-    """``net`` itself, or a net of a plain dict, whose first state is the initial one.
+    """Return ``net`` itself, or a net made of a dict of states.
 
     Raises:
-        NetDefinitionError: The dict is no sound net, or this is neither a net nor a dict.
+        NetDefinitionError: The dict has problems, or it is neither a net nor a dict.
     """
     if isinstance(net, Net):
         return net
@@ -310,52 +348,10 @@ def as_net(net: Net | Mapping[Any, State]) -> Net:
         problem = Problem(
             "not_a_net",
             f"{given!r} is neither a Net nor a dict of states",
-            "Give a net such as react(llm); create_net('react', llm) makes one by its name",
+            "Pass a net such as react(llm), or create_net('react', llm)",
         )
         raise NetDefinitionError([problem])
     return Net(given)
-
-
-def _check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:
-    kinds = {type(key) for key in states if isinstance(key, Enum)}
-    for key, state in states.items():
-        if not isinstance(key, Enum):
-            yield Problem(
-                "not_an_enum",
-                f"The key {key!r} is no member of an Enum",
-                "Name the states by the members of one Enum",
-            )
-        if not isinstance(state, State):
-            wrong = "is a class: pass an instance" if isinstance(state, type) else "is no State"
-            yield Problem(
-                "not_a_state",
-                f"State {name_of(key)!r} is {state!r}, which {wrong}",
-                "Derive it from agent_brain.states.State",
-                (name_of(key),),
-            )
-        elif inspect.iscoroutinefunction(state.run) or inspect.isgeneratorfunction(state.run):
-            yield Problem(
-                "not_a_generator",
-                f"{type(state).__name__}.run of state {name_of(key)!r} is no async generator",
-                "Write it as 'async def run(self, memory)' with at least one 'yield' in it",
-                (name_of(key),),
-            )
-        else:
-            yield from _check_async(state, name_of(key))
-    if len(kinds) > 1:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        yield Problem("several_enums", f"The keys are of several Enums: {names}", "Use one Enum")
-
-
-def _check_async(state: State, name: str) -> Iterator[Problem]:
-    for method in (state.next_state, state.on_enter, state.on_exit):
-        if inspect.ismethod(method) and not inspect.iscoroutinefunction(method):
-            yield Problem(
-                "not_async",
-                f"{type(state).__name__}.{method.__name__} of state {name!r} is not async",
-                f"Write it as 'async def {method.__name__}(self, memory)'",
-                (name,),
-            )
 
 
 def _name_from(states: Mapping[Enum, State]) -> str:
@@ -368,7 +364,7 @@ def _is_parallel(state: State) -> bool:
 
 
 def subnets_of(state: State) -> Mapping[str, Net]:
-    """The nets that a state declares to run inside it, by name."""
+    """Return the nets that run inside a state, by name."""
     return getattr(state, "subnets", {})
 
 

@@ -1,4 +1,4 @@
-"""The options of the built-in nets by name, with their types."""
+"""The types of the options of the built-in nets. Private."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class NetOptions(TypedDict, total=False):
-    """What some built-in net takes; the functions say what each one means.
+    """The options of all built-in nets; their functions document them.
 
-    Which net takes which is checked when it is made.
+    A net refuses those that it does not take.
     """
 
     answer_llm: LLM | str | None

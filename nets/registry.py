@@ -1,4 +1,4 @@
-"""Nets by name."""
+"""The registry of nets by name."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ _factories: dict[str, NetFactory] = {}
 
 
 def register_net(name: str, factory: NetFactory) -> None:
-    """Make ``factory`` available as ``name``; case, and ``-`` for ``_``, make no difference.
+    """Register a net, so that ``create_net(name)`` and ``Brain(name)`` make it.
 
     Args:
-        name: What :func:`create_net` and ``Brain(net=…)`` will know it by.
+        name: The name; case is ignored, and ``-`` equals ``_``.
         factory: Called as ``factory(llm, **options)``; returns a net.
 
     Raises:
-        UnknownNetError: The name is taken by another factory, or the factory cannot be called.
+        UnknownNetError: The name belongs to another factory, or the factory cannot be called.
     """
     if not callable(factory):
         raise UnknownNetError(f"{factory!r} is not callable: register a function of a model")
     known = _find(name)
     if known is not None and known is not factory:
         raise UnknownNetError(
-            f"A net named {name!r} is already registered: {known!r}; take another name"
+            f"A net named {name!r} is already registered ({known!r}): use another name"
         )
     _factories[_key(name)] = factory
 
 
 def create_net(name: str, llm: LLM | str, **options: Unpack[NetOptions]) -> Net:
-    """A new net of the registered ``name``.
+    """Return a new net by its registered name.
 
     Args:
-        name: Case does not matter, nor ``-`` for ``_``.
-        llm: The model its states use, or its name.
-        **options: What the net's function takes, such as ``output_type=``. Type checkers know those
-            of the built-in nets; for others call the net's own function, or pass a ``**dict``.
+        name: The name; case is ignored, and ``-`` equals ``_``.
+        llm: The model of its states, or the name of one.
+        **options: Options of the net's function, such as ``output_type=``. Type checkers know those
+            of the built-in nets; for others, call the function itself or pass a ``**dict``.
 
     Raises:
-        UnknownNetError: No such name, or options that the net does not take.
+        UnknownNetError: The name is unknown, or the net does not take the options.
         StateDefinitionError: ``llm`` is neither a model nor a name.
     """
     factory = _find(name) if isinstance(name, str) else None
@@ -81,12 +81,12 @@ def create_net(name: str, llm: LLM | str, **options: Unpack[NetOptions]) -> Net:
 
 
 def net_names() -> list[str]:
-    """Every registered name, sorted."""
+    """Return the registered names, sorted."""
     return sorted({*_factories, *_BUILT_IN})
 
 
 def describe_net(name: str) -> str:
-    """What the registered net ``name`` is, in a line."""
+    """Return the first line of the documentation of a registered net."""
     factory = _find(name)
     if factory is None:
         raise KeyError(name)

@@ -1,109 +1,137 @@
-"""What can be wrong with a net, found before it runs: all of it at once."""
+"""The checks of a net, which report all problems at once. Private, except ``ALLOWABLE``."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Any
 
 from agent_brain.nets.edges import Target
 from agent_brain.nets.errors import Problem
+from agent_brain.states.base import State
 from agent_brain.tools.suggest import closest
 
 Edges = Mapping[Enum, Collection[Target]]
 
+_GRAPH = {
+    "unreachable": (
+        "State {state!r} cannot be reached from {initial!r}",
+        "Add an edge to it, or remove it",
+    ),
+    "dead_end": (
+        "State {state!r} has no edges, not even to the end",
+        "Declare what it proposes in the return annotation of next_state, or in transitions=",
+    ),
+    "no_end": (
+        "State {state!r} cannot reach an end, because the net has none",
+        "Let a state return None, and declare that in its return annotation or in transitions=",
+    ),
+    "no_exit": (
+        "State {state!r} cannot reach an end: a run that enters it stays in a loop",
+        "Add an edge that leads out of the loop",
+    ),
+    "never_proposed": (
+        "transitions= has an edge from {state!r} to {target}, which the state never proposes",
+        "Remove the edge, or correct the return annotation of next_state",
+    ),
+}
+ALLOWABLE = tuple(_GRAPH)
+"""Codes of problems that a net may allow with ``allow=``."""
+
 
 def name_of(key: object) -> str:
-    """What a state is called: its member's name."""
+    """Return the name of a state: that of its Enum member."""
     return key.name if isinstance(key, Enum) else repr(key)
 
 
-ALLOWABLE = ("unreachable", "dead_end", "no_end", "no_exit", "never_proposed")
-"""Codes of problems that a net may have on purpose, if it says so with ``allow=``."""
-
-
 def check_graph(edges: Edges, initial: Enum | None, fallback: Enum | None) -> Iterator[Problem]:
-    """Problems of the graph itself: unknown targets, unreachable states, no way to an end.
+    """Find unknown targets, unreachable states, and states that cannot reach an end.
 
-    Where a run begins may be unknown; then every state counts as reached.
+    If the initial state is unknown, every state counts as reachable.
     """
-    yield from _unknown_targets(edges)
-    starts = [start for start in (initial, fallback) if start is not None and start in edges]
-    reached = reachable(edges, starts) if initial in edges else set(edges)
-    for key in edges:
-        if key not in reached:
-            yield Problem(
-                "unreachable",
-                f"No way leads from {name_of(initial)!r} to state {name_of(key)!r}",
-                f"Add an edge to it, or leave it out{_or_allow('unreachable')}",
-                (name_of(key),),
-            )
-    ending = can_end(edges)
-    for key in edges:
-        if key in reached and key not in ending:
-            yield _endless(key, dead=not edges[key], hopeless=not ending)
-
-
-def _endless(key: Enum, *, dead: bool, hopeless: bool) -> Problem:
-    name = name_of(key)
-    if dead:
-        return Problem(
-            "dead_end",
-            f"State {name!r} goes nowhere, not even to the end",
-            "Let it propose a state, or None for the end, and say so in the return annotation of "
-            f"next_state or in transitions={_or_allow('dead_end')}",
-            (name,),
-        )
-    if hopeless:
-        return Problem(
-            "no_end",
-            f"From state {name!r} no way leads to an end, as the net has none",
-            "Let a state return None (and say so in its return annotation or in transitions=)"
-            f"{_or_allow('no_end')}",
-            (name,),
-        )
-    return Problem(
-        "no_exit",
-        f"From state {name!r} no way leads to an end: a run that comes there stays in a loop",
-        f"Add an edge that leads out of the loop{_or_allow('no_exit')}",
-        (name,),
-    )
-
-
-def check_declared(
-    key: Enum, declared: Collection[Target], known: Collection[Target]
-) -> Iterator[Problem]:
-    """Edges of ``transitions=`` that the state is known never to propose."""
-    for target in declared:
-        if target not in known:
-            where = "the end" if target is None else repr(name_of(target))
-            yield Problem(
-                "never_proposed",
-                f"transitions= has an edge from {name_of(key)!r} to {where}, which the state never "
-                "proposes",
-                "Leave the edge out, or correct what next_state says it returns"
-                f"{_or_allow('never_proposed')}",
-                (name_of(key),),
-            )
-
-
-def _or_allow(code: str) -> str:
-    return f"; if it is meant, allow it: Net(…, allow=[{code!r}])"
-
-
-def _unknown_targets(edges: Edges) -> Iterator[Problem]:
     for key, targets in edges.items():
         for target in targets:
             if target is not None and target not in edges:
                 yield Problem(
                     "unknown_target",
-                    f"State {name_of(key)!r} may go to {target!r}, which is no state of the net",
+                    f"State {name_of(key)!r} may go to {target!r}, which is not a state of the net",
                     meant(target, edges) or "Add that state to the net, or correct the target",
                     (name_of(key),),
                 )
+    starts = [start for start in (initial, fallback) if start is not None and start in edges]
+    reached = reachable(edges, starts) if initial in edges else set(edges)
+    for key in edges:
+        if key not in reached:
+            yield _problem("unreachable", key, initial=name_of(initial))
+    ending = can_end(edges)
+    for key in edges:
+        if key in reached and key not in ending:
+            code = "dead_end" if not edges[key] else "no_exit" if ending else "no_end"
+            yield _problem(code, key)
+
+
+def check_declared(
+    key: Enum, declared: Collection[Target], known: Collection[Target]
+) -> Iterator[Problem]:
+    """Find edges of ``transitions=`` that the state is known never to propose."""
+    for target in declared:
+        if target not in known:
+            where = "the end" if target is None else repr(name_of(target))
+            yield _problem("never_proposed", key, target=where)
+
+
+def _problem(code: str, key: Enum, **names: str) -> Problem:
+    message, hint = _GRAPH[code]
+    allow = f"; if it is intended, allow it: Net(…, allow=[{code!r}])"
+    return Problem(code, message.format(state=name_of(key), **names), hint + allow, (name_of(key),))
+
+
+def check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:
+    """Find keys that are not members of one Enum, and values that are not sound states."""
+    kinds = {type(key) for key in states if isinstance(key, Enum)}
+    for key, state in states.items():
+        if not isinstance(key, Enum):
+            yield Problem(
+                "not_an_enum",
+                f"The key {key!r} is not a member of an Enum",
+                "Use the members of one Enum as keys",
+            )
+        if not isinstance(state, State):
+            wrong = "is a class: pass an instance" if isinstance(state, type) else "is not a State"
+            yield Problem(
+                "not_a_state",
+                f"State {name_of(key)!r} is {state!r}, which {wrong}",
+                "Derive it from agent_brain.states.State",
+                (name_of(key),),
+            )
+        elif inspect.iscoroutinefunction(state.run) or inspect.isgeneratorfunction(state.run):
+            yield Problem(
+                "not_a_generator",
+                f"{type(state).__name__}.run of state {name_of(key)!r} is not an async generator",
+                "Write it as 'async def run(self, memory)' with at least one 'yield' in it",
+                (name_of(key),),
+            )
+        else:
+            yield from _check_async(state, name_of(key))
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        yield Problem("several_enums", f"The keys belong to several Enums: {names}", "Use one Enum")
+
+
+def _check_async(state: State, name: str) -> Iterator[Problem]:
+    for method in (state.next_state, state.on_enter, state.on_exit):
+        if inspect.ismethod(method) and not inspect.iscoroutinefunction(method):
+            yield Problem(
+                "not_async",
+                f"{type(state).__name__}.{method.__name__} of state {name!r} is not async",
+                f"Write it as 'async def {method.__name__}(self, memory)'",
+                (name,),
+            )
 
 
 def meant(target: object, keys: Iterable[Enum]) -> str | None:
-    """The member that a text, or a member of another Enum, may stand for, as a hint."""
+    """Return a hint with the state that a text, or a member of another Enum, probably means."""
     members: dict[str, Enum] = {}
     for key in keys:
         if isinstance(key, Enum):
@@ -113,29 +141,26 @@ def meant(target: object, keys: Iterable[Enum]) -> str | None:
     return None if close is None else f"Did you mean {close}?"
 
 
-def reachable(edges: Edges, starts: Collection[Enum]) -> set[Enum]:
-    """Every state that some way from ``starts`` leads to."""
+def reachable(edges: Edges, starts: Iterable[Enum]) -> set[Enum]:
+    """Return the states that can be reached from ``starts``."""
+    return _closure({key: [t for t in edges[key] if t in edges] for key in edges}, starts)
+
+
+def can_end(edges: Edges) -> set[Enum]:
+    """Return the states from which an end can be reached."""
+    before: dict[Target, list[Target]] = {}
+    for key, targets in edges.items():
+        for target in targets:
+            before.setdefault(target, []).append(key)
+    return _closure(before, before.get(None, ()))
+
+
+def _closure(graph: Mapping[Target, Iterable[Target]], starts: Iterable[Target]) -> set[Enum]:
     seen: set[Enum] = set()
     todo = list(starts)
     while todo:
         key = todo.pop()
-        if key not in seen:
+        if key is not None and key not in seen:
             seen.add(key)
-            todo.extend(t for t in edges.get(key, ()) if t is not None and t in edges)
+            todo.extend(graph.get(key, ()))
     return seen
-
-
-def can_end(edges: Edges) -> set[Enum]:
-    """Every state from which some way leads to an end."""
-    before: dict[Target, list[Enum]] = {}
-    for key, targets in edges.items():
-        for target in targets:
-            before.setdefault(target, []).append(key)
-    ending: set[Enum] = set()
-    todo = list(before.get(None, ()))
-    while todo:
-        key = todo.pop()
-        if key not in ending:
-            ending.add(key)
-            todo.extend(before.get(key, ()))
-    return ending

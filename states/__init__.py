@@ -1,4 +1,4 @@
-"""States: small stateless steps of an agent, the events that they stream, and models."""
+"""States: the small stateless steps of thinking, what they stream, and the model port."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.errors import LLMTimeoutError as LLMTimeoutError
     from agent_brain.states.errors import MalformedOutputError as MalformedOutputError
     from agent_brain.states.errors import RecordedError as RecordedError
+    from agent_brain.states.errors import Refused as Refused
     from agent_brain.states.errors import StateCancelledError as StateCancelledError
     from agent_brain.states.errors import StateDefinitionError as StateDefinitionError
     from agent_brain.states.errors import StateMutationError as StateMutationError
@@ -49,10 +50,20 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import ToolProgress as ToolProgress
     from agent_brain.states.events import UsageReported as UsageReported
     from agent_brain.states.function import FunctionState as FunctionState
+    from agent_brain.states.hooks import Hook as Hook
+    from agent_brain.states.hooks import ModelRequest as ModelRequest
+    from agent_brain.states.hooks import ModelResponse as ModelResponse
+    from agent_brain.states.hooks import ToolRequest as ToolRequest
+    from agent_brain.states.hooks import ToolResponse as ToolResponse
+    from agent_brain.states.model_call import ModelCall as ModelCall
+    from agent_brain.states.model_call import Response as Response
     from agent_brain.states.model_request import DataQuestion as DataQuestion
     from agent_brain.states.model_request import Question as Question
+    from agent_brain.states.model_request import StructuredRequest as StructuredRequest
     from agent_brain.states.model_request import TextQuestion as TextQuestion
+    from agent_brain.states.model_request import TextRequest as TextRequest
     from agent_brain.states.model_request import brief as brief
+    from agent_brain.states.model_request import build_messages as build_messages
     from agent_brain.states.models.litellm.adapter import LiteLLM as LiteLLM
     from agent_brain.states.models.llm import LLM as LLM
     from agent_brain.states.models.llm import Finish as Finish
@@ -66,8 +77,9 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.reflection import ReflectionState as ReflectionState
     from agent_brain.states.reflection import SelfReflectionState as SelfReflectionState
     from agent_brain.states.resilience import GuardedState as GuardedState
-    from agent_brain.states.response import Response as Response
     from agent_brain.states.session_state import Notes as Notes
     from agent_brain.states.stored_answer import TellState as TellState
     from agent_brain.states.summarizing import model_summarizer as model_summarizer
     from agent_brain.states.usage import Usage as Usage
+    from agent_brain.states.work import StreamItem as StreamItem
+    from agent_brain.states.work import Work as Work

@@ -1,46 +1,36 @@
-"""Acting: run every call that was asked for, at once, and record the results in order."""
+"""Acting: run all requested tool calls at once and record the results in order."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from enum import Enum
-from functools import partial
-
-import anyio
 
 from agent_brain.memories.base import Memory
-from agent_brain.states.aclosing import closing
-from agent_brain.states.background import collected, live
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import ApprovalRequested, Event, InputRequested
-from agent_brain.states.tool_round import Calls, is_progress
+from agent_brain.states.tool_round import ToolRound
+from agent_brain.states.work import StreamItem
 from agent_brain.tools.values import is_count
-
-CLEANUP_SECONDS = 5.0  # how long a step that is cut short may take to record what had finished
 
 
 class ActionState(State):
-    """Run all pending actions with the tools that the memory offers.
+    """Run all requested tool calls with the tools that the memory offers.
 
-    Several run at once. Results are recorded in the order in which the calls were asked for, each
-    tied to its call, in one update. What goes wrong in a call is its result (``is_error``), and the
-    run goes on. When the step is cut short, the calls that had finished are recorded, and the
-    others are answered with the reason, so that no call stays without a result.
+    Calls run at once. Results are recorded in the order of the requests, in one update. An error in
+    a call becomes its result (``is_error``), and the run continues. When the step is interrupted,
+    finished calls are recorded and the others get a result that says why they did not run.
 
-    While a call of the round needs a person's approval and has none, nothing of it runs: the state
-    yields ``ApprovalRequested``, and the run waits to be resumed. A tool that raises
-    ``InputNeeded`` has the run wait for an answer, which becomes its result; what other calls have
-    done by then is kept.
+    While a call needs a person's approval and has none, no call runs: the state yields
+    ``ApprovalRequested``, and the run waits to be resumed. If a tool raises ``InputNeeded``, the
+    run waits for an answer, which becomes the result; the results of other calls are kept.
 
-    In a durable memory every call is noted before it begins and again when its result is in: a run
-    resumed after a crash neither repeats a finished call nor, unless the tool is ``idempotent``,
-    one that may have happened.
+    A durable memory records every call before it begins and when its result is available: a run
+    resumed after a crash repeats neither a finished call nor, unless the tool is ``idempotent``,
+    one that may have taken effect.
 
     Args:
-        on_done: Where to go afterwards.
-        max_concurrency: How many calls may run at once, begun in their order; None for all of them.
+        on_done: The next state.
+        max_concurrency: Maximum number of calls that run at once; None for no maximum.
     """
 
     def __init__(self, on_done: Enum, *, max_concurrency: int | None = None) -> None:
@@ -51,36 +41,10 @@ class ActionState(State):
         self.on_done = on_done
         self.max_concurrency = max_concurrency
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the calls; what happens to each streams as it happens."""
-        calls = Calls(memory, ActionState.__name__)
-        undecided = calls.undecided()
-        if undecided:
-            yield ApprovalRequested(tuple(undecided))
-            return
-        try:
-            calls.sort_out()
-            run_all = partial(calls.run_all, self.max_concurrency)
-            if calls.nested:
-                async with AsyncExitStack() as stack:
-                    await calls.prepare(stack)
-                    yield calls.order(live(run_all, may_drop=is_progress))
-            else:
-                events = (
-                    live(run_all, may_drop=is_progress) if memory.watched else collected(run_all)
-                )
-                async with closing(events) as stream:
-                    async for event in stream:
-                        yield event
-            if not calls.questions:
-                await calls.record()
-        except BaseException:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await calls.record()
-            raise
-        for call_id, question in calls.wait() if calls.questions else ():
-            yield InputRequested(question, call_id)
+        yield ToolRound(memory, ActionState.__name__, self.max_concurrency)
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_done``, always."""
+        """Return ``on_done``."""
         return self.on_done

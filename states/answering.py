@@ -1,39 +1,38 @@
-"""Answering: the closing words, as text or as data of a given shape."""
+"""Answering: the answer of a turn, as text or as data of a given type."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from enum import Enum
-from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event, TextDelta
-from agent_brain.states.model_request import DataQuestion, Question, TextQuestion, brief
+from agent_brain.states.events import TextDelta
+from agent_brain.states.model_call import ModelCall
+from agent_brain.states.model_request import StructuredRequest, TextRequest, build_messages
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
-from agent_brain.states.output_types import OutputType, Shape, shape_of
+from agent_brain.states.output_types import OutputType, shape_of
+from agent_brain.states.work import StreamItem
 
 
 class AnswerState(State):
     """End the turn with its answer.
 
-    When the conversation already ends in an assistant's text, that is the answer and no model is
-    asked. Otherwise, and whenever ``ask`` or ``output_type`` says so, the model is asked once more,
-    without tools.
+    If the conversation already ends with text of the assistant, that is the answer and no model is
+    called. Otherwise, or with ``ask`` or ``output_type``, the model is called without tools.
 
     Args:
-        llm: The model to ask; needed for ``ask`` and ``output_type``.
-        output_type: A pydantic model that the answer must fit, or any other type that pydantic
-            validates. The validated object is the run's output; one that does not fit goes back to
-            the model once with what was wrong.
-        ask: Ask the model even when there is closing text.
-        on_done: Where to go afterwards; None ends the run.
-        prompt: What the model is told first.
+        llm: The model; required for ``ask`` and ``output_type``.
+        output_type: The type of the answer, a pydantic model or any other type that pydantic
+            validates. The validated object is the run's output; an answer that is not valid goes
+            back to the model once with what is wrong.
+        ask: Call the model even if there is an answer.
+        on_done: The next state; None ends the run.
+        prompt: The system prompt.
 
     Raises:
         StateDefinitionError: Something to ask, and no model to ask it; or an output type that
@@ -61,17 +60,22 @@ class AnswerState(State):
         self.on_done = on_done
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Stream the answer if it is asked for; mark the goal as reached."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Stream the answer, if the model is called; mark the goal as reached."""
         if self.llm is not None and await self._must_ask(memory):
-            parts = (
-                self._ask_text(self.llm, memory)
-                if self.output_type is None
-                else self._ask_data(self.llm, memory, shape_of(self.output_type))
-            )
-            async with closing(parts) as events:
-                async for event in events:
-                    yield event
+            messages = await build_messages(self.llm, memory, self.prompt)
+            if self.output_type is None:
+                request = TextRequest(self.llm, messages)
+                yield request
+                await memory.update([self._message(request.text, request)])
+            else:
+                shape = shape_of(self.output_type)
+                data = StructuredRequest(self.llm, messages, shape)
+                yield data
+                memory.control.output = data.output
+                text = shape.write(data.output)
+                await memory.update([self._message(text, data)])
+                yield TextDelta(text, response_id=data.id)
         if self.on_done is None:
             memory.done = True
 
@@ -84,7 +88,7 @@ class AnswerState(State):
         return (self.on_done,)
 
     async def costs_nothing(self, memory: Memory) -> bool:
-        """Whether the answer is there already."""
+        """Return whether there is an answer already."""
         return self.llm is None or not await self._must_ask(memory)
 
     async def _must_ask(self, memory: Memory) -> bool:
@@ -93,41 +97,22 @@ class AnswerState(State):
         last = (await memory.turn())[-1:]  # an earlier turn's answer is no answer to this one
         return not (last and _is_closing(last[0]))
 
-    async def _ask_text(self, llm: LLM, memory: Memory) -> AsyncIterator[str | Event]:
-        question = TextQuestion(llm, await brief(llm, memory, self.prompt))
-        async with closing(question.events()) as events:
-            async for event in events:
-                yield event
-        await memory.update([self._message(question.answer, question)])
-
-    async def _ask_data(
-        self, llm: LLM, memory: Memory, shape: Shape[object]
-    ) -> AsyncIterator[str | Event]:
-        question = DataQuestion(llm, await brief(llm, memory, self.prompt), shape)
-        async with closing(question.events()) as events:
-            async for event in events:
-                yield event
-        memory.control.output = question.answer
-        written = shape.write(question.answer)
-        await memory.update([self._message(written, question)])
-        yield TextDelta(written, response_id=question.response.id)
-
-    def _message(self, text: str, question: Question[Any]) -> Message:
-        metadata = question.response.metadata()
+    def _message(self, text: str, call: ModelCall) -> Message:
+        metadata = call.metadata()
         return Message.assistant(text, cause_by=type(self).__name__, metadata=metadata)
 
 
 async def last_answer(memory: Memory) -> str:
-    """The last words of this turn that were meant for the reader; empty if there are none."""
+    """Return the last text of this turn for the reader; empty if there is none."""
     answers = [message.content for message in await memory.turn() if _is_closing(message)]
     return answers[-1] if answers else ""
 
 
 async def best_words(memory: Memory) -> str:
-    """The best answer that this turn holds, for a run that was stopped without one.
+    """Return the best answer in this turn, for a run that was stopped without one.
 
-    The last words for the reader, else the last words of the model, thoughts included, else the
-    last result of a tool; empty if there are none.
+    The last text for the reader, else the last text of the model including thoughts, else the last
+    result of a tool; empty if there is none.
     """
     answer = await last_answer(memory)
     if answer:
@@ -141,7 +126,7 @@ async def best_words(memory: Memory) -> str:
 
 
 def _is_closing(message: Message) -> bool:
-    """Words of the model that are meant for the reader, and not a thought on the way to them."""
+    """Whether ``message`` is text of the model for the reader, and not a thought."""
     return (
         message.role is Role.ASSISTANT
         and bool(message.content)

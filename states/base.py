@@ -1,4 +1,4 @@
-"""What a state is."""
+"""The base class of states."""
 
 from __future__ import annotations
 
@@ -9,54 +9,69 @@ from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.errors import StateMutationError
-from agent_brain.states.events import Event
+from agent_brain.states.work import StreamItem
 
 
 class State(ABC):
-    """One step of thinking: ``run`` does it and streams, ``next_state`` proposes where to go.
+    """Base class for states: ``run`` does a step and streams, ``next_state`` proposes the next one.
 
-    A state object holds configuration only and serves any number of runs at once; what a run must
-    know from step to step belongs in the memory (``memory.control.scratch`` has room for it). Once
-    a state is part of a net, assigning to its attributes raises :class:`StateMutationError`. (What
-    an attribute refers to is not watched: give states tuples rather than lists.)
+    ::
+
+        class Translate(State):
+            def __init__(self, llm: LLM) -> None:
+                self.llm = llm
+
+            async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+                prompt = Message.system("Translate into French.")
+                call = self.llm.call([prompt, *await memory.goal()])
+                yield call
+                await memory.update([Message.assistant(call.text)])
+
+            async def next_state(self, memory: Memory) -> None:
+                return None
+
+    A state object holds configuration only and serves any number of runs at once; data of a run
+    belongs in the memory, for example in ``memory.control.scratch``. Once a state is part of a net,
+    assigning to its attributes raises :class:`StateMutationError`. (Objects that its attributes
+    refer to are not protected: give states tuples rather than lists.)
     """
 
-    parallel: bool = False  # it delegates to several branches at once
+    parallel: bool = False  # it runs several branches at once
 
     async def on_enter(self, memory: Memory) -> None:
-        """Called before ``run``. Default: nothing."""
+        """Called before ``run``. Does nothing by default."""
 
     @abstractmethod
-    def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Do the work, as an async generator.
+    def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Do the step, as an async generator.
 
-        Yield text as it comes and, if there is more to tell, events. Never start work that outlives
-        the generator, and never yield inside a task group or a cancel scope opened here.
+        Yield text, events, and :class:`Work` such as ``llm.call(…)``, which is done while the state
+        waits at its ``yield``. Never start anything that outlives the generator, and never yield
+        inside a task group or a cancel scope opened here.
         """
 
     async def on_exit(self, memory: Memory) -> None:
-        """Called after ``run``, also when it raised. Default: nothing."""
+        """Called after ``run``, also if it raised. Does nothing by default."""
 
     @abstractmethod
     async def next_state(self, memory: Memory) -> Enum | None:
         """Propose the next state; None ends the run, as ``memory.done = True`` does.
 
-        The return annotation tells the net the edges: ``Literal[Net.A, Net.B]`` exactly these, with
-        ``None`` in it also the end; ``Enum`` leaves it to the parameters of the state.
+        The return annotation declares the edges: ``Literal[Net.A, Net.B]`` exactly these, with
+        ``None`` also the end; with ``Enum`` they are the Enum-valued parameters of the state.
         """
 
     async def costs_nothing(self, memory: Memory) -> bool:
-        """Return whether running the state now takes neither a model call nor a tool call.
+        """Return whether the state would now make neither a model call nor a tool call.
 
-        Such a state runs although a limit on tokens or cost is reached: it passes on what is there
-        already. The default is False.
+        Such a state runs although a limit on tokens or cost is reached. The default is False.
         """
         return False
 
     def targets(self) -> Collection[Enum | None] | None:
-        """Every proposal that ``next_state`` can make; override it where nothing else tells.
+        """Return everything that ``next_state`` may propose.
 
-        The default, None, has the net read it from the annotation and the parameters.
+        None, the default, means that the annotation and the parameters declare it.
         """
         return None
 
@@ -75,5 +90,5 @@ class State(ABC):
 
 
 def seal(state: State) -> None:
-    """From now on, refuse assignments to the attributes of ``state``."""
+    """Refuse assignments to the attributes of ``state`` from now on."""
     object.__setattr__(state, "_sealed", True)

@@ -4,77 +4,105 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import anyio
 
-from agent_brain.states.aclosing import closing
 from agent_brain.states.background import live
 from agent_brain.states.events import Event
-from agent_brain.states.model_request import Question
+from agent_brain.states.model_call import ModelCall
+from agent_brain.states.work import Work, WorkContext, close_stream, perform
 
 T = TypeVar("T")
 Report: TypeAlias = Callable[[str | Event], None]
-Work: TypeAlias = Callable[[Report], Awaitable[T]]
+Piece: TypeAlias = Work | Callable[[Report], Awaitable[T]]
 
 
-class Together(Generic[T]):
-    """Work that is done at once; what the pieces of work report streams as it comes.
+class Together(Work, Generic[T]):
+    """Several pieces of work at once. Yield it from ``State.run``, then read ``results``.
 
-    The first that fails cancels the others; what the model calls that had ended by then cost is
-    reported all the same.
+    ::
+
+        calls = [StructuredRequest(self.llm, [*messages, idea], Rating) for idea in ideas]
+        together = Together(calls)
+        yield together
+        best = max(together.results, key=lambda rating: rating.score)
+
+    What the pieces stream comes as it happens. The first one that fails cancels the others, and its
+    error is raised at the ``yield``; what the model calls used by then is counted all the same.
 
     Attributes:
-        results: The result of each piece, in order, once :meth:`events` has ended.
+        results: The result of each piece, in order, once all have ended: the ``result`` of work,
+            and what a function returned.
 
     Args:
-        works: Async functions that are given where to report what is to be streamed.
+        works: Work, such as ``llm.call(…)``, or async functions, which are given a function that
+            streams text or an event. Nets run at once need memories of their own.
+        max_concurrency: How many run at once, begun in their order; None for all of them.
     """
 
-    def __init__(self, works: Sequence[Work[T]]) -> None:
+    def __init__(self, works: Sequence[Piece[T]], *, max_concurrency: int | None = None) -> None:
         self.works = works
+        self.max_concurrency = max_concurrency
         self.results: list[T] = []
 
-    async def events(self) -> AsyncGenerator[str | Event, None]:
-        """Do the work, and yield what it reports.
+    @property
+    def result(self) -> list[T]:
+        """The results."""
+        return self.results
 
-        Raises:
-            Exception: The error of the first piece that failed.
-        """
-        async with closing(live(self._do_all)) as reported:
-            async for item in reported:
-                yield item
+    def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
+        """Do the work, and yield what it streams."""
+        return live(partial(self._do_all, context))
 
-    async def _do_all(self, report: Report) -> None:
+    async def _do_all(self, context: WorkContext | None, report: Report) -> None:
         results: dict[int, T] = {}
         errors: list[Exception] = []
+        todo = iter(enumerate(self.works))
 
-        async def do(index: int, work: Work[T]) -> None:
-            try:
-                results[index] = await work(report)
-            except Exception as error:
-                errors.append(error)
-                group.cancel_scope.cancel()
+        async def work_off() -> None:
+            for index, work in todo:
+                try:
+                    results[index] = await _do(work, context, report)
+                except Exception as error:
+                    errors.append(error)
+                    group.cancel_scope.cancel()
+                    return
 
         async with anyio.create_task_group() as group:
-            for index, work in enumerate(self.works):
-                group.start_soon(do, index, work)
+            for _ in range(min(len(self.works), self.max_concurrency or len(self.works))):
+                group.start_soon(work_off)
         if errors:
             raise errors[0]
         self.results = [results[index] for index in range(len(self.works))]
 
 
-async def ask_aside(question: Question[T], report: Report) -> T:
-    """The answer to ``question``; what would stream is reported instead."""
-    async with closing(question.events()) as events:
+async def _do(work: Piece[T], context: WorkContext | None, report: Report) -> T:
+    if not isinstance(work, Work):
+        return await work(report)
+    events = perform(work, context)
+    try:
         async for event in events:
             report(event)
-    return question.answer
+    finally:
+        await close_stream(events)
+    result: T = work.result
+    return result
 
 
-async def settle(value: T | Awaitable[T]) -> T:
-    """What a function that may be sync or async has returned."""
+async def ask_aside(question: ModelCall, report: Report) -> Any:
+    """Return the result of ``question``; what would stream is reported instead."""
+    return await _do(question, None, report)
+
+
+async def maybe_await(value: T | Awaitable[T]) -> T:
+    """Return what a function that may be sync or async has returned."""
     if inspect.isawaitable(value):
-        settled: T = await value
-        return settled
+        awaited: T = await value
+        return awaited
     return value
+
+
+settle = maybe_await
+"""The old name of :func:`maybe_await`."""

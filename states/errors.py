@@ -166,6 +166,14 @@ class LLMRefusalError(LLMError):
         self.output = output
 
 
+class Refused(LLMError):  # noqa: N818 - what a hook says
+    """Raise it in a hook to refuse a model call or a tool call.
+
+    A refused model call fails with it; of a refused tool call, the model reads the text as the
+    result. Not retried.
+    """
+
+
 class RecordedError(AgentBrainError):
     """An error read from the JSON of an event.
 

@@ -10,16 +10,15 @@ from pydantic import BaseModel, Field
 
 from agent_brain.memories.base import Memory
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.answering import last_answer
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import settle
+from agent_brain.states.concurrency import maybe_await
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, brief
+from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
 from agent_brain.states.session_state import Notes
+from agent_brain.states.work import StreamItem
 from agent_brain.tools.values import is_count
 
 
@@ -109,19 +108,17 @@ class EvaluationState(State):
         self.prompt = prompt
         self.request = request
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Judge, and say so in a thought."""
         answer = await last_answer(memory)
         if isinstance(self.evaluate, LLM):
             request = self.request.replace("{answer}", answer)
-            messages = await brief(self.evaluate, memory, self.prompt, request)
-            question = DataQuestion(self.evaluate, messages, Evaluation)
-            async with closing(question.events()) as events:
-                async for event in events:
-                    yield event
-            evaluation = question.answer
+            messages = await build_messages(self.evaluate, memory, self.prompt, request)
+            question = StructuredRequest(self.evaluate, messages, Evaluation)
+            yield question
+            evaluation = question.output
         else:
-            evaluation = self._read(await settle(self.evaluate(memory, answer)))
+            evaluation = self._read(await maybe_await(self.evaluate(memory, answer)))
         verdict = "Good enough" if evaluation.passed else "Not good enough"
         yield Thought(f"{verdict}. {evaluation.feedback}".strip() + "\n")
         notes = Trials.take_up(memory)

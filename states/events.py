@@ -244,10 +244,14 @@ class InputRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class StateExited(Event):
-    """A state is left; ``next`` is the name of the next state, None at the end."""
+    """A state was left; ``next`` names the state to come, None at the end.
+
+    ``error`` is what the state raised, if its error leads to ``next`` (``Net(on_error={…})``).
+    """
 
     kind: ClassVar[Literal["state_exited"]] = "state_exited"
     next: str | None
+    error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from agent_brain.memories.base import Memory
 from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
+from agent_brain.states.work import StreamItem
 
-StateFunction: TypeAlias = Callable[[Memory], Awaitable[str | None] | AsyncIterator[str | Event]]
+StateFunction: TypeAlias = Callable[[Memory], Awaitable[str | None] | AsyncIterator[StreamItem]]
 
 
 class FunctionState(State):
@@ -48,7 +48,7 @@ class FunctionState(State):
         self.on_done = on_done
         self.choose = choose
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Call the function."""
         made = self.function(memory)
         if isinstance(made, AsyncIterator):

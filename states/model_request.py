@@ -1,166 +1,81 @@
-"""Asking a model one thing: as text, or as data of a given shape, with one correction.
+"""Requests to a model for data of a given type, and the messages of a request.
 
-A state asks like this, so that what the model thinks streams and what it costs is counted::
+A state asks like this; what the model thinks streams, and what it costs is counted::
 
-    question = DataQuestion(self.llm, messages, Plan)
-    async with closing(question.events()) as events:
-        async for event in events:
-            yield event
-    plan = question.answer
+    request = StructuredRequest(self.llm, messages, Plan)
+    yield request
+    plan = request.output
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
-from agent_brain.states.errors import MalformedOutputError
-from agent_brain.states.events import Event
+from agent_brain.states.model_call import ModelCall
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import Shape, shape_of
-from agent_brain.states.response import Response, Words
+from agent_brain.tools.base import BaseTool
 
 T = TypeVar("T")
 
 
-async def brief(
+async def build_messages(
     llm: LLM, memory: Memory, prompt: prompts.Prompt, request: str | None = None
 ) -> list[Message]:
-    """What ``llm`` is to see: the prompt, the memory's context and, last, what is asked of it now.
+    """Return what ``llm`` sees: the prompt, the memory's context and, last, the request.
 
     Args:
-        llm: The model that will be asked.
+        llm: The model that will be called.
         memory: Where the context comes from.
-        prompt: What the model is told first; ``{goal}`` and ``{tools}`` are filled in.
-        request: Becomes the last, user message. A conversation that ends with the model's own
-            words is refused by some models, and gone on with by others.
+        prompt: The system prompt; ``{goal}`` and ``{tools}`` are filled in.
+        request: Becomes the last, user message. Some models refuse a conversation that ends with
+            their own words, and others continue it.
     """
     await llm.open()
     tools = tuple(memory.offered_tools().values())
     plain = not llm.supports_tools
     messages = await prompts.assemble(memory, prompt, tools, plain=plain, offered=False)
-    return messages if request is None else [*messages, asked(request)]
+    return messages if request is None else [*messages, request_message(request)]
 
 
-def asked(request: str) -> Message:
-    """What a state asks of a model, as the user message that ends a request."""
-    return Message.user(request, cause_by=Question.__name__)
+brief = build_messages
+"""The old name of :func:`build_messages`."""
 
 
-def correction(output: str, problem: str) -> list[Message]:
-    """What a model is told, once and without a trace, about output that cannot be used."""
-    said = [Message.assistant(output)] if output else []
-    request = f"That could not be used: {problem}. Write it again, corrected."
-    return [*said, Message.user(request, cause_by=correction.__name__)]
+def request_message(request: str) -> Message:
+    """Return what a state asks of a model, as the user message that ends a request."""
+    return Message.user(request, cause_by="Question")
 
 
-class Question(ABC, Generic[T]):
-    """One question to a model.
+class StructuredRequest(ModelCall, Generic[T]):
+    """A request for data; nothing is shown before it is valid.
+
+    An answer that is not valid goes back to the model once, with what is wrong.
 
     Attributes:
-        answer: What it answered, once :meth:`events` has ended.
-        response: The model's last response.
-
-    Args:
-        llm: The model.
-        messages: What it sees.
-    """
-
-    answer: T
-    response: Response
-    output_type: type[BaseModel] | None = None
-    words: Words = "shown"
-    ending: str = prompts.ANSWER_NOW
-    refusal_is_an_answer: bool = True
-
-    def __init__(self, llm: LLM, messages: Sequence[Message]) -> None:
-        self.llm = llm
-        self.messages = list(messages)
-
-    async def events(self) -> AsyncGenerator[str | Event, None]:
-        """Ask, and once more if the answer cannot be used; yield what streams meanwhile.
-
-        Raises:
-            LLMRefusalError: The model refused to answer.
-            MalformedOutputError: The second answer could not be used either.
-        """
-        messages = self.messages
-        for attempt in (1, 2):
-            response = self.response = Response(
-                self.llm,
-                messages,
-                output_type=self.output_type,
-                words=self.words,
-                ending=self.ending,
-            )
-            async with closing(response.events()) as events:
-                async for event in events:
-                    yield event
-            response.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
-            problem = self.read(response.text)
-            if problem is None:
-                return
-            if attempt == 2:
-                raise MalformedOutputError(
-                    self.complaint(problem), output=response.text, model=self.llm.model
-                )
-            messages = [*response.messages, *correction(response.text, problem)]
-
-    @abstractmethod
-    def read(self, output: str) -> str | None:
-        """Take the model's words as ``answer``; return what is wrong if that is not possible."""
-
-    @abstractmethod
-    def complaint(self, problem: str) -> str:
-        """The text of the error when the correction did not help."""
-
-
-class TextQuestion(Question[str]):
-    """A question whose answer is text, streamed as it comes.
-
-    Args:
-        llm: The model.
-        messages: What it sees.
-        aside: The answer is not for the reader: it streams as a thought.
-    """
-
-    def __init__(self, llm: LLM, messages: Sequence[Message], *, aside: bool = False) -> None:
-        super().__init__(llm, messages)
-        self.words = "aside" if aside else "shown"
-
-    def read(self, output: str) -> str | None:
-        """Anything but nothing will do."""
-        self.answer = output
-        return None if output.strip() else self.response.cut or "it was empty"
-
-    def complaint(self, problem: str) -> str:
-        """Name the problem."""
-        return f"The model gave no answer: {problem}"
-
-
-class DataQuestion(Question[T]):
-    """A question whose answer is data; nothing is shown before it is valid.
+        output: The data, once the request has ended.
 
     Args:
         llm: The model.
         messages: What it sees; how to write the data is added to the system message.
         output_type: A pydantic model, or any other type that pydantic validates.
-        check: Looks at what has the shape, and returns what is wrong with it, if anything.
+        check: Returns what is wrong with valid data, if anything.
+        tools: What it may call instead of giving the data; ``output`` is then None.
 
     Raises:
-        StateDefinitionError: A type that cannot be asked of a model.
+        StateDefinitionError: A type that a model cannot be asked for.
+        LLMRefusalError: At the ``yield``: the model refused to answer.
+        MalformedOutputError: At the ``yield``: the second answer was not valid either.
     """
 
-    words = "hidden"
-    ending = prompts.ANSWER_NOW_AS_DATA
     refusal_is_an_answer = False
+    output: T
 
     def __init__(
         self,
@@ -169,29 +84,94 @@ class DataQuestion(Question[T]):
         output_type: type[T] | Shape[T],
         *,
         check: Callable[[T], str | None] | None = None,
+        tools: Sequence[BaseTool] = (),
     ) -> None:
         self.shape: Shape[T] = shape_of(output_type)
-        self.output_type = self.shape.model
         told = (
             prompts.OUTPUT_KNOWN
             if llm.sends_schema
             else prompts.OUTPUT.replace("{schema}", self.shape.schema_text)
         )
-        super().__init__(llm, [*messages, Message.system(told)])
-        self.check = check
+        super().__init__(
+            llm,
+            [*messages, Message.system(told)],
+            tools=tools,
+            output_type=self.shape.model,
+            words="hidden",
+            ending=prompts.ANSWER_NOW_AS_DATA,
+            acts=bool(tools),
+            check=StructuredRequest._read,
+            complaint=f"The answer does not fit {self.shape.name}",
+        )
+        self._check_output = check
 
-    def read(self, output: str) -> str | None:
+    @property
+    def result(self) -> T:
+        """The data."""
+        return self.output
+
+    @property
+    def answer(self) -> T:
+        """The old name of ``output``."""
+        return self.output
+
+    @property
+    def response(self) -> ModelCall:
+        """The old way to the response, which is the request itself now."""
+        return self
+
+    def _read(self) -> str | None:
         """Take the JSON in the text; of a response that was cut off, only if it is whole."""
-        cut = self.response.cut
+        if self.actions:
+            return None
+        cut = self.cut
         try:
-            self.answer = self.shape.read(output, repair=cut is None)
+            self.output = self.shape.read(self.text, repair=cut is None)
         except ValidationError as error:
-            return cut or ("it was empty" if not output.strip() else _explain(error))
-        return self.check(self.answer) if self.check is not None else None
+            return cut or ("it was empty" if not self.text.strip() else _explain(error))
+        return None if self._check_output is None else self._check_output(self.output)
 
-    def complaint(self, problem: str) -> str:
-        """Name the shape and how the answer differs."""
-        return f"The answer does not fit {self.shape.name}: {problem}"
+
+class TextRequest(ModelCall):
+    """A request for text, streamed as it comes; an empty answer goes back to the model once.
+
+    Args:
+        llm: The model.
+        messages: What it sees.
+        aside: The answer is not for the reader: it streams as a thought.
+    """
+
+    def __init__(self, llm: LLM, messages: Sequence[Message], *, aside: bool = False) -> None:
+        super().__init__(
+            llm,
+            messages,
+            words="thought" if aside else "shown",
+            ending=prompts.ANSWER_NOW,
+            check=_not_empty,
+            complaint="The model gave no answer",
+        )
+
+    @property
+    def answer(self) -> str:
+        """The text."""
+        return self.text
+
+    @property
+    def response(self) -> ModelCall:
+        """The old way to the response, which is the request itself now."""
+        return self
+
+
+Question = ModelCall
+"""The old name of the base class of requests."""
+DataQuestion = StructuredRequest
+"""The old name of :class:`StructuredRequest`."""
+TextQuestion = TextRequest
+"""The old name of :class:`TextRequest`."""
+
+
+def _not_empty(call: ModelCall) -> str | None:
+    return None if call.text.strip() else call.cut or "it was empty"
 
 
 def _explain(error: ValidationError) -> str:

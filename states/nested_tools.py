@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.events import Event
+from agent_brain.states.work import Work
 from agent_brain.tools.base import BaseTool
 
 
@@ -42,8 +43,8 @@ class NestedTool(BaseTool):
 
     @staticmethod
     @abstractmethod
-    def order(runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd) -> Event:
-        """The event that has the Brain run the branches; failures are reported on them.
+    def order(runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd) -> Work:
+        """Return the work that runs the branches; failures are reported on them.
 
         Args:
             runs: The branches.

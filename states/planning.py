@@ -10,14 +10,13 @@ from pydantic import BaseModel, Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, brief
+from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.session_state import Notes
+from agent_brain.states.work import StreamItem
 from agent_brain.tools.values import is_count
 
 PLANNING = (
@@ -97,17 +96,15 @@ class PlanningState(State):
         self.max_steps = max_steps
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Ask for a plan, tell it as a thought, and record it."""
         notes = Planned.take_up(memory)
         request = REQUEST if notes.why is None else AGAIN.replace("{why}", notes.why)
         request = request.replace("{most}", str(self.max_steps))
-        messages = await brief(self.llm, memory, self.prompt, request)
-        question = DataQuestion(self.llm, messages, Plan, check=self._too_long)
-        async with closing(question.events()) as events:
-            async for event in events:
-                yield event
-        steps = question.answer.steps
+        messages = await build_messages(self.llm, memory, self.prompt, request)
+        question = StructuredRequest(self.llm, messages, Plan, check=self._too_long)
+        yield question
+        steps = question.output.steps
         numbered = "\n".join(f"{number}. {task}" for number, task in enumerate(steps, 1))
         text = f"Plan:\n{numbered}" if steps else "Nothing is left to do."
         yield Thought(text + "\n")

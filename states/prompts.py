@@ -91,7 +91,10 @@ async def assemble(
         offered: The model may call the memory's tools.
     """
     messages = await memory.context()
-    text = await _fill(prompt, memory, tools)
+    if isinstance(prompt, str) and "{" not in prompt:
+        text = prompt
+    else:
+        text = await _fill(prompt, memory, tools)
     note = UNTRUSTED_TEXT if plain else UNTRUSTED
     if not (offered and memory.available_tools) and not any(m.role is Role.TOOL for m in messages):
         note = ""
@@ -125,8 +128,9 @@ def _has_system(memory: Memory, context: list[Message]) -> bool:
         return any(message.role is Role.SYSTEM for message in context)
     known = _without_system.get(memory, [])
     new = context[len(known) :] if context[: len(known)] == known else context
-    if any(message.role is Role.SYSTEM for message in new):
-        return True
+    for message in new:
+        if message.role is Role.SYSTEM:
+            return True
     _without_system[memory] = context.copy()
     return False
 

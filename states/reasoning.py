@@ -1,4 +1,4 @@
-"""Thinking: one model call that ends in tool calls or in the closing words."""
+"""Reasoning: one model call that ends in tool calls or in the answer."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from enum import Enum
 from typing import Literal, NamedTuple
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Call
 from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
-from agent_brain.states.errors import MalformedOutputError, StateDefinitionError
-from agent_brain.states.events import ActionRequested, Event
-from agent_brain.states.model_request import correction
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.events import ActionRequested
+from agent_brain.states.model_call import ModelCall, Words
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.parsing import parse_reasoning
-from agent_brain.states.response import Response, Words
+from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action
 from agent_brain.tools.suggest import did_you_mean
 
@@ -29,19 +27,17 @@ class ReasoningState(State):
     """Ask the model what to do next (Yao et al. 2022, "ReAct", https://arxiv.org/abs/2210.03629).
 
     With a model that calls tools natively, text without tool calls is the answer, streamed as it
-    comes. In the text mode, for models that do not, the model writes a thought and at most one JSON
-    action, and none of it is meant for the reader. Output that cannot be used goes back to the
-    model once with what was wrong; a tool call that was cut off is answered with an error that says
-    so, and is not run.
+    arrives. In text mode, for models that do not, the model writes a thought and at most one JSON
+    action, and none of it is shown to the reader. Output that cannot be used goes back to the model
+    once with what is wrong. A tool call that was cut off is not run; its result is an error.
 
     Args:
         llm: The model.
-        on_action: Where to go when tools are to be called.
-        on_answer: Where to go when the model has none to call.
-        prompt: What the model is told first; the default depends on the mode.
+        on_action: The next state if tool calls are requested.
+        on_answer: The next state otherwise.
+        prompt: The system prompt; the default depends on the mode.
         mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
-        aside: Its words are not for the reader, as another state asks for the answer: they stream
-            as thoughts.
+        aside: Stream the text as thoughts, as another state gives the answer.
 
     Raises:
         LLMRefusalError: While running: the model refused without a word.
@@ -70,55 +66,47 @@ class ReasoningState(State):
         self.mode: Mode = mode
         self.aside = aside
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Stream the model's words; record them, and the calls in them, when they are whole."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Call the model; stream and record its text and the tool calls that it requests."""
         await self.llm.open()
-        native = is_native(self.mode, self.llm)
+        native = self.llm.supports_tools if self.mode == "auto" else self.mode == "native"
         tools = tuple(memory.offered_tools().values())
         prompt = self.prompt
         if prompt is None:
             prompt = prompts.REASONING if native else prompts.REASONING_TEXT
         messages = await prompts.assemble(memory, prompt, tools, plain=not native)
         aside = self.aside or not native
-        words: Words = "aside" if aside else "shown"
-        offered = tools if native else ()
-        response = Response(self.llm, messages, tools=offered, words=words, acts=True)
-        corrected = False
-        while True:
-            async with closing(response.events()) as events:
-                async for event in events:
-                    yield event
-            response.check_refusal()
-            turn = _read_native(response) if native else _read_text(response)
-            if turn.problem is None:
-                break
-            if corrected:
-                raise MalformedOutputError(
-                    f"The model's output could not be used: {turn.problem}",
-                    output=response.text,
-                    model=self.llm.model,
-                )
-            messages = [*response.messages, *correction(response.text, turn.problem)]
-            response = Response(self.llm, messages, tools=offered, words=words, acts=True)
-            corrected = True
-        if turn.actions and not response.actions:
-            yield ActionRequested(turn.actions[0], response.id)
-        await memory.update([self._message(turn, response, aside=aside)])
-        memory.next_actions = turn.actions
-        if response.cut is not None:
-            _answer_cut_calls(memory, response.cut)
+        words: Words = "thought" if aside else "shown"
+        turn = _Turn("", [])
 
-    def _message(self, turn: _Turn, response: Response, *, aside: bool) -> Message:
+        def read(call: ModelCall) -> str | None:
+            nonlocal turn
+            turn = _read_native(call) if native else _read_text(call)
+            return turn.problem
+
+        offered = tools if native else ()
+        call = ModelCall(self.llm, messages, tools=offered, words=words, acts=True, check=read)
+        yield call
+        if turn.actions and not call.actions:
+            yield ActionRequested(turn.actions[0], call.id)
+        await memory.update([self._message(turn, call, aside=aside)])
+        memory.control.request_calls(turn.actions)
+        if call.finish is not None and call.cut is not None:
+            _answer_cut_calls(memory, call.cut)
+
+    def _message(self, turn: _Turn, call: ModelCall, *, aside: bool) -> Message:
         calls = tuple(turn.actions)
         cause = type(self).__name__
         message = trusted(Role.ASSISTANT, turn.text, tool_calls=calls, cause_by=cause)
-        metadata = response.metadata()
+        if call.finish is None and (calls or not aside):
+            return message
+        metadata = call.metadata()
         if aside and not calls:  # closing words that are no answer yet
             metadata["thought"] = True
         return message.model_copy(update={"metadata": metadata}) if metadata else message
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_action`` if tools are to be called, else ``on_answer``."""
+        """Return ``on_action`` if tool calls are requested, else ``on_answer``."""
         return self.on_action if memory.control.next_actions else self.on_answer
 
 
@@ -141,29 +129,29 @@ class _Turn(NamedTuple):
     problem: str | None = None
 
 
-def _read_native(response: Response) -> _Turn:
-    if response.actions or response.text.strip():
-        return _Turn(response.text, response.actions)
+def _read_native(call: ModelCall) -> _Turn:
+    if call.actions or call.text.strip():
+        return _Turn(call.text, call.actions)
     empty = "it was empty: neither text nor a tool call"
-    return _Turn("", [], f"{response.cut} before it said anything" if response.cut else empty)
+    return _Turn("", [], f"{call.cut} before it said anything" if call.cut else empty)
 
 
-def _read_text(response: Response) -> _Turn:
+def _read_text(call: ModelCall) -> _Turn:
     """Read the thought and the action out of the text."""
-    native = _read_native(response)
+    native = _read_native(call)
     if native.problem or native.actions:
         return native
-    parsed = parse_reasoning(response.text)
+    parsed = parse_reasoning(call.text)
     if parsed.action is None:
-        return _Turn(response.text, [], parsed.problem)
-    if response.cut is not None:  # a repaired half of a call is another call
-        return _Turn("", [], response.cut)
+        return _Turn(call.text, [], parsed.problem)
+    if call.cut is not None:  # a repaired half of a call is another call
+        return _Turn("", [], call.cut)
     return _Turn(parsed.thought, [parsed.action])
 
 
 def _answer_cut_calls(memory: Memory, cut: str) -> None:
     """Answer the calls whose arguments are not whole, so that they are not run."""
-    calls = memory.next_actions
+    calls = memory.control.next_actions
     for action in calls:
         if action.unparsed is not None or (action is calls[-1] and not action.args):
             text = (
@@ -171,4 +159,4 @@ def _answer_cut_calls(memory: Memory, cut: str) -> None:
                 "complete. Make the call again, with shorter arguments"
             )
             result = Message.tool(text, action, is_error=True, cause_by=ReasoningState.__name__)
-            memory.control.pending[action.id] = Call(action=action, result=result)
+            memory.control.finish_call(action, result)

@@ -10,13 +10,12 @@ from pydantic import BaseModel, Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
 from agent_brain.states.evaluation import Trials
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, TextQuestion, brief
+from agent_brain.states.model_request import StructuredRequest, TextRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.work import StreamItem
 
 REFLECTION = (
     "You watch an assistant at work on the user's goal. Judge its last step: did the tools return "
@@ -59,17 +58,15 @@ class ReflectionState(State):
         self.on_done = on_done
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Judge, and record the remark if there is one to heed."""
-        messages = await brief(self.llm, memory, self.prompt, REQUEST)
-        question = DataQuestion(self.llm, messages, Reflection)
-        async with closing(question.events()) as events:
-            async for event in events:
-                yield event
-        remark = question.answer.remark.strip()
+        messages = await build_messages(self.llm, memory, self.prompt, REQUEST)
+        question = StructuredRequest(self.llm, messages, Reflection)
+        yield question
+        remark = question.output.remark.strip()
         if remark:
             yield Thought(remark + "\n")
-        if remark and not question.answer.on_track:
+        if remark and not question.output.on_track:
             await memory.update([Message.user(remark, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum:
@@ -96,18 +93,16 @@ class SelfReflectionState(State):
         self.on_done = on_done
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Reflect on the last evaluated attempt."""
         trials = Trials.read(memory).trials
         feedback = trials[-1].evaluation.feedback if trials else ""
         request = SELF_REQUEST.replace("{feedback}", feedback)
-        messages = await brief(self.llm, memory, self.prompt, request)
-        question = TextQuestion(self.llm, messages, aside=True)
-        async with closing(question.events()) as events:
-            async for event in events:
-                yield event
+        messages = await build_messages(self.llm, memory, self.prompt, request)
+        question = TextRequest(self.llm, messages, aside=True)
+        yield question
         said = f"Attempt {len(trials)} was not good enough. {feedback}".strip()
-        lesson = LESSON.replace("{feedback}", said).replace("{reflection}", question.answer.strip())
+        lesson = LESSON.replace("{feedback}", said).replace("{reflection}", question.text.strip())
         await memory.update([Message.user(lesson, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum:

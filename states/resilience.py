@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
+from contextlib import aclosing
 from enum import Enum
 from typing import TypeAlias
 
@@ -17,11 +17,20 @@ from agent_brain.states.errors import (
     LLMAuthenticationError,
     LLMBadRequestError,
     LLMRefusalError,
+    Refused,
     StateDefinitionError,
     StateTimeoutError,
 )
 from agent_brain.states.events import Event, ResponseStarted, UsageReported
-from agent_brain.states.work import Clock, OutOfTimeError, Work, next_item
+from agent_brain.states.work import (
+    Clock,
+    OutOfTimeError,
+    StreamItem,
+    Work,
+    WorkContext,
+    next_item,
+    perform,
+)
 from agent_brain.tools.errors import InputNeeded
 from agent_brain.tools.values import is_amount, is_count
 
@@ -44,6 +53,7 @@ NOT_RETRIED: tuple[type[Exception], ...] = (
     LookupError,
     NameError,
     NotImplementedError,
+    Refused,
     StateDefinitionError,
     TypeError,
 )
@@ -124,7 +134,7 @@ class GuardedState(State):
         """As the wrapped state."""
         await self.wrapped.on_exit(memory)
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the wrapped state with all that is around it."""
         if self.before is not None:
             await _call(self.before(memory))
@@ -139,11 +149,13 @@ class GuardedState(State):
                         except StopAsyncIteration:
                             break
                         failed = None
-                        streamed = streamed or not isinstance(item, ResponseStarted | UsageReported)
+                        if isinstance(item, Work):
+                            item = _Watched(item)
                         try:
                             yield item
                         except Exception as error:  # of the work that the state waits for
                             failed = error
+                        streamed = streamed or _has_streamed(item)
                 break
             except Exception as error:
                 left = attempt < self.retries and not streamed
@@ -164,7 +176,7 @@ class GuardedState(State):
             return isinstance(error, retry_on)
         return bool(await _call(retry_on(error)))
 
-    async def _guarded(self, memory: Memory) -> AsyncGenerator[str | Event, None]:
+    async def _guarded(self, memory: Memory) -> AsyncGenerator[StreamItem, None]:
         """Yield what the wrapped state yields, within the limit of time."""
         clock = None if self.timeout is None else Clock(self.timeout)
         failed: Exception | None = None
@@ -178,8 +190,7 @@ class GuardedState(State):
                         return
                     failed = None
                     if clock is not None and isinstance(item, Work):
-                        inner = () if item.clock is None else (item.clock,)
-                        item = dataclasses.replace(item, clock=Clock(clock.left, clock, *inner))
+                        item = _Watched(item, clock)
                     try:
                         yield item
                     except Exception as error:  # of the work that the state waits for
@@ -200,6 +211,28 @@ class GuardedState(State):
     def targets(self) -> Collection[Enum | None] | None:
         """As the wrapped state."""
         return self.wrapped.targets()
+
+
+class _Watched(Work):
+    """The work of a guarded state, within its time; notes whether it has streamed anything."""
+
+    def __init__(self, work: Work, clock: Clock | None = None) -> None:
+        self.work = work
+        self.clock = clock
+        self.streamed = False
+
+    async def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
+        async with aclosing(perform(self.work, context)) as events:
+            async for event in events:
+                self.streamed = self.streamed or _has_streamed(event)
+                yield event
+
+
+def _has_streamed(item: StreamItem) -> bool:
+    """Whether ``item`` shows more than that models were called."""
+    if isinstance(item, _Watched):
+        return item.streamed
+    return not isinstance(item, ResponseStarted | UsageReported)
 
 
 def _are_errors(value: object) -> bool:

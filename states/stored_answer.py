@@ -12,8 +12,8 @@ from agent_brain.memories.message import Message
 from agent_brain.states.answering import last_answer
 from agent_brain.states.base import State
 from agent_brain.states.errors import MalformedOutputError
-from agent_brain.states.events import Event
 from agent_brain.states.output_types import OutputType, shape_of
+from agent_brain.states.work import StreamItem
 
 
 class TellState(State):
@@ -37,7 +37,7 @@ class TellState(State):
         self.find = find
         self.output_type = output_type
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Say the answer; record it unless it is what was recorded last."""
         answer = self.find(memory)
         if answer and self.output_type is not None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.aclosing import closing
+from agent_brain.states.model_call import ModelCall, is_said
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.prompts import as_text
-from agent_brain.states.response import Response
 from agent_brain.tools.text import to_compact_json
 
 SUMMARY = """\
@@ -62,11 +62,10 @@ def model_summarizer(
             *as_text(messages),
             Message.user("Write the new summary now."),
         ]
-        response = Response(model, request, words="hidden")
-        async with closing(response.events()) as events:
+        call = ModelCall(model, request, words="hidden", check=is_said)
+        async with aclosing(call.events()) as events:
             async for _ in events:
                 pass
-        response.check_refusal()
-        return response.text.strip()
+        return call.text.strip()
 
     return summarize

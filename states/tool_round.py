@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
-from typing import TypeAlias
+from itertools import islice
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import anyio
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Call, Decision, uncertain
+from agent_brain.memories.control import uncertain
 from agent_brain.memories.message import Attachment, Message, Role, trusted
-from agent_brain.states.events import ActionFinished, ActionStarted, Event, ToolProgress
+from agent_brain.states.background import live
+from agent_brain.states.events import (
+    ActionFinished,
+    ActionStarted,
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    ToolProgress,
+)
+from agent_brain.states.hook_chain import HookChain
+from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
 from agent_brain.states.nested_tools import NestedRun, NestedTool
+from agent_brain.states.work import Work, WorkContext, position_of
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result
@@ -25,28 +38,35 @@ from agent_brain.tools.result import Media
 
 Report: TypeAlias = Callable[[Event], None]
 
+CLEANUP_SECONDS = 5.0  # how long an interrupted round may take to record what had finished
 
-class Calls:
-    """The calls that a memory's ``next_actions`` ask for, and what has come of each so far.
+
+class ToolRound(Work):
+    """The calls that a memory's ``next_actions`` request; yield it, and they are run and recorded.
+
+    The memory's control then has ``next_actions`` no more, unless the round waits for a person.
 
     Args:
         memory: The memory of the run.
-        cause: What the results are said to be caused by.
+        cause: ``cause_by`` of the results.
+        max_concurrency: How many calls run at once, begun in their order; None for all of them.
 
     Attributes:
         actions: The calls; those that a person edited as they are run.
-        nested: Places of the calls that the Brain is to run as branches.
-        questions: What tools want a person to be asked, by the places of their calls.
+        nested: Indices of the calls that the Brain runs as branches.
+        questions: What tools want a person to be asked, by the indices of their calls.
     """
 
-    def __init__(self, memory: Memory, cause: str) -> None:
+    def __init__(self, memory: Memory, cause: str, max_concurrency: int | None = None) -> None:
         self.memory = memory
         self.control = control = memory.control
         self.cause = cause
+        self.max_concurrency = max_concurrency
         self.actions = list(control.next_actions)
         self.tools = memory.offered_tools()
         self.nested: list[int] = []
         self.questions: dict[int, str] = {}
+        self._durable = memory.durable
         self._begun: set[int] = set()
         self._reported: set[int] = set()  # ends that were streamed before a wait or a crash
         self._todo: deque[int] = deque()
@@ -54,9 +74,68 @@ class Calls:
         self._outcomes: dict[int, Outcome] = {}
         self._messages: dict[int, Message] = {}  # one message a result, however often it is written
         self._report: Report = _ignore
+        self._context: WorkContext | None = None
+        self._hooks: HookChain | None = None
+        self._entered: dict[int, tuple[Sequence[Hook], ToolRequest]] = {}  # of nested calls
+
+    async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
+        """Run the calls; yield what happens to each."""
+        self._context = context
+        if context is not None and context.hooks is not None and context.hooks.tool:
+            self._hooks = context.hooks
+        undecided = self.undecided()
+        if undecided:
+            yield ApprovalRequested(tuple(undecided))
+            return
+        try:
+            self.sort_out()
+            if self.nested and self._hooks is not None:
+                await self._enter_nested(self._hooks)
+            if self.nested or self.memory.watched:
+                async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
+                    async for event in events:
+                        yield event
+            else:  # nobody would see an event sooner
+                reported: list[Event] = []
+                await self.run_all(reported.append)
+                for event in reported:
+                    yield event
+            if not self.questions:
+                await self.record()
+        except BaseException:
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await self.record()
+            raise
+        for call_id, question in self.wait() if self.questions else ():
+            yield InputRequested(question, call_id)
+
+    async def _enter_nested(self, hooks: HookChain) -> None:
+        """Call the hooks before the nested calls; those that they answer do not run."""
+        for index in [*self.nested]:
+            entered, request, response = await hooks.before_tool(self._request(index))
+            self.actions[index] = request.action
+            if response is None:
+                self._entered[index] = entered, request
+                continue
+            self.nested.remove(index)
+            outcome = Outcome(response.content, response.is_error, response.exception)
+            self._outcomes[index] = await self._after_hooks(hooks, entered, request, outcome)
+
+    async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
+        """Return the events of the calls as they happen; memories of branches close with ``stack``.
+
+        Nothing has begun before the first event is awaited, but for the branches' memories.
+        """
+        if not self.nested:
+            return live(self.run_all, may_drop=is_progress)
+        await self._prepare(stack)
+        tool = self.tools[self.actions[self.nested[0]].name]
+        assert isinstance(tool, NestedTool)
+        beside = live(self.run_all, may_drop=is_progress)
+        return tool.order(self._runs, beside=beside, on_end=self._take).events(self._context)
 
     def undecided(self) -> list[Action]:
-        """The calls that wait for a person's decision."""
+        """Return the calls that wait for a person's decision."""
         control = self.control
         found: list[Action] = []
         for action in self.actions:
@@ -65,26 +144,17 @@ class Calls:
                 continue
             if control.dry_run or control.branch or action.id in control.pending:
                 continue
-            if self._decision(action) is None and tool.needs_approval(action.args):
+            if control.decision_on(action) is None and tool.needs_approval(action.args):
                 found.append(action)
         return found
 
-    def _decision(self, action: Action) -> Decision | None:
-        asked = self.control.asked
-        return None if asked is None else asked.decisions.get(action.id)
-
-    def _answer(self, action: Action) -> str | None:
-        asked = self.control.asked
-        return None if asked is None else asked.answers.get(action.id)
-
     def sort_out(self) -> None:
         """Sort the calls: which have an outcome already, which the Brain runs, which run here."""
-        self._take_over()
-        self._todo.extend(
-            index
-            for index in range(len(self.actions))
-            if index not in self._outcomes and self._plain(index)
-        )
+        if self.control.pending:
+            self._take_over()
+        for index in range(len(self.actions)):
+            if index not in self._outcomes and self._plain(index):
+                self._todo.append(index)
 
     def _take_over(self) -> None:
         """Take over the results, and the calls in doubt, that a wait or a crash has left."""
@@ -103,26 +173,28 @@ class Calls:
     def _may_repeat(self, action: Action) -> bool:
         """Whether a call that was begun and has no result may be run (again)."""
         tool = self.tools.get(action.name)
-        decision = self._decision(action)
+        decision = self.control.decision_on(action)
         refused = decision is not None and not decision.approved
-        return tool is None or tool.idempotent or refused or self._answer(action) is not None
+        return (
+            tool is None
+            or tool.idempotent
+            or refused
+            or self.control.answer_to(action.id) is not None
+        )
 
-    async def run_all(self, max_concurrency: int | None, report: Report) -> None:
-        """Run the calls that run here, and report what happens to each as it happens.
-
-        Args:
-            max_concurrency: How many run at once, begun in their order; None for all of them.
-            report: Takes each event: a call begins, has made progress, has finished.
-        """
+    async def run_all(self, report: Report) -> None:
+        """Run the calls that are not nested, and report what happens to each as it happens."""
         self._report = report
-        todo = self._todo
         for index in self.nested:
             report(ActionStarted(self.actions[index]))
         for index in sorted(self._outcomes.keys() - self._reported):
             report(self._finished(index))
-        workers = min(len(todo), max_concurrency or len(todo))
-        begun = deque(todo.popleft() for _ in range(workers))
-        await self._note_begun(begun)
+        todo = self._todo
+        workers = min(len(todo), self.max_concurrency or len(todo))
+        begun = deque(islice(todo, workers))
+        todo = deque(islice(todo, workers, None))
+        if begun:
+            await self._note_result(None, begun)
         if workers <= 1:
             await self._work(begun, todo)
             return
@@ -138,31 +210,23 @@ class Calls:
         while begun:
             index = begun.popleft()
             finished = await self._run_one(index)
-            following = [todo.popleft()] if todo else []
-            await self._note_result(index if finished else None, following)
-            begun.extend(following)
+            if self._durable or todo:
+                following = [todo.popleft()] if todo else []
+                await self._note_result(index if finished else None, following)
+                begun.extend(following)
             if finished:
                 self._report(self._finished(index))
-
-    async def _note_begun(self, indices: Collection[int]) -> None:
-        """Write down that calls begin, before they do."""
-        if indices:
-            await self._note_result(None, indices)
 
     async def _note_result(self, finished: int | None, begun: Collection[int] = ()) -> None:
         """Write down the result of a call and, in the same write, which calls begin next."""
         self._begun.update(begun)
-        if not self.memory.durable:
+        if not self._durable:
             return
-        pending = self.control.pending
-        if finished is not None:
-            action = self.actions[finished]
-            if action.id in pending:  # else it was forgotten while it ran
-                result = self._message(finished)
-                pending[action.id] = Call(action=action, result=result, reported=True)
-        for index in begun:
-            action = self.actions[index]
-            pending[action.id] = Call(action=action)
+        control = self.control
+        if finished is not None and self.actions[finished].id in control.pending:
+            # else it was forgotten while it ran
+            control.finish_call(self.actions[finished], self._message(finished), reported=True)
+        control.begin_calls(self.actions[index] for index in begun)
         if begun or finished is not None:
             await self.memory.checkpoint()
 
@@ -175,15 +239,51 @@ class Calls:
         self._report(ActionStarted(action))
         listener = progress_sink.set(partial(self._note_progress, action))
         try:
-            outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
+            if self._hooks is None:
+                outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
+            else:
+                outcome = await self._call_hooked(self._hooks, index, context)
         finally:
             progress_sink.reset(listener)
         if isinstance(outcome.exception, InputNeeded) and not control.branch:
             self.questions[index] = outcome.exception.prompt
-            control.pending.pop(action.id, None)  # it has asked, and done nothing
+            control.withdraw_call(action)
             return False
         self._outcomes[index] = outcome
         return True
+
+    async def _call_hooked(self, hooks: HookChain, index: int, context: ToolContext) -> Outcome:
+        """Call a tool with hooks around it, which see its whole text."""
+        entered, request, response = await hooks.before_tool(self._request(index))
+        self.actions[index] = context.action = action = request.action
+        if response is not None:
+            outcome = Outcome(response.content, response.is_error, response.exception)
+        else:
+            outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
+            if isinstance(outcome.exception, InputNeeded):
+                return outcome
+        return await self._after_hooks(hooks, entered, request, outcome)
+
+    async def _after_hooks(
+        self, hooks: HookChain, entered: Sequence[Hook], request: ToolRequest, outcome: Outcome
+    ) -> Outcome:
+        text = outcome.content if outcome.full is None else outcome.full
+        response = ToolResponse(text, outcome.is_error, outcome.exception)
+        changed = await hooks.after_tool(entered, request, response)
+        if changed is response:
+            return outcome
+        limit = None if request.tool is None else request.tool.max_result_tokens
+        fitted = fit_result(changed.content, limit, changed.exception)
+        return fitted._replace(is_error=changed.is_error, media=outcome.media)
+
+    def _request(self, index: int) -> ToolRequest:
+        action = self.actions[index]
+        return ToolRequest(
+            action=action,
+            tool=self.tools.get(action.name),
+            at=position_of(self._context),
+            memory=self.memory,
+        )
 
     def _note_progress(self, action: Action, progress: Progress) -> None:
         """Report it; may be called from any thread."""
@@ -202,7 +302,7 @@ class Calls:
                 return True
             self._outcomes[index] = _refusal(f"{action.name!r} may not be used for this goal")
             return False
-        if self.control.asked is not None and not self._as_decided(index, tool):
+        if self.control.human_requests is not None and not self._as_decided(index, tool):
             return False
         if self.control.branch and not self.control.dry_run and tool.needs_approval(action.args):
             self._outcomes[index] = _refusal(
@@ -217,14 +317,12 @@ class Calls:
     def _as_decided(self, index: int, tool: BaseTool) -> bool:
         """Do as a person has said; False if that leaves nothing to run."""
         action = self.actions[index]
-        decision, answer = self._decision(action), self._answer(action)
+        decision, answer = self.control.decision_on(action), self.control.answer_to(action.id)
         if answer is not None:
             self._outcomes[index] = fit_result(answer, tool.max_result_tokens)
             return False
-        question = (
-            None if self.control.asked is None else self.control.asked.questions.get(action.id)
-        )
-        if question is not None:  # it waits still; asking is not done twice
+        question = self.control.question_of(action)
+        if question is not None:  # it still waits; a person is asked once
             self.questions[index] = question
             return False
         if decision is not None and not decision.approved:
@@ -245,12 +343,12 @@ class Calls:
             return False
         return True
 
-    async def prepare(self, stack: AsyncExitStack) -> None:
+    async def _prepare(self, stack: AsyncExitStack) -> None:
         """Make the branches of the nested calls, and note these as begun.
 
         Their memories are closed with ``stack``.
         """
-        await self._note_begun(self.nested)
+        await self._note_result(None, self.nested)
         for index in self.nested:
             action = self.actions[index]
             tool = self.tools[action.name]
@@ -259,12 +357,6 @@ class Calls:
             name = f"{action.name}#{same + 1}" if same else action.name
             self._runs.append(await tool.prepare(name, action.args))
             await stack.enter_async_context(self._runs[-1].memory)
-
-    def order(self, beside: AsyncIterator[Event]) -> Event:
-        """The event that has the Brain run the branches, the other calls ``beside`` them."""
-        tool = self.tools[self.actions[self.nested[0]].name]
-        assert isinstance(tool, NestedTool)
-        return tool.order(self._runs, beside=beside, on_end=self._take)
 
     async def _take(self, run: NestedRun) -> list[ActionFinished]:
         """Take over the answer of a branch that has ended."""
@@ -275,7 +367,10 @@ class Calls:
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
-        self._outcomes[index] = fit_result(text, limit, error)
+        outcome = fit_result(text, limit, error)
+        if self._hooks is not None:
+            outcome = await self._after_hooks(self._hooks, *self._entered[index], outcome)
+        self._outcomes[index] = outcome
         await self._note_result(index)
         return [self._finished(index)]
 
@@ -296,7 +391,7 @@ class Calls:
             if outcome.media:
                 attachments = tuple(map(_attachment, outcome.media))
                 message = message.model_copy(update={"attachments": attachments})
-            if outcome.full is not None or self.control.asked is not None:
+            if outcome.full is not None or self.control.human_requests is not None:
                 message = self._with_notes(message, action, outcome.full)
             self._messages[index] = message
         return message
@@ -314,7 +409,7 @@ class Calls:
 
             self.control.results_cut = True
             message = keep_aside(message, full)
-        decision = self._decision(action)
+        decision = self.control.decision_on(action)
         if decision is None:
             return message
         content = message.content
@@ -325,18 +420,21 @@ class Calls:
 
     def wait(self) -> list[tuple[str, str]]:
         """Keep what has finished until the questions are answered: ids of calls, and questions."""
-        self.control.pending = {
-            action.id: Call(action=action, result=self._message(index), reported=True)
-            for index, action in enumerate(self.actions)
-            if index in self._outcomes
-        }
+        for index, action in enumerate(self.actions):
+            if index in self._outcomes:
+                self.control.finish_call(action, self._message(index), reported=True)
+            else:
+                self.control.withdraw_call(action)
         return [(self.actions[i].id, prompt) for i, prompt in sorted(self.questions.items())]
 
     async def record(self) -> None:
         """Write all results in the order of the calls, in one update; twice writes the same."""
-        asked = {action.id for action in self.control.next_actions}  # the others were forgotten
-        messages = [self._message(index) for index in range(len(self.actions))]
-        results = [message for message in messages if message.tool_call_id in asked]
+        open_calls = set(map(attrgetter("id"), self.control.next_actions))  # others were forgotten
+        results: list[Message] = []
+        for index in range(len(self.actions)):
+            message = self._message(index)
+            if message.tool_call_id in open_calls:
+                results.append(message)
         if results:
             await self.memory.update(results)
         self.control.close_calls()

@@ -1,16 +1,25 @@
-"""What a state yields to have the Brain do something while the state waits."""
+"""Work: what a state yields to have it done, streamed and closed while the state waits.
+
+A state yields a :class:`Work`; the Brain does it, streams its text and events, closes it, and
+continues the state. An error of the work is raised at the ``yield``::
+
+    call = self.llm.call(messages)
+    yield call
+    call.text
+"""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
 
-from agent_brain.states.aclosing import closing
-from agent_brain.states.events import Event
+from agent_brain.states.events import NOWHERE, Event, Position
+
+if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
+    from agent_brain.states.hook_chain import HookChain
 
 T = TypeVar("T")
 
@@ -20,11 +29,11 @@ class OutOfTimeError(Exception):
 
 
 class Clock:
-    """The time that is left for a piece of work; the time of whoever reads its events is free.
+    """The time left for a piece of work, not counting the time of whoever reads its events.
 
     Args:
         left: Seconds.
-        others: Clocks that run as well while this one does.
+        others: Clocks that run whenever this one does.
     """
 
     __slots__ = ("_left", "_others")
@@ -39,7 +48,7 @@ class Clock:
         return min([self._left, *(other.left for other in self._others)])
 
     async def wait(self, awaitable: Awaitable[T]) -> T:
-        """Return what ``awaitable`` gives.
+        """Return the result of ``awaitable``.
 
         Raises:
             OutOfTimeError: The time is up; ``awaitable`` was cancelled.
@@ -58,28 +67,90 @@ class Clock:
             other._spend(seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Work(Event):
-    """Base class of what the Brain does for a state that waits at its ``yield``.
+class WorkContext(Protocol):
+    """What a run offers to the work of its states."""
 
-    An error of the work is raised there.
+    @property
+    def at(self) -> Position:
+        """The step that yielded the work."""
+        ...
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the run."""
+        ...
+
+    @property
+    def hooks(self) -> HookChain | None:
+        """The hooks around model calls and tool calls, if there are any."""
+        ...
+
+    def delegate(self, order: Any, *, part: bool = False) -> AsyncGenerator[Event, None]:
+        """Run the nets of a :class:`~agent_brain.nets.Delegate`.
+
+        Args:
+            order: The nets.
+            part: It is part of other work, so it does not speak for the state.
+        """
+        ...
+
+
+class Work:
+    """Base class of what a state yields to have it done while the state waits.
 
     Attributes:
-        clock: Limits the time of the work, if there is a limit.
+        clock: Limits the time of the work; None for no limit.
     """
 
-    clock: Clock | None = dataclasses.field(default=None, kw_only=True)
+    clock: Clock | None = None
+
+    def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
+        """Do the work; yield text and events meanwhile.
+
+        The Brain calls it. Code that calls it by hand must close the generator.
+
+        Args:
+            context: The run; None outside of one.
+        """
+        raise NotImplementedError
+
+    @property
+    def result(self) -> Any:
+        """The result of the work, for work that consists of several pieces of work."""
+        return None
+
+
+StreamItem: TypeAlias = str | Event | Work
+"""What ``State.run`` yields."""
+
+
+def perform(work: Work, context: WorkContext | None) -> AsyncGenerator[str | Event, None]:
+    """Return the events of ``work``, limited by its clock."""
+    events = work.events(context)
+    return events if work.clock is None else within_time(events, work.clock)
+
+
+def position_of(context: WorkContext | None) -> Position:
+    """Return where the work is done."""
+    return NOWHERE if context is None else context.at
+
+
+async def close_stream(stream: object) -> None:
+    """Close an async generator; other iterators are left as they are."""
+    aclose = getattr(stream, "aclose", None)
+    if aclose is not None:
+        await aclose()
 
 
 async def next_item(stream: AsyncIterator[T], failed: Exception | None) -> T:
-    """Return what a state yields next.
+    """Return the next item of a state's stream.
 
     Args:
-        stream: What its ``run`` returned.
-        failed: An error of the work that it waits for; it is raised where the state waits.
+        stream: What ``State.run`` returned.
+        failed: An error of the work that the state waits for; it is raised at the ``yield``.
 
     Raises:
-        StopAsyncIteration: It has ended.
+        StopAsyncIteration: The stream has ended.
     """
     if failed is None:
         return await anext(stream)
@@ -90,11 +161,11 @@ async def next_item(stream: AsyncIterator[T], failed: Exception | None) -> T:
 
 
 class Resumed(Generic[T]):
-    """What a state yields after an error was raised where it waits.
+    """The rest of a state's stream after the work that it waited for has failed.
 
     Args:
-        stream: What its ``run`` returned.
-        failed: The error.
+        stream: What ``State.run`` returned.
+        failed: The error, which is raised at the ``yield``.
     """
 
     __slots__ = ("_failed", "_stream")
@@ -112,15 +183,17 @@ class Resumed(Generic[T]):
 
 
 async def within_time(stream: AsyncIterator[T], clock: Clock) -> AsyncGenerator[T, None]:
-    """Yield the items of ``stream`` as long as ``clock`` has time left.
+    """Yield the items of ``stream`` while ``clock`` has time left; close it at the end.
 
     Raises:
         OutOfTimeError: The time is up.
     """
-    async with closing(stream) as items:
+    try:
         while True:
             try:
-                item = await clock.wait(anext(items))
+                item = await clock.wait(anext(stream))
             except StopAsyncIteration:
                 return
             yield item
+    finally:
+        await close_stream(stream)

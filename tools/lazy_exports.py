@@ -34,10 +34,14 @@ def lazy_exports(package: dict[str, Any]) -> bool:
         return False
 
     @cache
-    def homes() -> dict[str, str]:
+    def homes() -> dict[str, tuple[str, str]]:
         blocks = (block.body for block in ast.parse(source).body if isinstance(block, ast.If))
         imports = (line for body in blocks for line in body if isinstance(line, ast.ImportFrom))
-        found = {alias.name: line.module or "" for line in imports for alias in line.names}
+        found = {
+            alias.asname or alias.name: (line.module or "", alias.name)
+            for line in imports
+            for alias in line.names
+        }
         return dict(sorted(found.items(), key=lambda item: _ruff_order(item[0])))
 
     def __getattr__(name: str) -> object:  # noqa: N807 - it becomes a module's
@@ -45,7 +49,8 @@ def lazy_exports(package: dict[str, Any]) -> bool:
             return list(homes())
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = package[name] = getattr(import_module(homes()[name]), name)
+        home, original = homes()[name]
+        value = package[name] = getattr(import_module(home), original)
         return value
 
     package["__getattr__"] = __getattr__

@@ -34,11 +34,12 @@ class Pending:
 def pending_in(memory: Memory) -> Pending | None:
     """Return what the run in ``memory`` waits for; None if it does not wait."""
     control = memory.control
-    if control.status != "waiting" or control.asked is None:
+    asked = control.human_requests
+    if control.status != "waiting" or asked is None:
         return None
     calls = {action.id: action for action in control.next_actions}
-    waiting = [calls.get(key) or Action(name="a tool", id=key) for key in control.asked.approvals]
-    return Pending(waiting, dict(control.asked.questions))
+    waiting = [calls.get(key) or Action(name="a tool", id=key) for key in asked.approvals]
+    return Pending(waiting, dict(asked.questions))
 
 
 def parse_arguments(text: str, action: Action, memory: Memory) -> dict[str, Any]:

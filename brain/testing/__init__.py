@@ -1,7 +1,7 @@
-"""What a state, a net, a memory, a model or a tool needs to be tested, without a network.
+"""Tools for testing states, nets, memories, models and tools without a network.
 
-Names are imported when they are first used: the pytest plugin is part of this package, and every
-test suite loads it in an environment where the library is installed.
+Names are imported on first use, because every test suite loads the pytest plugin of this package in
+an environment where the library is installed.
 """
 
 from __future__ import annotations
@@ -10,17 +10,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_brain.testing.cassettes import (
-        Cassette,
+    from agent_brain.testing.cassette_format import (
         CassetteError,
         CassetteFileError,
-        CassetteLLM,
         CassetteMismatchError,
-        cassette,
-        record,
-        replay,
     )
-    from agent_brain.testing.clock import FakeClock, clock_backend, fake_clock
+    from agent_brain.testing.cassettes import Cassette, cassette, record, replay
     from agent_brain.testing.conformance import (
         Check,
         journal_conformance,
@@ -28,50 +23,33 @@ if TYPE_CHECKING:
         memory_conformance,
         tool_conformance,
     )
-    from agent_brain.testing.export import ExportError, export_test
+    from agent_brain.testing.export import export_test
+    from agent_brain.testing.export_events import ExportError
     from agent_brain.testing.fake_memory import FakeMemory
-    from agent_brain.testing.guard import RealModelError, no_real_models
     from agent_brain.testing.net_run import NetRun, run_net
     from agent_brain.testing.normalize import normalize_events
+    from agent_brain.testing.real_models import CassetteLLM, RealModelError, no_real_models
     from agent_brain.testing.scripted import ModelCall, ScriptedLLM, ScriptError, Turn
     from agent_brain.testing.state_run import StateRun, run_state
     from agent_brain.testing.tool_spy import SpiedCall, ToolSpy
 
-# No module has the name of what it exports: importing it would put the module in its place.
-_HOMES = {
-    "Cassette": "cassettes",
-    "CassetteError": "cassettes",
-    "CassetteFileError": "cassettes",
-    "CassetteLLM": "cassettes",
-    "CassetteMismatchError": "cassettes",
-    "Check": "conformance",
-    "ExportError": "export",
-    "FakeClock": "clock",
-    "FakeMemory": "fake_memory",
-    "ModelCall": "scripted",
-    "NetRun": "net_run",
-    "RealModelError": "guard",
-    "ScriptError": "scripted",
-    "ScriptedLLM": "scripted",
-    "SpiedCall": "tool_spy",
-    "StateRun": "state_run",
-    "ToolSpy": "tool_spy",
-    "Turn": "scripted",
-    "cassette": "cassettes",
-    "clock_backend": "clock",
-    "export_test": "export",
-    "fake_clock": "clock",
-    "journal_conformance": "conformance",
-    "llm_conformance": "conformance",
-    "memory_conformance": "conformance",
-    "no_real_models": "guard",
-    "normalize_events": "normalize",
-    "record": "cassettes",
-    "replay": "cassettes",
-    "run_net": "net_run",
-    "run_state": "state_run",
-    "tool_conformance": "conformance",
+_NAMES = {
+    "cassette_format": "CassetteError CassetteFileError CassetteMismatchError",
+    "cassettes": "Cassette cassette record replay",
+    "conformance": (
+        "Check journal_conformance llm_conformance memory_conformance tool_conformance"
+    ),
+    "export": "export_test",
+    "export_events": "ExportError",
+    "fake_memory": "FakeMemory",
+    "net_run": "NetRun run_net",
+    "normalize": "normalize_events",
+    "real_models": "CassetteLLM RealModelError no_real_models",
+    "scripted": "ModelCall ScriptError ScriptedLLM Turn",
+    "state_run": "StateRun run_state",
+    "tool_spy": "SpiedCall ToolSpy",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "Cassette",
@@ -81,7 +59,6 @@ __all__ = [
     "CassetteMismatchError",
     "Check",
     "ExportError",
-    "FakeClock",
     "FakeMemory",
     "ModelCall",
     "NetRun",
@@ -93,9 +70,7 @@ __all__ = [
     "ToolSpy",
     "Turn",
     "cassette",
-    "clock_backend",
     "export_test",
-    "fake_clock",
     "journal_conformance",
     "llm_conformance",
     "memory_conformance",

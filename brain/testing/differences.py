@@ -1,4 +1,4 @@
-"""What a failed comparison tells: messages and calls as short lines, and how two lists differ."""
+"""Messages and calls as short lines, and how two lists of them differ. Private."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Shape = tuple[object, ...]
 
 
 def call_text(action: Action) -> str:
-    """A call as one would write it: ``add(a=1, b=2)``."""
+    """Return a call in the form ``add(a=1, b=2)``."""
     if action.unparsed is not None:
         return f"{action.name}(? {action.unparsed!r})"
     return f"{action.name}({args_text(action.args)})"
 
 
 def args_text(args: object) -> str:
-    """Arguments by name: ``a=1, city="Rome"``."""
+    """Return arguments in the form ``a=1, city="Rome"``."""
     if not isinstance(args, dict):
         return repr(args)
     return ", ".join(f"{name}={_value(value)}" for name, value in args.items())
@@ -29,12 +29,12 @@ def args_text(args: object) -> str:
 def _value(value: object) -> str:
     try:
         return to_compact_json(value)
-    except (TypeError, ValueError):  # a tool's argument may be any object by now
+    except (TypeError, ValueError):  # validated arguments may be any object
         return repr(value)
 
 
 def message_lines(message: Message) -> list[str]:
-    """Who says what, a line for each line of text and for each call."""
+    """Return a message as lines, one for each line of its text and for each call."""
     who = message.role.value
     if message.name is not None:
         who += f" {message.name}"
@@ -47,7 +47,7 @@ def message_lines(message: Message) -> list[str]:
 
 
 def message_shape(message: Message) -> Shape:
-    """What two messages have in common that say the same: role, words and calls, but no ids."""
+    """Return what messages are compared by: everything but IDs and times."""
     calls = tuple(action_shape(action) for action in message.tool_calls)
     name = message.name if message.role is not Role.ASSISTANT else None
     attached = tuple(attachment.model_dump_json() for attachment in message.attachments)
@@ -55,25 +55,25 @@ def message_shape(message: Message) -> Shape:
 
 
 def action_shape(action: Action) -> Shape:
-    """Name and arguments, without the id."""
+    """Return what calls are compared by: everything but the ID."""
     return (action.name, to_compact_json(sorted(action.args.items())), action.unparsed)
 
 
 def explain_messages(
     title: str, expected: Iterable[Message], actual: Iterable[Message]
 ) -> str | None:
-    """How two conversations differ, or None if they say the same."""
+    """Return how two lists of messages differ, or None if they are equal."""
     wanted, found = list(expected), list(actual)
     if [message_shape(m) for m in wanted] == [message_shape(m) for m in found]:
         return None
     shown = (_lines_of(wanted), _lines_of(found))
-    if shown[0] == shown[1]:  # they differ in what the lines do not show, such as spaces at the end
+    if shown[0] == shown[1]:  # the difference is not visible in the lines, such as trailing spaces
         shown = ([repr(message_shape(m)) for m in wanted], [repr(message_shape(m)) for m in found])
     return explain_lines(title, *shown)
 
 
 def explain_actions(title: str, expected: Iterable[Action], actual: Iterable[Action]) -> str | None:
-    """How two lists of calls differ, or None if they ask for the same."""
+    """Return how two lists of calls differ, or None if they are equal."""
     wanted, found = list(expected), list(actual)
     if [action_shape(a) for a in wanted] == [action_shape(a) for a in found]:
         return None
@@ -81,7 +81,7 @@ def explain_actions(title: str, expected: Iterable[Action], actual: Iterable[Act
 
 
 def explain_lines(title: str, expected: Sequence[str], actual: Sequence[str]) -> str:
-    """Both, line by line: ``-`` was expected and is missing, ``+`` was not expected."""
+    """Return a diff: ``-`` marks what was expected and is missing, ``+`` what was not expected."""
     lines = [line for line in difflib.ndiff(expected, actual) if not line.startswith("?")]
     body = "\n".join(f"  {line}".rstrip() for line in lines) or "  (nothing on either side)"
     return f"{title} (- expected, + found):\n{body}"

@@ -1,4 +1,4 @@
-"""A memory for tests: preloaded in a line, and a witness of every call."""
+"""A memory for tests that records its calls."""
 
 from __future__ import annotations
 
@@ -15,18 +15,25 @@ from agent_brain.tools.toolset import ToolLike
 
 
 class FakeMemory(Memory):
-    """The smallest memory there is, with a list of what was done to it.
+    """A minimal memory that records its calls.
+
+    For example::
+
+        memory = FakeMemory("What is 1 + 2?", [Message.system("Be brief.")])
+        await run_state(state, memory)
+        memory.assert_updated(Message.assistant("3"))
+
+    Assertions compare messages by role, text, name, tool calls, error flag and attachments; IDs and
+    times are ignored. They raise AssertionError with a line-by-line difference.
 
     Args:
         goal: The current goal.
-        messages: What it already holds; one message, or several.
-        tools: What the agent may call.
-        next_actions: Calls that wait to be run; one, or several.
+        messages: Messages that it already holds: one, or several.
+        tools: The tools of the agent.
+        next_actions: Calls that wait to run: one, or several.
 
     Attributes:
-        calls: ``(method, argument)`` for every call, in order; the argument is None where the
-            method takes none.
-        updates: The lists of messages that ``update`` was called with, in order.
+        calls: ``(method, argument)`` for every call, in order; None for methods without one.
     """
 
     def __init__(
@@ -53,11 +60,11 @@ class FakeMemory(Memory):
 
     @property
     def updates(self) -> list[list[Message]]:
-        """What ``update`` was called with, call by call."""
+        """The arguments of ``update``, call by call."""
         return [argument for method, argument in self.calls if method == "update"]
 
     async def set_goal(self, goal: str | Message) -> None:
-        """Take the goal, and note the call."""
+        """Set the goal."""
         self.calls.append(("set_goal", goal))
         if self._goal is not None:
             self._messages.insert(self._turn_start, self._goal)
@@ -65,22 +72,22 @@ class FakeMemory(Memory):
         self._goal = as_message(goal)
 
     async def update(self, messages: list[Message]) -> None:
-        """Keep the messages, and note the call."""
+        """Add the messages."""
         self.calls.append(("update", list(messages)))
         self._messages.extend(messages)
 
     async def goal(self) -> list[Message]:
-        """The goal, and note the call."""
+        """Return the goal."""
         self.calls.append(("goal", None))
         return [] if self._goal is None else [self._goal]
 
     async def context(self) -> list[Message]:
-        """Earlier turns, the goal, what this turn has; and note the call."""
+        """Return earlier turns, the goal and the messages of this turn."""
         self.calls.append(("context", None))
         return arranged(self._messages[: self._turn_start] + self._turn())
 
     async def turn(self) -> list[Message]:
-        """The goal and what this turn has; and note the call."""
+        """Return the goal and the messages of this turn."""
         self.calls.append(("turn", None))
         return self._turn()
 
@@ -89,60 +96,36 @@ class FakeMemory(Memory):
         return goal + self._messages[self._turn_start :]
 
     async def dump(self) -> list[Message]:
-        """A copy of the messages, and note the call."""
+        """Return the messages."""
         self.calls.append(("dump", None))
         return list(self._messages)
 
     def assert_messages(self, expected: Iterable[Message]) -> None:
-        """Check all that it holds, the current goal left out, in order.
-
-        Messages are compared by role, text, name, tool calls, error flag and attachments; ids and
-        times do not count.
-
-        Raises:
-            AssertionError: They differ, and where.
-        """
-        _check(explain_messages("The memory holds other messages", expected, self._messages))
+        """Check all messages, without the current goal, in order."""
+        _check(explain_messages("The memory holds different messages", expected, self._messages))
 
     def assert_updated(self, *expected: Message) -> None:
-        """Check what was added by ``update``, in all its calls together, in order; else as above.
-
-        Without arguments, that anything was.
-
-        Raises:
-            AssertionError: Something else was added, or nothing.
-        """
-        added = [message for messages in self.updates for message in messages]
+        """Check what all calls of ``update`` added, in order; without arguments, that any did."""
         if expected or not self.updates:
             wanted = expected or (Message.system("(anything)"),)
-            _check(explain_messages("Other messages were added", wanted, added))
+            _check(explain_messages("Different messages were added", wanted, self._added()))
 
     def assert_not_updated(self) -> None:
-        """Check that ``update`` added nothing.
+        """Check that no messages were added."""
+        _check(explain_messages("Messages were added", (), self._added()))
 
-        Raises:
-            AssertionError: It did, and what.
-        """
-        added = [message for messages in self.updates for message in messages]
-        _check(explain_messages("Messages were added", (), added))
+    def _added(self) -> list[Message]:
+        return [message for messages in self.updates for message in messages]
 
     def assert_next_actions(self, expected: Iterable[Action]) -> None:
-        """Check the calls that wait to be run, in order, by name and arguments.
-
-        Raises:
-            AssertionError: They differ, and where.
-        """
-        _check(explain_actions("Other calls wait to be run", expected, self.next_actions))
+        """Check the calls that wait to run, in order, by name and arguments."""
+        _check(explain_actions("Different calls wait to run", expected, self.next_actions))
 
     def assert_goal(self, expected: str | Message | None) -> None:
-        """Check the current goal; None for no goal.
-
-        Raises:
-            AssertionError: It is another one.
-        """
+        """Check the current goal; None for no goal."""
         wanted = [] if expected is None else [as_message(expected)]
         found = [] if self._goal is None else [self._goal]
-        _check(explain_messages("The goal is another one", wanted, found))
+        _check(explain_messages("The goal is different", wanted, found))
 
 
 def _check(difference: str | None) -> None:

@@ -1,10 +1,10 @@
-"""Run one net alone, to its end, and look at everything it did."""
+"""Running a whole net in a test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypedDict, TypeVar, overload
 
 from typing_extensions import Unpack
 
@@ -19,8 +19,7 @@ from agent_brain.states.base import State
 from agent_brain.states.events import Event, StateEntered, TextDelta
 from agent_brain.stuck import StuckPolicy
 from agent_brain.testing.fake_memory import FakeMemory
-from agent_brain.testing.options import LimitOptions
-from agent_brain.testing.person import Approval, Person, person
+from agent_brain.testing.person import Approval, Person
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.toolset import ToolLike
 
@@ -28,15 +27,34 @@ M = TypeVar("M", bound=Memory)
 E = TypeVar("E", bound=Event)
 
 
+class LimitOptions(TypedDict, total=False):
+    """The fields of :class:`~agent_brain.Limits`."""
+
+    max_steps: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    max_tool_calls: int | None
+    timeout: float | None
+    strict: bool
+
+
+class _Options(LimitOptions, total=False):
+    tools: Iterable[ToolLike]
+    stuck: StuckPolicy | None
+    approve: Approval | None
+    answers: str | Iterable[str] | None
+    check: bool
+
+
 @dataclass(slots=True)
 class NetRun(Generic[M]):
-    """What a net did.
+    """The run of a net in a test.
 
     Attributes:
         memory: The memory it ran on.
-        events: Every event, those of subnets and branches included.
-        result: How it ended, and with what; None if it failed.
-        error: What it raised, where ``check=False`` let it.
+        events: Every event, including those of subnets and branches.
+        result: The result; None if the run failed.
+        error: What it raised, with ``check=False``.
     """
 
     memory: M
@@ -50,32 +68,31 @@ class NetRun(Generic[M]):
         return self.path_of()
 
     def path_of(self, *inside: str) -> list[str]:
-        """The states entered in a subnet or branch, by the ``path`` of its events."""
-        entered = (event for event in self.of(StateEntered) if event.path == inside)
-        return [str(event.state) for event in entered]
+        """Return the states entered in a subnet or branch, by the ``path`` of its events."""
+        return [str(event.state) for event in self.of(StateEntered) if event.path == inside]
 
     @property
     def answer(self) -> str:
-        """As ``result.answer``; empty if it failed."""
+        """The answer of the result; empty if the run failed."""
         return "" if self.result is None else self.result.answer
 
     @property
     def chunks(self) -> list[str]:
-        """The text it streamed, piece by piece, thoughts left out."""
+        """The text it streamed, piece by piece, without thoughts."""
         return [event.text for event in self.of(TextDelta) if not event.thought]
 
     @property
     def thoughts(self) -> list[str]:
-        """The thoughts it streamed, and what parallel branches said."""
+        """The thoughts it streamed, and the text of parallel branches."""
         return [event.text for event in self.of(TextDelta) if event.thought]
 
     @property
     def text(self) -> str:
-        """All the text it streamed, from every state; ``result.answer`` has the last one's."""
+        """The text that all states streamed; ``answer`` has only the last one's."""
         return "".join(self.chunks)
 
     def of(self, kind: type[E]) -> list[E]:
-        """The events of one class."""
+        """Return the events of one class."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -85,26 +102,13 @@ async def run_net(
     memory: M,
     *,
     goal: str | Message | None = None,
-    tools: Iterable[ToolLike] = (),
-    stuck: StuckPolicy | None = ...,
-    approve: Approval | None = None,
-    answers: str | Iterable[str] | None = None,
-    check: bool = True,
-    **limits: Unpack[LimitOptions],
+    **options: Unpack[_Options],
 ) -> NetRun[M]: ...
 
 
 @overload
 async def run_net(
-    net: Net | Mapping[Any, State],
-    memory: str | Message,
-    *,
-    tools: Iterable[ToolLike] = (),
-    stuck: StuckPolicy | None = ...,
-    approve: Approval | None = None,
-    answers: str | Iterable[str] | None = None,
-    check: bool = True,
-    **limits: Unpack[LimitOptions],
+    net: Net | Mapping[Any, State], memory: str | Message, **options: Unpack[_Options]
 ) -> NetRun[FakeMemory]: ...
 
 
@@ -120,62 +124,63 @@ async def run_net(
     check: bool = True,
     **limits: Unpack[LimitOptions],
 ) -> NetRun[Any]:
-    """Run ``net`` to its end, as a Brain does.
+    """Run a net as a Brain does.
+
+    For example::
+
+        run = await run_net(react(llm), "What is 1 + 2?", tools=[add])
+        assert run.path == ["REASONING", "ACTION", "REASONING", "ANSWER"]
+        assert run.answer == "3"
 
     Args:
         net: A net, or a dict of states by the members of an Enum.
-        memory: A memory, or the goal, for a :class:`FakeMemory` of that goal. A memory that has a
-            goal already is taken up as it stands, what it was preloaded with included.
-        goal: Starts a new turn on ``memory``.
-        tools: What the agent may call, besides the memory's own.
-        stuck: As in a Brain.
-        approve: Whether calls that need a person's approval may run: True, False, or the names of
-            the tools whose calls may. None: the run waits, and ends there.
-        answers: What a person answers, question by question; with none left, the run waits.
-        check: Raise what the run raises; False keeps it as ``.error``.
-        limits: As in :class:`~agent_brain.Limits`: ``max_steps=``, ``timeout=``, …
+        memory: A memory, or the goal for a new :class:`FakeMemory`. A memory that already has a
+            goal is used as it is, including preloaded messages.
+        goal: A goal that starts a new turn on ``memory``.
+        tools: Tools of the agent, in addition to those of the memory.
+        stuck: The stuck policy of the run.
+        approve: Approves calls: True or False for all, or names of tools. With None the run waits.
+        answers: Answers in the order of the questions; when none is left, the run waits.
+        check: Whether to raise what the run raises; otherwise it is kept as ``.error``.
+        limits: The fields of :class:`~agent_brain.Limits`, such as ``max_steps=``.
 
     Raises:
-        AssertionError: There are answers to questions that the net did not ask.
+        AssertionError: ``answers`` has answers to questions that were not asked.
         Exception: Whatever the net raises, unless ``check=False``.
     """
     if not isinstance(memory, Memory):
         if goal is not None:
-            raise TypeError("run_net() was given two goals: pass a memory and goal=, or one goal")
-        goal, memory = as_message(memory), FakeMemory()
+            raise TypeError("run_net() got two goals: pass a memory and goal=, or one goal")
+        goal, memory = memory, FakeMemory()
     memory.add_tools(tools)
-    checked = as_net(net)
-    if goal is None:
-        _stand_before(checked, memory)
+    checked, control = as_net(net), memory.control
+    if goal is None and control.state is None:  # start with what the memory already holds
+        control.run_id, control.state, control.status = (
+            new_id("run"),
+            checked.initial.name,
+            "waiting",
+        )
     task = None if goal is None else as_message(goal)
-    done = NetRun(memory)
-    someone = person(approve, answers)
+    done, person = NetRun(memory), Person(approve, answers)
     try:
-        await _run_to_end(done, Plan(checked, memory, Limits(**limits), stuck), task, someone)
+        await _run_to_end(done, Plan(checked, memory, Limits(**limits), stuck), task, person)
     except Exception as error:
         if check:
             raise
         done.error = error
         return done
     if done.result is not None and done.result.stop_reason not in WAITING:
-        someone.assert_heard()
+        person.assert_heard()
     return done
 
 
-async def _run_to_end(done: NetRun[Any], plan: Plan, task: Message | None, someone: Person) -> None:
-    """Run, and go on for as long as the person decides what the run waits for."""
+async def _run_to_end(done: NetRun[Any], plan: Plan, task: Message | None, person: Person) -> None:
+    """Run, and resume for as long as the person decides what the run waits for."""
     decisions: Decisions | None = Decisions()
     while decisions is not None:
         async with Run[Any](plan, task, decisions) as run:
             async for event in run:
                 done.events.append(event)
-        done.result = run.result
+        done.result, task = run.result, None
         waits = done.result.stop_reason in WAITING
-        decisions, task = someone.decide(plan.memory.control) if waits else None, None
-
-
-def _stand_before(net: Net, memory: Memory) -> None:
-    """Have a run stand before its first step, with everything else in the memory as it is."""
-    control = memory.control
-    if control.state is None:
-        control.run_id, control.state, control.status = new_id("run"), net.initial.name, "waiting"
+        decisions = person.decide(plan.memory.control) if waits else None

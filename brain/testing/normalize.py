@@ -1,4 +1,4 @@
-"""Events without what differs from run to run, so that two runs can be compared."""
+"""Events without what differs between runs, for comparing two runs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import Any
 
 from agent_brain.states.events import Event
 
+_TIMES = ("created_at", "expires_at")
+
 
 def normalize_events(events: Iterable[Event | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Events as JSON values in which ids are numbered as they appear, and times are ``"time"``.
+    """Return events as JSON values with numbered IDs, and with ``"time"`` for times.
 
-    Two runs that did the same give equal lists. Ids of runs, model responses, actions and messages
-    become ``"run-1"``, ``"response-2"``, ``"action-2"``, ``"message-3"``, the same id the same
-    number, so that it still shows which result belongs to which call. Everything else stays:
-    arguments and texts that contain ids of their own are not looked into.
+    Two runs that did the same return equal lists. IDs of runs, model responses, actions and
+    messages become ``"run-1"``, ``"response-2"``, ``"action-2"``, ``"message-3"``; equal IDs get
+    equal numbers, so results still refer to their calls. Arguments and texts are not changed, even
+    if they contain IDs.
 
     Args:
-        events: Events, or what their ``to_dict`` gave.
+        events: Events, or what their ``to_dict()`` returned.
     """
     ids = _Ids()
     return [ids.event(e.to_dict() if isinstance(e, Event) else dict(e)) for e in events]
@@ -25,36 +27,33 @@ def normalize_events(events: Iterable[Event | Mapping[str, Any]]) -> list[dict[s
 
 class _Ids:
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], str] = {}
+        self._known: dict[str, dict[str, str]] = {}
 
-    def _number(self, kind: str, value: Any) -> Any:
-        if not isinstance(value, str) or not value:
-            return value
-        count = sum(1 for known, _ in self._known if known == kind)
-        return self._known.setdefault((kind, value), f"{kind}-{count + 1}")
+    def _number(self, data: dict[str, Any], field: str, kind: str) -> None:
+        known = self._known.setdefault(kind, {})
+        if isinstance(data.get(field), str) and data[field]:
+            data[field] = known.setdefault(data[field], f"{kind}-{len(known) + 1}")
 
-    def event(self, data: dict[str, Any]) -> dict[str, Any]:
-        plain = dict(data)
-        plain["run_id"] = self._number("run", plain.get("run_id"))
-        if "response_id" in plain:
-            plain["response_id"] = self._number("response", plain["response_id"])
-        for name, value in data.items():
+    def event(self, event: dict[str, Any]) -> dict[str, Any]:
+        self._number(event, "run_id", "run")
+        self._number(event, "response_id", "response")
+        for name, value in event.items():
             if name == "action" and isinstance(value, Mapping):
-                plain[name] = self._action(value)
+                event[name] = self._action(value)
             elif name == "actions" and isinstance(value, list):
-                plain[name] = [self._action(a) if isinstance(a, Mapping) else a for a in value]
+                event[name] = [self._action(a) if isinstance(a, Mapping) else a for a in value]
             elif name in ("goal", "result") and isinstance(value, Mapping) and "role" in value:
-                plain[name] = self._message(value)
-        return plain
+                event[name] = self._message(value)
+        return event
 
     def _action(self, action: Mapping[str, Any]) -> dict[str, Any]:
-        return {**action, "id": self._number("action", action.get("id"))}
+        data = dict(action)
+        self._number(data, "id", "action")
+        return data
 
     def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        plain = {**message, "id": self._number("message", message.get("id"))}
-        plain["tool_call_id"] = self._number("action", message.get("tool_call_id"))
-        plain["tool_calls"] = [self._action(action) for action in message.get("tool_calls", ())]
-        for name in ("created_at", "expires_at"):
-            if message.get(name) is not None:
-                plain[name] = "time"
-        return plain
+        data = dict(message)
+        self._number(data, "id", "message")
+        self._number(data, "tool_call_id", "action")
+        data["tool_calls"] = [self._action(action) for action in message.get("tool_calls", ())]
+        return data | {name: "time" for name in _TIMES if data.get(name) is not None}

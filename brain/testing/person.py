@@ -1,63 +1,54 @@
-"""A person for tests: decides about calls and answers questions, as a script says."""
+"""A scripted person who approves calls and answers questions. Private."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agent_brain.human_input import Decisions
-from agent_brain.memories.control import Asked, Control
+from agent_brain.memories.control import Control, HumanRequests
 
 Approval: TypeAlias = bool | str | Iterable[str]
 
 
-@dataclass(slots=True)
 class Person:
-    """Who a run waits for in a test.
+    """The person that a run waits for in a test.
 
-    Attributes:
-        approve: True lets every call run, False none; texts are the names of the tools whose calls
-            may run, or the ids of calls. None: nobody decides, and the run waits.
-        answers: What is answered, question by question; with none left, the run waits.
+    Args:
+        approve: True or False for every call; or names of tools, or IDs of calls, to approve. With
+            None nobody decides, and the run waits.
+        answers: Answers in the order of the questions; when none is left, the run waits.
     """
 
-    approve: Approval | None = None
-    answers: list[str] = field(default_factory=list)
+    def __init__(self, approve: Approval | None, answers: str | Iterable[str] | None) -> None:
+        chosen = [approve] if isinstance(approve, str) else approve
+        self._approve = chosen if isinstance(chosen, bool | None) else {*chosen}
+        self._answers = [answers] if isinstance(answers, str) else list(answers or ())
 
     def decide(self, control: Control) -> Decisions | None:
-        """What is decided about all that ``control`` waits for; None if something is left open."""
-        asked = control.asked or Asked()
-        if (asked.approvals and self.approve is None) or len(asked.questions) > len(self.answers):
+        """Decide about everything that ``control`` waits for; None if something stays open."""
+        asked = control.human_requests or HumanRequests()
+        if (asked.approvals and self._approve is None) or len(asked.questions) > len(self._answers):
             return None
         names = {action.id: action.name for action in control.next_actions}
         allowed = [i for i in asked.approvals if self._allows(i, names.get(i, ""))]
-        replies = {question: self.answers.pop(0) for question in asked.questions}
+        replies = {question: self._answers.pop(0) for question in asked.questions}
         return Decisions(
             approve=allowed or None,
             deny=[i for i in asked.approvals if i not in allowed] or None,
             input=replies or None,
         )
 
-    def _allows(self, call_id: str, name: str) -> bool:
-        if isinstance(self.approve, bool) or self.approve is None:
-            return bool(self.approve)
-        chosen = {self.approve} if isinstance(self.approve, str) else {*self.approve}
-        return bool(chosen & {call_id, name})
+    def _allows(self, *names: str) -> bool:
+        if isinstance(self._approve, set):
+            return not self._approve.isdisjoint(names)
+        return bool(self._approve)
 
     def assert_heard(self) -> None:
-        """Check that every answer was given.
+        """Check that every answer was used.
 
         Raises:
             AssertionError: A question was expected that was not asked.
         """
-        if self.answers:
-            raise AssertionError(f"Answers that nothing asked for are left: {self.answers!r}")
-
-
-def person(approve: Approval | None, answers: str | Iterable[str] | None) -> Person:
-    """A person of these decisions and answers; one text is one answer."""
-    given = [answers] if isinstance(answers, str) else list(answers or ())
-    if not isinstance(approve, bool | str) and approve is not None:
-        approve = list(approve)
-    return Person(approve, given)
+        if self._answers:
+            raise AssertionError(f"No question was asked for the answers {self._answers!r}")

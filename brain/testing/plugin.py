@@ -1,15 +1,14 @@
-"""The pytest plugin: fixtures, and a switch that forbids real models.
+"""The pytest plugin: fixtures, and an option that forbids real models.
 
-pytest loads it wherever this library is installed, also into test suites that have nothing to do
-with it. So it imports nothing but pytest until a fixture is used, adds no autouse fixture, and
-forbids nothing unless a project says so (``agent_brain_real_models = "forbid"``).
+pytest loads it wherever this library is installed, including in unrelated test suites. So it
+imports only pytest until a fixture is used, adds no autouse fixture, and forbids nothing unless a
+project opts in (``agent_brain_real_models = "forbid"``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,14 +20,14 @@ _passed = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options on the command line and in the configuration file."""
+    """Add the options of the command line and the configuration file."""
     group = parser.getgroup("agent-brain", "Agent Brain")
     group.addoption(
         "--cassette",
         choices=("replay", "record", "auto"),
         default="replay",
-        help="what the cassette fixture does: replay (default), record anew, or auto: record what "
-        "is missing",
+        help="mode of the cassette fixture: replay (default), record, or auto: record what is "
+        "missing",
     )
     group.addoption(
         "--real-models",
@@ -45,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell the marks; set up the ban, if it is wanted."""
+    """Register the marks, and the ban of real models if it is enabled."""
     config.addinivalue_line("markers", "real_models: this test may call real models")
     config.addinivalue_line(
         "markers",
@@ -61,29 +60,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Ban:
-    """Registered only where real models are forbidden."""
+    """A plugin that is registered only if real models are forbidden."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Forbid real models around a test and its fixtures, unless it is marked."""
-        recording = "cassette" in getattr(item, "fixturenames", ()) and _records(item.config)
+        """Forbid real models in a test and its fixtures, unless it is marked."""
+        recording = "cassette" in getattr(item, "fixturenames", ())
+        recording = recording and item.config.getoption("--cassette") != "replay"
         if recording or item.get_closest_marker("real_models"):
             return (yield)
-        from agent_brain.testing.guard import no_real_models
+        from agent_brain.testing.real_models import no_real_models
 
         with no_real_models():
             return (yield)
-
-
-def _records(config: pytest.Config) -> bool:
-    return str(config.getoption("--cassette")) != "replay"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep whether the test itself passed, for the fixtures that look back on it."""
+    """Store whether the test itself passed, for the fixtures that check it afterwards."""
     report = yield
     if report.when == "call":
         item.stash[_passed] = report.passed
@@ -92,10 +88,10 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def scripted_llm(request: pytest.FixtureRequest) -> Iterator[Callable[..., ScriptedLLM]]:
-    """A function that makes scripted models, such as ``scripted_llm(["Hello."])``.
+    """Return a function that makes scripted models, such as ``scripted_llm(["Hello."])``.
 
-    They take what :class:`agent_brain.testing.ScriptedLLM` takes. After a test that passed, a
-    script with turns left fails it; ``complete=False`` allows that.
+    It takes the arguments of :class:`agent_brain.testing.ScriptedLLM`. A test that passed fails if
+    turns are left; ``complete=False`` allows that.
     """
     from agent_brain.testing.scripted import ScriptedLLM
 
@@ -115,7 +111,7 @@ def scripted_llm(request: pytest.FixtureRequest) -> Iterator[Callable[..., Scrip
 
 @pytest.fixture
 def fake_memory() -> type[FakeMemory]:
-    """A function that makes fake memories, as in ``fake_memory("the goal", tools=[add])``."""
+    """Return a function that makes fake memories: ``fake_memory("the goal", tools=[add])``."""
     from agent_brain.testing.fake_memory import FakeMemory
 
     return FakeMemory
@@ -123,11 +119,11 @@ def fake_memory() -> type[FakeMemory]:
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
-    """A cassette around the test, in ``cassettes/`` beside its file, one for each test.
+    """Run the test with its cassette, a file in ``cassettes/`` beside the test module.
 
-    ``pytest --cassette=record`` makes the real calls and writes the file if the test passes;
-    without it the file is replayed, and recorded calls that were not made fail the test. The mark
-    ``cassette(name=…, match=…, scrub=…)`` sets options; tests with one name share a file.
+    ``pytest --cassette=record`` makes the real calls and writes the file if the test passes.
+    Otherwise the file is replayed, and the test fails if recorded calls are not made. The mark
+    ``cassette(name=…, match=…, scrub=…)`` sets options; tests with the same name share a file.
     """
     from agent_brain.testing.cassettes import Cassette
 
@@ -137,28 +133,25 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     name = options.pop("name", None) or (mark.args[0] if mark and mark.args else None)
     path = request.path.parent / "cassettes" / (name or _file_name(request))
     if mode == "replay" and not path.exists():
+        root = request.config.rootpath
+        shown = path.relative_to(root) if path.is_relative_to(root) else path
         pytest.fail(
-            f"There is no cassette {_shown(path, request)}: record it with "
+            f"There is no cassette {shown}: record it with "
             f"'pytest --cassette=record {request.node.nodeid}'",
             pytrace=False,
         )
     with Cassette(path, mode, **options) as tape:
         yield tape
-        if not request.node.stash.get(_passed, False):
-            tape.discard()
-        else:
+        if request.node.stash.get(_passed, False):
             tape.assert_complete()
+        else:
+            tape.discard()
 
 
 def _file_name(request: pytest.FixtureRequest) -> str:
-    """``test_module.Class.test_name[params].json``; the same on every event loop."""
+    """Return ``test_module.Class.test_name[params].json``, the same on every event loop."""
     node = request.node
     params = getattr(getattr(node, "callspec", None), "params", {})
     name = node.originalname if set(params) == {"anyio_backend"} else node.name
     parts = [request.path.stem, *([request.cls.__name__] if request.cls else []), name]
     return re.sub(r"[^\w.\-\[\]]+", "_", ".".join(parts)) + ".json"
-
-
-def _shown(path: Path, request: pytest.FixtureRequest) -> str:
-    root = request.config.rootpath
-    return str(path.relative_to(root) if path.is_relative_to(root) else path)

@@ -1,4 +1,4 @@
-"""A model that says what a test wants it to say, and remembers what it was asked."""
+"""A model that plays a script and records its calls."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _PIECES = (str, Action, Usage, Finish, BaseException)
 
 
 class ScriptError(AssertionError):
-    """The code under test and the script do not agree on how often the model is called."""
+    """Raised when a script is malformed, or shorter or longer than the calls of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of the model, as it was made.
+    """One call of the model.
 
     Attributes:
-        messages: What the model saw, in order.
-        tools: What it was offered.
-        output_type: The shape that was asked for, if any.
+        messages: The messages it was sent, in order.
+        tools: The tools it was offered.
+        output_type: The type of output requested, if any.
     """
 
     messages: list[Message]
@@ -42,25 +42,29 @@ class ModelCall:
 
 
 class ScriptedLLM(LLM):
-    """A model that plays ``turns``, one a call.
+    """A model that plays ``turns``, one for each call.
 
-    A turn is text (one chunk), an action, a list of chunks, actions, usages and a
-    :class:`~agent_brain.states.Finish` in the order in which they stream, an exception to raise
-    (also inside a list, to break off half-way), or a function of the messages that returns one of
-    these.
+    For example::
+
+        llm = ScriptedLLM([[Action(name="add", args={"a": 1, "b": 2})], "The sum is 3."])
+        run = await run_net(react(llm), "What is 1 + 2?", tools=[add])
+        llm.assert_complete()
+
+    A turn is text (one chunk), an action, an exception to raise, a list of these (also with a
+    :class:`~agent_brain.states.Usage` or :class:`~agent_brain.states.Finish`) in the order in which
+    they stream, or a function of the messages that returns one of these.
 
     Args:
-        turns: What it answers, call by call: a list of turns; or a text, an action, an exception or
-            a function as the only turn.
-        native: It calls tools natively; False makes actions the JSON text that a model without
-            tools would write.
-        model: What it is called.
+        turns: A list of turns; or a text, an action, an exception or a function as the only turn.
+        native: Whether it calls tools natively; if not, actions become the JSON text that a model
+            without tools would write.
+        model: Its name.
 
     Raises:
-        ScriptError: Something that is not a turn.
+        ScriptError: Something is not a turn.
 
     Attributes:
-        calls: Every call so far, with what it saw.
+        calls: Every call so far.
     """
 
     def __init__(
@@ -68,7 +72,7 @@ class ScriptedLLM(LLM):
     ) -> None:
         alone = isinstance(turns, _PIECES) or callable(turns)
         if not alone and (isinstance(turns, Mapping) or not isinstance(turns, Iterable)):
-            raise ScriptError(f"A script is a list of turns, or one turn: not {turns!r}")
+            raise ScriptError(f"A script must be a list of turns, or one turn, not {turns!r}")
         self.turns: list[Turn] = [cast("Turn", turns)] if alone else list(cast("list[Turn]", turns))
         for turn in self.turns:
             if not _is_function(turn):
@@ -87,7 +91,7 @@ class ScriptedLLM(LLM):
         """Play the next turn.
 
         Raises:
-            ScriptError: There is none left.
+            ScriptError: No turn is left.
         """
         index = len(self.calls)
         self.calls.append(ModelCall(list(messages), tuple(tools), output_type))
@@ -112,7 +116,7 @@ class ScriptedLLM(LLM):
         """Check that every turn was played.
 
         Raises:
-            ScriptError: Some were not.
+            ScriptError: Turns are left.
         """
         left = len(self.turns) - len(self.calls)
         if left > 0:

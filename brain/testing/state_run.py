@@ -1,23 +1,23 @@
-"""Run one state alone."""
+"""Running a single state in a test."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Generic, TypeVar
 
 from agent_brain.budget import Budget
-from agent_brain.engine import run_branches
+from agent_brain.engine import Engine
 from agent_brain.errors import ScratchError
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Asked
 from agent_brain.nets.delegation import Delegate
 from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import (
+    NOWHERE,
     ApprovalRequested,
     Event,
     InputRequested,
@@ -25,9 +25,9 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.states.models.llm import Thought
-from agent_brain.states.work import next_item
+from agent_brain.states.work import StreamItem, Work, next_item, perform
 from agent_brain.stuck import StuckPolicy
-from agent_brain.testing.person import Approval, person
+from agent_brain.testing.person import Approval, Person
 from agent_brain.tools.ids import new_id
 
 M = TypeVar("M", bound=Memory)
@@ -36,16 +36,16 @@ E = TypeVar("E", bound=Event)
 
 @dataclass(slots=True)
 class StateRun(Generic[M]):
-    """What a state did.
+    """The run of a state in a test.
 
     Attributes:
         memory: The memory it ran on.
-        chunks: The text it streamed, piece by piece, thoughts left out.
-        thoughts: The thoughts it streamed, piece by piece, and what parallel branches said.
-        events: The events it yielded itself, and those of the nets it had run, with their
-            ``path``: the class of the state, then what the branch is called.
-        next_state: Where it proposed to go; None too while it waits for a person.
-        waits: It asked a person something that was not answered, and was not asked where to go.
+        chunks: The text it streamed, piece by piece, without thoughts.
+        thoughts: The thoughts it streamed, and the text of parallel branches.
+        events: The events it yielded, and those of nets that it delegated to, with their ``path``:
+            the class of the state, then the name of the branch.
+        next_state: The state it proposed; also None while it waits for a person.
+        waits: Whether it waits for an answer, so that ``next_state`` was not called.
     """
 
     memory: M
@@ -57,17 +57,17 @@ class StateRun(Generic[M]):
 
     @property
     def text(self) -> str:
-        """All the text it streamed."""
+        """The text it streamed."""
         return "".join(self.chunks)
 
     @property
     def finish_reason(self) -> str | None:
-        """Why the response of its last model call ended; None if that is not known."""
+        """The finish reason of its last model call; None if unknown."""
         calls = self.of(UsageReported)
         return calls[-1].finish_reason if calls else None
 
     def of(self, kind: type[E]) -> list[E]:
-        """The events of one class."""
+        """Return the events of one class."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -75,92 +75,111 @@ async def run_state(
     state: State,
     memory: M,
     *,
-    input: str | Iterable[str] | None = None,  # noqa: A002 - what it is
+    input: str | Iterable[str] | None = None,  # noqa: A002 - as in Brain.resume
     approve: Approval | None = None,
 ) -> StateRun[M]:
-    """Enter ``state``, run it over ``memory``, leave it, and ask it where to go.
+    """Enter a state, run it, exit it and call its ``next_state``.
 
-    The state is held to the same rules as in a net: assigning to its attributes raises. Nets that
-    it hands work to (subnets, parallel branches) are run as a Brain would, within its default
-    limits. A state that asks a person is run again with what they said, as by ``Brain.resume``.
+    For example::
+
+        run = await run_state(Greet(llm), FakeMemory("Hello"))
+        assert (run.text, run.next_state) == ("Welcome!", Shop.SELL)
+
+    The rules of a net apply: assigning to attributes of the state raises. Subnets and parallel
+    branches run as in a Brain with default limits. A state that asks a person runs again with the
+    answer, as in ``Brain.resume``.
 
     Args:
         state: The state.
-        memory: What it runs on.
+        memory: The memory it runs on.
         input: The answer to its question, or answers in the order of the questions.
-        approve: Whether calls that need approval may run: True, False, or the names of the tools
-            whose calls may.
+        approve: Approves calls: True or False for all, or names of tools.
 
     Raises:
         AssertionError: ``input`` has answers to questions that the state did not ask.
-        Exception: Whatever the state raises; ``on_exit`` was called then too.
+        Exception: Whatever the state raises, after ``on_exit``.
     """
     seal(state)
-    someone = person(approve, input)
-    done = StateRun(memory)
+    person, done = Person(approve, input), StateRun(memory)
     control = memory.control
     while True:
         await _run_once(state, done)
         control.check_notes(type(state).__name__)
         if not done.waits:
             break
-        decisions = someone.decide(control)
+        decisions = person.decide(control)
         if decisions is None:
             return done
         control.status = "waiting"
         decisions.write(control)
         control.status, done.waits = "running", False
-    someone.assert_heard()
+    person.assert_heard()
     done.next_state = await state.next_state(memory)
-    control.asked = None
+    control.human_requests = None
     return done
 
 
 async def _run_once(state: State, done: StateRun[M]) -> None:
-    memory = done.memory
     try:
         try:
-            await state.on_enter(memory)
-            async with closing(state.run(memory)) as stream:
-                failed: Exception | None = None
-                while True:
-                    try:
-                        item = await next_item(stream, failed)
-                    except StopAsyncIteration:
-                        break
-                    failed = None
-                    if isinstance(item, Delegate):
-                        try:
-                            async with closing(_delegated(item, state, memory)) as events:
-                                async for event in events:
-                                    _keep(done, event)
-                        except Exception as error:
-                            failed = error
-                    else:
-                        _keep(done, item)
+            await state.on_enter(done.memory)
+            async with closing(state.run(done.memory)) as stream:
+                await _read(stream, state, done)
         finally:
-            await state.on_exit(memory)
+            await state.on_exit(done.memory)
     except ScratchError as error:
         error.state = error.state or type(state).__name__
         raise
 
 
-def _delegated(order: Delegate, state: State, memory: Memory) -> AsyncIterator[Event]:
-    budget = Budget(Limits())
-    budget.start(memory.control)
-    return run_branches(
-        order,
-        budget,
-        StuckPolicy(),
-        run_id=memory.control.run_id or new_id("run"),
-        path=(type(state).__name__,),
-        aside=len(order.branches) > 1,
-        within=type(state).__name__,
-        seen=Counter(),
-    )
+async def _read(stream: AsyncIterator[StreamItem], state: State, done: StateRun[M]) -> None:
+    context = _Context(state, done.memory)
+    failed: Exception | None = None
+    while True:
+        try:
+            item = await next_item(stream, failed)
+        except StopAsyncIteration:
+            return
+        failed = None
+        if not isinstance(item, Work):
+            _keep(done, item)
+            continue
+        try:
+            async with aclosing(perform(item, context)) as events:
+                async for event in events:
+                    _keep(done, event)
+        except Exception as error:
+            failed = error
 
 
-def _keep(done: StateRun[M], item: str | Event) -> None:
+class _Context:
+    """The context of the work of a single state."""
+
+    at = NOWHERE
+    hooks = None
+
+    def __init__(self, state: State, memory: Memory) -> None:
+        self._path = (type(state).__name__,)
+        self.memory = memory
+
+    def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
+        """Run the nets as a Brain does, with its default limits."""
+        budget = Budget(Limits())
+        budget.start(self.memory.control)
+        run_id = self.memory.control.run_id or new_id("run")
+        outer = Engine(
+            order.branches[0].net,
+            self.memory,
+            budget,
+            StuckPolicy(),
+            run_id=run_id,
+            path=self._path,
+            key=self._path[0],
+        )
+        return outer.delegate(order, part=part)
+
+
+def _keep(done: StateRun[M], item: StreamItem) -> None:
     if isinstance(item, str):
         (done.thoughts if isinstance(item, Thought) else done.chunks).append(item)
         return
@@ -172,15 +191,9 @@ def _keep(done: StateRun[M], item: str | Event) -> None:
     if isinstance(item, TextDelta):
         (done.thoughts if item.thought else done.chunks).append(item.text)
     elif isinstance(item, ApprovalRequested | InputRequested):
-        _note_question(done, item)
-
-
-def _note_question(done: StateRun[M], event: ApprovalRequested | InputRequested) -> None:
-    """Write down what a person is asked, as a Brain does."""
-    control = done.memory.control
-    asked = control.asked = control.asked or Asked()
-    done.waits = True
-    if isinstance(event, ApprovalRequested):
-        asked.approvals = [action.id for action in event.actions]
-    else:
-        asked.questions[event.id] = event.prompt
+        done.waits = True
+        control = done.memory.control
+        if isinstance(item, ApprovalRequested):
+            control.request_approval(item.actions)
+        else:
+            control.request_input(item.id, item.prompt)

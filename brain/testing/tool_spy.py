@@ -1,4 +1,4 @@
-"""A tool that remembers how it was called: a real one watched, or a fake one."""
+"""A tool that records its calls: a wrapper of a real tool, or a fake."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolDefinitionError
 from agent_brain.tools.function import as_tool
 
+_OPTIONS = ("timeout", "requires_approval", "idempotent", "repeatable", "max_result_tokens")
+
 
 @dataclass(slots=True)
 class SpiedCall:
     """One call that reached the tool.
 
     Attributes:
-        args: The arguments, as the tool got them.
+        args: The validated arguments.
         result: What it returned; None while it runs, and if it raised.
-        exception: What it raised, cancellation included.
+        exception: What it raised, including cancellation.
     """
 
     args: dict[str, Any]
@@ -29,29 +31,34 @@ class SpiedCall:
 
 
 class ToolSpy(BaseTool):
-    """Records the calls of a tool: ``ToolSpy(weather)``, or ``ToolSpy("weather", returns="rain")``.
+    """A tool that records its calls.
 
-    A tool or function is watched while it works. Given one of ``returns``, ``raises``, ``replies``
-    and ``does`` as well, it is not run, only its name, description and schema count. A name makes a
-    tool that exists in the test alone; it returns None unless told otherwise.
+    For example::
 
-    Calls whose arguments do not fit the schema never reach a tool, and so are not recorded.
+        spy = ToolSpy(weather, returns="Rain")  # or ToolSpy("weather", …) for a tool of that name
+        await run_net(react(llm), "How is the weather in Rome?", tools=[spy])
+        spy.assert_called_once_with(city="Rome")
+
+    A real tool runs, unless one of ``returns``, ``raises``, ``replies`` and ``does`` replaces it;
+    then only its name, description and schema are used. A fake returns None by default.
+
+    Calls whose arguments do not fit the schema never reach the tool and are not recorded.
 
     Args:
         tool: A tool, a function, or the name of a fake.
-        returns: What every call returns.
-        raises: What every call raises, such as a :class:`~agent_brain.tools.ToolError`.
-        replies: What the calls return one after the other; exceptions are raised.
+        returns: The result of every call.
+        raises: An exception that every call raises.
+        replies: The results of the calls in order; exceptions are raised.
         does: A function, sync or async, of the arguments by name.
-        description: Of a fake tool.
-        input_schema: JSON Schema of a fake tool; default: any arguments.
+        description: Description of a fake.
+        input_schema: JSON Schema of a fake. Default: any arguments.
         options: Options of :class:`~agent_brain.tools.BaseTool`, such as ``requires_approval``.
 
     Attributes:
         calls: Every call so far, in the order in which they began.
 
     Raises:
-        ToolDefinitionError: More than one behaviour, or a fake whose schema is none.
+        ToolDefinitionError: More than one behaviour is given, or the schema of a fake is invalid.
     """
 
     def __init__(
@@ -67,12 +74,12 @@ class ToolSpy(BaseTool):
         **options: Any,
     ) -> None:
         self._wrapped = None if isinstance(tool, str) else as_tool(tool)
-        told = [value is not None for value in (returns, raises, replies, does)]
-        if sum(told) > 1:
+        given = sum(value is not None for value in (returns, raises, replies, does))
+        if given > 1:
             raise ToolDefinitionError(
-                "Tell a ToolSpy one thing to do: returns=, raises=, replies= or does="
+                "A ToolSpy takes only one of returns=, raises=, replies= and does="
             )
-        self._fakes = self._wrapped is None or any(told)
+        self._fakes = self._wrapped is None or given > 0
         self._returns, self._raises, self._does = returns, raises, does
         self._replies = None if replies is None else list(replies)
         self.calls: list[SpiedCall] = []
@@ -82,35 +89,24 @@ class ToolSpy(BaseTool):
             if problems := self._schema_problems():
                 raise ToolDefinitionError(f"ToolSpy({tool!r}): {'; '.join(problems)}")
         else:
-            kept = (
-                "timeout",
-                "requires_approval",
-                "idempotent",
-                "repeatable",
-                "max_result_tokens",
-            )
-            own = {name: getattr(self._wrapped, name) for name in kept}
-            super().__init__(
-                self._wrapped.name,
-                self._wrapped.description,
-                self._wrapped.input_schema,
-                **{**own, **options},
-            )
-            self.limiter = self.limiter or self._wrapped.limiter
+            real = self._wrapped
+            own = {name: getattr(real, name) for name in _OPTIONS}
+            super().__init__(real.name, real.description, real.input_schema, **own | options)
+            self.limiter = self.limiter or real.limiter
 
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """As the tool that is watched; a fake goes by its schema."""
+        """Validate as the real tool does; a fake uses its schema."""
         return super().validate(args) if self._wrapped is None else self._wrapped.validate(args)
 
     async def execute(self, **kwargs: Any) -> Any:
-        """Note the call, and do what the spy was told."""
-        return await self._note(kwargs, kwargs)
+        """Record a call with validated arguments and run it."""
+        return await self._record(kwargs, kwargs)
 
     async def invoke(self, args: Mapping[str, Any]) -> Any:
-        """Validate ``args``, note the call, and do what the spy was told."""
-        return await self._note(self.validate(args), args)
+        """Validate ``args``, record the call and run it."""
+        return await self._record(self.validate(args), args)
 
-    async def _note(self, args: dict[str, Any], given: Mapping[str, Any]) -> Any:
+    async def _record(self, args: dict[str, Any], given: Mapping[str, Any]) -> Any:
         call = SpiedCall(args)
         self.calls.append(call)
         try:
@@ -142,7 +138,7 @@ class ToolSpy(BaseTool):
         return reply
 
     def assert_called(self) -> None:
-        """Check that it was called, once or more often."""
+        """Check that it was called at least once."""
         if not self.calls:
             raise AssertionError(f"Tool {self.name!r} was not called")
 
@@ -153,17 +149,17 @@ class ToolSpy(BaseTool):
     def assert_called_with(self, **args: Any) -> None:
         """Check that one of the calls had exactly these arguments."""
         if not any(call.args == args for call in self.calls):
-            title = f"No call of tool {self.name!r} was as expected"
+            title = f"Tool {self.name!r} was never called with these arguments"
             raise AssertionError(explain_lines(title, [self._text(args)], self._texts()))
 
     def assert_called_once_with(self, **args: Any) -> None:
-        """Check that it was called once, with exactly these arguments."""
+        """Check that it was called exactly once, with exactly these arguments."""
         self.assert_calls(args)
 
     def assert_calls(self, *calls: Mapping[str, Any]) -> None:
         """Check the arguments of all calls, in the order in which they began."""
         if [call.args for call in self.calls] != [dict(args) for args in calls]:
-            title = f"Tool {self.name!r} was called {len(self.calls)} times, not as expected"
+            title = f"Tool {self.name!r} was called {len(self.calls)} times, but not as expected"
             wanted = [self._text(dict(args)) for args in calls]
             raise AssertionError(explain_lines(title, wanted, self._texts()))
 

@@ -50,46 +50,27 @@ def forgotten(
 
 
 def strike(control: Control, gone: Gone, *, live: bool) -> None:
-    """Take out of ``control`` what holds or quotes what is ``gone``.
+    """Remove from ``control`` whatever holds or quotes what is ``gone``.
 
-    An ended run needs its registers no more, so they are emptied. A run that waits, or was cut
-    off, ends if they held anything of it: it cannot go on without what was taken away. One that is
-    going on loses only that.
+    The registers of an ended run are not needed any more, so they are emptied. A run that waits, or
+    was interrupted, ends if they held anything of it, as it cannot continue without it. A run that
+    is in progress loses only that.
 
     Args:
         control: Changed in place.
         gone: What is gone.
-        live: A run is going on over it now.
+        live: A run is in progress over the memory.
     """
-    held = _take_calls(control, gone.calls)
+    held = control.forget_calls(gone.calls)
     if gone.everything:
         control.session = {}
     if control.status in ("idle", "ended"):
         if gone.for_good:
-            _empty(control)
+            control.empty()
         return
     held = _take_quotes(control, gone.texts) or held or gone.everything
     if held and not live:
-        _empty(control)
-        control.status, control.state, control.stop_reason = "ended", None, "cancelled"
-        control.frames = {}
-
-
-def _take_calls(control: Control, calls: frozenset[str]) -> bool:
-    """Whether any of ``calls`` was open, which it is not any more."""
-    asked = control.asked
-    begun = control.pending.keys() & calls
-    open_calls = [action for action in control.next_actions if action.id in calls]
-    if open_calls:
-        control.next_actions = [a for a in control.next_actions if a.id not in calls]
-    for call_id in begun:
-        del control.pending[call_id]
-    if asked is not None:
-        asked.approvals = [call_id for call_id in asked.approvals if call_id not in calls]
-        for register in (asked.questions, asked.decisions, asked.answers):
-            for call_id in register.keys() & calls:
-                del register[call_id]
-    return bool(begun or open_calls)
+        control.abort()
 
 
 def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
@@ -103,25 +84,19 @@ def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
 
     found = False
     registers: list[dict[str, Any]] = [control.scratch, control.session, control.ended]
-    if control.asked is not None:
-        registers += [control.asked.questions, control.asked.answers]
+    if control.human_requests is not None:
+        registers += [control.human_requests.questions, control.human_requests.answers]
     for register in registers:
         for name in [name for name, value in register.items() if quotes(value)]:
             del register[name]
             found = True
+    if control.error is not None and quotes(control.error):
+        control.error = None
+        found = True
     if quotes(_plain(control.output)):
         control.output = None
         found = True
     return found
-
-
-def _empty(control: Control) -> None:
-    control.output = None
-    control.scratch = {}
-    control.next_actions = []
-    control.pending = {}
-    control.ended = {}
-    control.asked = None
 
 
 def texts_of(message: Message) -> Iterator[str]:

@@ -1,11 +1,11 @@
-"""A net as a mermaid state diagram."""
+"""Nets as Mermaid state diagrams. Private."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from agent_brain.nets.diagrams.model import Picture
+from agent_brain.nets.diagrams.model import Picture, quoted
 
 _PLAIN = re.compile(r"\w[\w -]*")
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -14,16 +14,15 @@ _STYLE = "classDef visited fill:#dcebff,stroke:#1f5fbf,stroke-width:2px"
 
 
 def to_mermaid(picture: Picture) -> str:
-    """A ``stateDiagram-v2``: ``[*]`` is where runs begin and end; a note marks the fallback.
+    """Return a ``stateDiagram-v2``: ``[*]`` is the start and the end; a note marks the fallback.
 
-    States that the drawn run visited are filled, and the edges it took say how often.
+    States that the run visited are filled; edges that it took have their count.
     """
     title = picture.name
     if not _PLAIN.fullmatch(title):
-        title = _quoted(title.replace("\n", " "))
+        title = quoted(title.replace("\n", " "))
     lines = ["---", f"title: {title}", "---", "stateDiagram-v2", *_net(picture, "", "    ")]
-    visited = [box for p in (picture, *picture.all_inside()) for box in p.boxes if box.visits]
-    if visited:
+    if any(box.visits for part in picture.with_inner() for box in part.boxes):
         lines.append(f"    {_STYLE}")
     return "\n".join(lines) + "\n"
 
@@ -35,13 +34,13 @@ def _net(picture: Picture, prefix: str, indent: str) -> Iterator[str]:
     }
     for box in picture.boxes:
         if ids[box.label] != box.label:
-            yield f"{indent}state {_quoted(box.label)} as {ids[box.label]}"
+            yield f"{indent}state {quoted(box.label)} as {ids[box.label]}"
     for box in picture.boxes:
         yield from _inside(box.inside, ids[box.label], indent)
     yield f"{indent}[*] --> {ids[picture.initial]}"
     for arrow in picture.arrows:
         target = "[*]" if arrow.target is None else ids.get(arrow.target, arrow.target)
-        often = f" : {arrow.taken}×" if arrow.taken else ""
+        often = f" : {arrow.text}" if arrow.text else ""
         yield f"{indent}{ids[arrow.source]} --> {target}{often}"
     for box in picture.boxes:
         if box.fallback:
@@ -59,7 +58,7 @@ def _inside(pictures: tuple[Picture, ...], owner: str, indent: str) -> Iterator[
     else:
         for index, picture in enumerate(pictures):
             branch = f"{owner}_b{index}"
-            yield f"{indent}    state {_quoted(picture.name)} as {branch}"
+            yield f"{indent}    state {quoted(picture.name)} as {branch}"
             yield f"{indent}    state {branch} {{"
             yield from _net(picture, f"{branch}_", indent + "        ")
             yield f"{indent}    }}"
@@ -67,10 +66,6 @@ def _inside(pictures: tuple[Picture, ...], owner: str, indent: str) -> Iterator[
 
 
 def _identifier(name: str, index: int, *, plain: bool) -> str:
-    """``name`` itself, or another id for it where mermaid would read something else into it."""
+    """Return ``name``, or another ID if Mermaid would not read it as one."""
     safe = _WORD.fullmatch(name) and (not plain or name.lower() not in _KEYWORDS)
     return name if safe else f"s{index}"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,20 +1,19 @@
-"""What there is to draw of a net: its states, its edges, the nets inside, and the way of a run."""
+"""The contents of a diagram: states, edges, inner nets, and the counts of a run. Private."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent_brain.states.base import State
 from agent_brain.states.events import Event, StateExited
 
 if TYPE_CHECKING:
     from agent_brain.nets.net import Net
 
-Path = tuple[str, ...]
+Path: TypeAlias = tuple[str, ...]
+Counts: TypeAlias = Counter[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +21,10 @@ class Box:
     """One state.
 
     Attributes:
-        label: The state's name.
+        label: The name of the state.
         inside: The nets that run inside it.
-        visits: How often the drawn run left it.
-        fallback: Limits lead here.
+        visits: How often the run left it.
+        fallback: Whether it is the fallback of the net.
     """
 
     label: str
@@ -36,16 +35,30 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """One edge; ``target`` None is the end. ``taken`` counts how often the drawn run took it."""
+    """One edge.
+
+    Attributes:
+        source: The name of a state.
+        target: The name of the next state; None is the end.
+        taken: How often the run took it.
+        on_error: Whether it is taken after an error of the state.
+    """
 
     source: str
     target: str | None
     taken: int = 0
+    on_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The label of the edge; may be empty."""
+        parts = ["error"] if self.on_error else []
+        return " ".join([*parts, f"{self.taken}×"] if self.taken else parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A net, ready to be written in some drawing language."""
+    """A net, independent of the diagram language."""
 
     name: str
     initial: str
@@ -53,54 +66,46 @@ class Picture:
     arrows: tuple[Arrow, ...]
     path: Path = ()
 
-    def all_inside(self) -> Iterator[Picture]:
-        """The nets inside, and inside those."""
+    def with_inner(self) -> Iterator[Picture]:
+        """Yield this net and all nets inside it."""
+        yield self
         for box in self.boxes:
             for picture in box.inside:
-                yield picture
-                yield from picture.all_inside()
+                yield from picture.with_inner()
 
 
-@dataclass(slots=True)
-class Way:
-    """How often a run left each state, and took each edge, by path."""
-
-    visits: Counter[tuple[Path, str]] = field(default_factory=Counter)
-    taken: Counter[tuple[Path, str, str | None]] = field(default_factory=Counter)
-
-
-def way_of(events: Iterable[Event]) -> Way:
-    """Read the way of a run from its events."""
-    way = Way()
-    for event in events:
-        if isinstance(event, StateExited) and event.state is not None:
-            way.visits[event.path, event.state] += 1
-            way.taken[event.path, event.state, event.next] += 1
-    return way
+def draw(net: Net, run: Iterable[Event] | None = None) -> Picture:
+    """Return the picture of a net, with the counts of a run if its events are given."""
+    counts: Counts = Counter()
+    for event in run or ():
+        if isinstance(event, StateExited):
+            target = event.next if event.error is None else Exception
+            counts[event.path, event.state] += 1
+            counts[event.path, event.state, target] += 1
+    return _picture(net, net.name, (), counts)
 
 
-def draw(net: Net, way: Way | None = None, *, name: str | None = None, path: Path = ()) -> Picture:
-    """The picture of ``net``, with the nets inside it and the way that a run took."""
-    way = way or Way()
-    boxes = tuple(
-        Box(
-            key.name,
-            tuple(_inside(key, state, way, path)),
-            way.visits[path, key.name],
-            key is net.fallback,
-        )
-        for key, state in net.states.items()
-    )
-    arrows = tuple(
-        Arrow(source.name, end, way.taken[path, source.name, end])
+def _picture(net: Net, name: str, path: Path, counts: Counts) -> Picture:
+    boxes = []
+    for key, state in net.states.items():
+        own, subnets = (*path, key.name), getattr(state, "subnets", {})
+        inside = [
+            _picture(inner, label, (*own, label) if state.parallel else own, counts)
+            for label, inner in subnets.items()
+        ]
+        boxes.append(Box(key.name, tuple(inside), counts[path, key.name], key is net.fallback))
+    arrows = [
+        Arrow(source.name, end, counts[path, source.name, end])
         for source, targets in net.edges.items()
-        for end in (None if target is None else target.name for target in targets)
-    )
-    return Picture(name or net.name, net.initial.name, boxes, arrows, path)
+        for end in (None if t is None else t.name for t in targets)
+    ]
+    arrows += [
+        Arrow(source.name, target.name, counts[path, source.name, Exception], on_error=True)
+        for source, target in net.error_edges.items()
+    ]
+    return Picture(name, net.initial.name, tuple(boxes), tuple(arrows), path)
 
 
-def _inside(key: Enum, state: State, way: Way, path: Path) -> Iterator[Picture]:
-    subnets: dict[str, Net] = getattr(state, "subnets", {})
-    for name, net in subnets.items():
-        inner = (*path, key.name, name) if state.parallel else (*path, key.name)
-        yield draw(net, way, name=name, path=inner)
+def quoted(text: str) -> str:
+    """Return a text as a string in double quotes."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,14 +1,15 @@
-"""A net as an SVG image, laid out here: no program has to be installed.
+"""Nets as SVG images, without external programs. Private.
 
-States stand in columns by how far they are from the beginning; edges that lead back run below or
-above. Nets inside a state are drawn beneath, each in a frame that says where it belongs.
+States stand in columns by their distance from the initial one; edges that lead back run below or
+above. Inner nets are drawn beneath, each in a frame titled with its path.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from agent_brain.nets.diagrams.model import Arrow, Box, Picture
 
@@ -17,7 +18,8 @@ _CSS = (
     "text{font:13px sans-serif;fill:#1b1f24}.t{font-weight:600}.n{font-size:11px;fill:#1f5fbf}"
     ".b{fill:#fff;stroke:#57606a;stroke-width:1.4}.v{fill:#dcebff;stroke:#1f5fbf;stroke-width:2}"
     ".f{stroke-dasharray:5 3}.e{fill:none;stroke:#8c959f;stroke-width:1.3}"
-    ".w{stroke:#1f5fbf;stroke-width:2.2}.frame{fill:none;stroke:#d0d7de;stroke-dasharray:2 3}"
+    ".d{stroke-dasharray:4 3}.w{stroke:#1f5fbf;stroke-width:2.2}"
+    ".frame{fill:none;stroke:#d0d7de;stroke-dasharray:2 3}"
 )
 _HEAD = (
     '<defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" '
@@ -26,19 +28,18 @@ _HEAD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
-    """Where a box stands: its upper left corner."""
+class _Spot(NamedTuple):
+    """The upper left corner of a box."""
 
     x: float
     y: float
 
 
 def to_svg(picture: Picture) -> str:
-    """One ``<svg>`` element."""
+    """Return one ``<svg>`` element."""
     parts: list[str] = []
     width, y = 0.0, 0.0
-    for part in (picture, *picture.all_inside()):
+    for part in picture.with_inner():
         drawn, wide, high = _panel(part, y)
         parts += drawn
         width, y = max(width, wide), y + high
@@ -50,7 +51,7 @@ def to_svg(picture: Picture) -> str:
 
 
 def _panel(picture: Picture, top: float) -> tuple[list[str], float, float]:
-    """One net with its title, its width and its height."""
+    """Return the drawing of one net, its width and its height."""
     spots, columns, rows = _place(picture, top + 2 * MARGIN)
     width = 2 * MARGIN + columns * (WIDTH + GAP_X) + 24
     high = 3 * MARGIN + rows * (HEIGHT + GAP_Y)
@@ -70,19 +71,18 @@ def _panel(picture: Picture, top: float) -> tuple[list[str], float, float]:
 
 
 def _place(picture: Picture, top: float) -> tuple[dict[str, _Spot], int, int]:
-    column = _columns(picture)
-    used: dict[int, int] = {}
+    column, rows = _columns(picture), Counter[int]()
     spots = {}
     for box in picture.boxes:
         at = column[box.label]
-        row = used.get(at, 0)
-        used[at] = row + 1
-        spots[box.label] = _Spot(MARGIN + 24 + at * (WIDTH + GAP_X), top + row * (HEIGHT + GAP_Y))
-    return spots, max(column.values()) + 1, max(used.values())
+        y = top + rows[at] * (HEIGHT + GAP_Y)
+        spots[box.label] = _Spot(MARGIN + 24 + at * (WIDTH + GAP_X), y)
+        rows[at] += 1
+    return spots, max(column.values()) + 1, max(rows.values())
 
 
 def _columns(picture: Picture) -> dict[str, int]:
-    """How many edges lead from the beginning to each state; unreached ones stand at the end."""
+    """Return the distance of each state from the initial one; unreachable states come last."""
     column = {picture.initial: 0}
     todo = [picture.initial]
     for source in todo:
@@ -97,16 +97,12 @@ def _columns(picture: Picture) -> dict[str, int]:
 def _box(box: Box, at: _Spot) -> str:
     look = ("v" if box.visits else "b") + (" f" if box.fallback else "")
     label = box.label if len(box.label) <= 16 else box.label[:15] + "…"
-    often = (
-        f'<text class="n" x="{at.x + WIDTH - 6}" y="{at.y + 13}" text-anchor="end">'
-        f"{box.visits}×</text>"
-        if box.visits
-        else ""
-    )
+    count = f'<text class="n" x="{at.x + WIDTH - 6}" y="{at.y + 13}" text-anchor="end">'
     return (
         f'<g><title>{escape(box.label)}</title><rect class="{look}" x="{at.x}" y="{at.y}" '
         f'width="{WIDTH}" height="{HEIGHT}" rx="9"/><text x="{at.x + WIDTH / 2}" '
-        f'y="{at.y + HEIGHT / 2 + 5}" text-anchor="middle">{escape(label)}</text>{often}</g>'
+        f'y="{at.y + HEIGHT / 2 + 5}" text-anchor="middle">{escape(label)}</text>'
+        f"{f'{count}{box.visits}×</text>' if box.visits else ''}</g>"
     )
 
 
@@ -114,43 +110,34 @@ def _edges(picture: Picture, spots: Mapping[str, _Spot], end: _Spot) -> Iterator
     first = spots[picture.initial]
     y = first.y + HEIGHT / 2
     yield f'<circle cx="{MARGIN - 8}" cy="{y}" r="5" fill="#57606a"/>'
-    yield _line(f"M{MARGIN - 3} {y}L{first.x} {y}", "e")
+    yield _line(f"M{MARGIN - 3} {y}L{first.x} {y}")
     for arrow in picture.arrows:
         if arrow.target is None or arrow.target in spots:
             yield _edge(arrow, spots, end)
 
 
 def _edge(arrow: Arrow, spots: Mapping[str, _Spot], end: _Spot) -> str:
-    source = spots[arrow.source]
-    look = "e w" if arrow.taken else "e"
-    y = source.y + HEIGHT / 2
+    source, half = spots[arrow.source], WIDTH / 2
+    right, y = source.x + WIDTH, source.y + HEIGHT / 2
+    look = ("e w" if arrow.taken else "e") + (" d" if arrow.on_error else "")
     if arrow.target is None:
-        bend = source.y - 18
-        if source.y <= end.y and source.x + WIDTH + GAP_X < end.x:
-            middle = source.x + WIDTH / 2
-            return _line(
-                f"M{middle} {source.y}C{middle} {bend} {end.x} {bend} {end.x} {end.y - 7}", look
-            )
-        return _line(
-            f"M{source.x + WIDTH} {y}C{end.x - 30} {y} {end.x - 40} {end.y} {end.x - 7} {end.y}",
-            look,
-        )
+        if source.y <= end.y and right + GAP_X < end.x:  # above the states in between
+            x, bend = source.x + half, source.y - 18
+            path = f"M{x} {source.y}C{x} {bend} {end.x} {bend} {end.x} {end.y - 7}"
+        else:
+            path = f"M{right} {y}C{end.x - 30} {y} {end.x - 40} {end.y} {end.x - 7} {end.y}"
+        return _line(path, look)
     target = spots[arrow.target]
-    to_y = target.y + HEIGHT / 2
     if target.x > source.x:
-        reach = (target.x - source.x - WIDTH) / 2
-        return _line(
-            f"M{source.x + WIDTH} {y}C{source.x + WIDTH + reach} {y} {target.x - reach} {to_y} "
-            f"{target.x} {to_y}",
-            look,
-        )
-    low = max(source.y, target.y) + HEIGHT
-    return _line(
-        f"M{source.x + WIDTH / 2 - 10} {source.y + HEIGHT}C{source.x + WIDTH / 2 - 10} {low + 26} "
-        f"{target.x + WIDTH / 2 + 10} {low + 26} {target.x + WIDTH / 2 + 10} {target.y + HEIGHT}",
-        look,
-    )
+        to_y, reach = target.y + HEIGHT / 2, (target.x - right) / 2
+        path = f"M{right} {y}C{right + reach} {y} {target.x - reach} {to_y} {target.x} {to_y}"
+    else:  # back, below both states
+        start, stop = source.x + half - 10, target.x + half + 10
+        low = max(source.y, target.y) + HEIGHT + 26
+        path = f"M{start} {source.y + HEIGHT}C{start} {low} {stop} {low} {stop} {target.y + HEIGHT}"
+    return _line(path, look)
 
 
-def _line(path: str, look: str) -> str:
-    return f'<path class="{look}" d="{path}" marker-end="url(#a)"/>'
+def _line(path: str, look: str = "e") -> str:
+    title = "<title>error</title>" if look.endswith(" d") else ""
+    return f'<path class="{look}" d="{path}" marker-end="url(#a)">{title}</path>'

@@ -1,4 +1,4 @@
-"""Debate: several personas argue, each in a mind of its own, and a moderator decides."""
+"""Debate: personas argue, each with a memory of its own, and a moderator answers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from agent_brain.states import prompts
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.session_state import Notes
+from agent_brain.states.work import StreamItem
 
 PERSONAS: Mapping[str, str] = {
     "Advocate": "You look for the best answer and argue for it as strongly as the facts allow.",
@@ -36,7 +36,7 @@ OPENING = "Round 1: say what you think."
 REPLY = "Round {round}. The others said:\n\n{others}\n\nReply, and say what you think now."
 MODERATION = (
     "You moderated a debate about the user's goal. Weigh what was said, and answer the user now, "
-    "directly and completely, without telling of the debate.\n\nGoal: {goal}\n\n{debate}"
+    "directly and completely, without mentioning the debate.\n\nGoal: {goal}\n\n{debate}"
 )
 
 
@@ -48,22 +48,22 @@ class Debate(Enum):
 
 
 class Debated(Notes):
-    """What was said, round by round, and what each persona keeps to itself.
+    """The rounds of a debate, and the private messages of each persona.
 
     Attributes:
-        rounds: What each said, by name.
-        private: The messages of each persona's own memory, by name, oldest first.
+        rounds: What each persona said, by name.
+        private: The messages in each persona's own memory, by name, oldest first.
     """
 
     rounds: list[dict[str, str]] = Field(default_factory=list)
     private: dict[str, list[Message]] = Field(default_factory=dict)
 
     def heard_by(self, listener: str) -> str:
-        """What the others said in the last round."""
+        """Return what the others said in the last round."""
         return _written({name: text for name, text in self.rounds[-1].items() if name != listener})
 
     def everything(self) -> str:
-        """All that was said, round by round."""
+        """Return everything that was said, round by round."""
         rounds = enumerate(self.rounds, 1)
         return "\n\n".join(f"Round {number}\n\n{_written(said)}" for number, said in rounds)
 
@@ -85,26 +85,24 @@ def debate(
 ) -> Net:
     """Multi-agent debate (Du et al. 2023, https://arxiv.org/abs/2305.14325) with a moderator.
 
-    In each round all personas speak at once, each on a memory of its own: it has seen the goal,
-    its own work so far, and what the others said, not how they came to it. A moderator (Liang et
-    al. 2023, https://arxiv.org/abs/2305.19118) then answers.
+    In each round all personas speak concurrently, each with its own memory of the goal, its own
+    work, and what the others said (but not how they reached it). Finally a moderator (Liang et al.
+    2023, https://arxiv.org/abs/2305.19118) answers.
 
-    Model calls, with n personas of c calls a round, in r rounds: n·c·r + 1.
+    Model calls for n personas of c calls a round, in r rounds: n·c·r + 1.
 
     Args:
-        llm: The model of all who are not given another.
-        personas: Who takes part: by name, what kind of person it is, or a net of its own. Default:
-            :data:`PERSONAS`.
-        rounds: How often everyone speaks.
+        llm: The model of the personas and the moderator.
+        personas: By name, the description of a persona, or a net. Default: :data:`PERSONAS`.
+        rounds: The number of rounds.
         moderator: Another model for the moderator.
-        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
-            validates; ``Result.output`` is the object.
-        persona_prompt: What a persona is told first, with ``{name}`` and ``{persona}``.
-        moderator_prompt: What the moderator is told first; ``{debate}`` is what was said.
-        fallback: When a limit stops the run, have the moderator answer from what was said so far.
+        output_type: The type of the answer, as in :func:`react`.
+        persona_prompt: System prompt of a persona, with ``{name}`` and ``{persona}``.
+        moderator_prompt: System prompt of the moderator; ``{debate}`` is what was said.
+        fallback: Whether the moderator answers from what was said when a limit stops the run.
 
     Raises:
-        StateDefinitionError: Fewer than two personas, or ``rounds`` below 1.
+        StateDefinitionError: There are fewer than two personas, or ``rounds`` is less than 1.
     """
     llm = as_llm(llm)
 
@@ -117,7 +115,7 @@ def debate(
     who = PERSONAS if personas is None else personas
     if not isinstance(who, Mapping):
         raise StateDefinitionError(
-            f"personas={who!r}: give a dict, such as {{'Sceptic': 'You doubt what others say.'}}"
+            f"personas={who!r}: pass a dict, such as {{'Sceptic': 'You doubt what others say.'}}"
         )
     return Net(
         {
@@ -140,21 +138,21 @@ def debate(
 
 
 def all_sides(memory: Memory) -> str:
-    """Everything that was said, round by round."""
+    """Return everything that was said, round by round."""
     return Debated.read(memory).everything()
 
 
 class RoundState(State):
-    """Everyone speaks once, at the same time; the memory itself is left as it is.
+    """One round of a debate. It does not change the messages of the memory.
 
     Args:
         personas: Nets by name.
-        rounds: How many rounds there are.
-        on_round: Where the next round begins.
-        on_done: Where to go after the last.
+        rounds: The number of rounds.
+        on_round: The state for the next round.
+        on_done: The state after the last round.
 
     Raises:
-        StateDefinitionError: Fewer than two personas, or ``rounds`` below 1.
+        StateDefinitionError: There are fewer than two personas, or ``rounds`` is less than 1.
     """
 
     parallel = True
@@ -171,11 +169,11 @@ class RoundState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The nets of the personas, by name."""
+        """The nets of the personas by name."""
         return self.personas
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Have everyone speak; note what was said, and what each keeps to itself."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run all personas concurrently and store what they said."""
         notes = Debated.take_up(memory)
         async with AsyncExitStack() as stack:
             branches: list[Branch] = []
@@ -185,14 +183,14 @@ class RoundState(State):
                 branches.append(Branch(name, net, fork))
             yield Delegate(branches)
             if not all(branch.ended for branch in branches):
-                return  # a limit was reached: the round is begun anew after it
+                return  # a limit was reached: on resume the round starts again
             notes.private = {b.name: await _since(memory, b.memory) for b in branches}
             notes.rounds.append({b.name: await answer_of(b) for b in branches})
         notes.ended = len(notes.rounds) == self.rounds
         notes.write(memory)
 
     async def next_state(self, memory: Memory) -> Enum:
-        """Another round, or ``on_done``."""
+        """Return ``on_round``, or ``on_done`` after the last round."""
         return self.on_done if Debated.read(memory).ended else self.on_round
 
 
@@ -206,6 +204,6 @@ def _request(notes: Debated, name: str) -> Message:
 
 
 async def _since(memory: Memory, fork: Memory) -> list[Message]:
-    """What a fork holds of this turn that the memory does not."""
+    """Return the messages of this turn that only the fork has."""
     known = {message.id for message in await memory.turn()}
     return [message for message in await fork.turn() if message.id not in known]

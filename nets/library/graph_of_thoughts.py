@@ -1,4 +1,4 @@
-"""Graph of thoughts: take a problem apart, work on the parts, and put together what is best."""
+"""Graph of thoughts: a graph of operations on thoughts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.stored_answer import TellState
 
-SHAPE = "Give my goal's answer in the shape that is asked for. It is:\n\n{result}"
+SHAPE = "Give the answer to my goal in the requested format. It is:\n\n{result}"
 
 OPERATIONS: tuple[Operation, ...] = (
     Generate(name="drafts", count=3, prompt="Write {count} different answers to my goal."),
@@ -56,25 +56,24 @@ def graph_of_thoughts(
     """Graph of Thoughts (Besta et al. 2023, https://arxiv.org/abs/2308.09687).
 
     A declared graph of operations on thoughts: :class:`Generate`, :class:`Aggregate`,
-    :class:`Refine`, :class:`Score` and :class:`KeepBest`. All operations whose inputs are there run
-    at once, one step of the net after the other. What the operations make that no other takes is
-    the result; the answer is the best of it.
+    :class:`Refine`, :class:`Score` and :class:`KeepBest`. In each step of the net, all operations
+    whose inputs are ready run concurrently. The answer is the best thought of the operations whose
+    thoughts no other takes.
 
-    Model calls: one for each input of a generate, refine or score, one for an aggregate; none for a
-    keep-best, or where a function does the operation.
+    Model calls: one for each input of a generate, refine or score, one for an aggregate, none for a
+    keep-best or for an operation with a function.
 
     Args:
-        llm: The model that operates where no function does.
-        operations: The graph, as objects or as plain data with a ``kind``. The default drafts three
-            answers, scores them, combines the best two, and refines that.
-        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
-            validates; ``Result.output`` is the object.
-            One more model call brings the result into this shape.
-        prompt: What the model is told first.
-        fallback: When a limit stops the run, answer with the best of what was made last.
+        llm: The model of operations without a function.
+        operations: The graph, as objects, or as plain data with a ``kind``. Default: draft three
+            answers, score them, combine the best two, and refine the result.
+        output_type: The type of the answer, as in :func:`react`.
+            One more model call converts the result.
+        prompt: System prompt of the operations.
+        fallback: Whether to answer with the best of the latest thoughts when a limit stops the run.
 
     Raises:
-        NetDefinitionError: All that is wrong with the operations: unknown inputs, cycles, …
+        NetDefinitionError: The operations have problems, such as unknown inputs or cycles.
     """
     llm = as_llm(llm)
     known = read_operations(operations)

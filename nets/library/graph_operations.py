@@ -1,4 +1,4 @@
-"""The operations of a graph of thoughts, declared as data, and what can be wrong with them."""
+"""The operations of a graph of thoughts, as data, and their checks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agent_brain.nets.errors import NetDefinitionError, Problem
 
 
 class _Operation(BaseModel):
-    """What all operations have.
+    """Base class for operations.
 
     Attributes:
-        name: What others call it in their ``inputs``.
-        inputs: Names of the operations whose thoughts it works on, in this order.
-        prompt: What the model is asked to do; each kind has a default.
+        name: Its name in the ``inputs`` of others.
+        inputs: Names of the operations whose thoughts it takes, in this order.
+        prompt: The request to the model. Each kind has a default.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,11 +29,11 @@ class _Operation(BaseModel):
 
 
 class Generate(_Operation):
-    """New thoughts from each thought, or from the goal alone if there are no inputs.
+    """Make new thoughts from each thought, or from the goal if there are no inputs.
 
     Attributes:
-        count: How many from each; a function decides that itself.
-        by: Instead of the model, a function of the memory and the thought that returns thoughts.
+        count: The number of thoughts from each; ignored with a function.
+        by: A function of the memory and the thought that returns thoughts, instead of the model.
     """
 
     kind: Literal["generate"] = "generate"
@@ -42,10 +42,10 @@ class Generate(_Operation):
 
 
 class Aggregate(_Operation):
-    """One thought out of all the thoughts.
+    """Combine all thoughts into one.
 
     Attributes:
-        by: Instead of the model, a function of the memory and the thoughts that returns one.
+        by: A function of the memory and the thoughts that returns one, instead of the model.
     """
 
     kind: Literal["aggregate"] = "aggregate"
@@ -53,10 +53,10 @@ class Aggregate(_Operation):
 
 
 class Refine(_Operation):
-    """A better thought in place of each.
+    """Improve each thought.
 
     Attributes:
-        by: Instead of the model, a function of the memory and the thought that returns a thought.
+        by: A function of the memory and the thought that returns a thought, instead of the model.
     """
 
     kind: Literal["refine"] = "refine"
@@ -64,11 +64,11 @@ class Refine(_Operation):
 
 
 class Score(_Operation):
-    """The same thoughts, each with a score.
+    """Give each thought a score.
 
     Attributes:
-        by: Instead of the model, a function of the memory and the thought that returns a number;
-            more is better.
+        by: A function of the memory and the thought that returns a number (higher is better),
+            instead of the model.
     """
 
     kind: Literal["score"] = "score"
@@ -76,10 +76,10 @@ class Score(_Operation):
 
 
 class KeepBest(_Operation):
-    """The thoughts with the highest scores, best first; those that have none come last.
+    """Keep the thoughts with the highest scores, best first; those without a score come last.
 
     Attributes:
-        count: How many.
+        count: The number of thoughts to keep.
     """
 
     kind: Literal["keep_best"] = "keep_best"
@@ -93,10 +93,10 @@ _operations: TypeAdapter[tuple[Operation, ...]] = TypeAdapter(tuple[Operation, .
 
 
 def read_operations(given: Sequence[Operation | Mapping[str, Any]]) -> tuple[Operation, ...]:
-    """The operations that ``given`` describes, as objects or as plain data.
+    """Return validated operations, from objects or plain data.
 
     Raises:
-        NetDefinitionError: All that is wrong with them.
+        NetDefinitionError: The operations have problems; the error lists all of them.
     """
     try:
         operations = _operations.validate_python(list(given))
@@ -119,31 +119,31 @@ def _check(operations: Sequence[Operation]) -> Iterator[Problem]:
     for name, count in Counter(names).items():
         if count > 1:
             text = f"{count} operations are named {name!r}"
-            yield Problem("duplicate_operation", text, "Give each a name of its own", (name,))
+            yield Problem("duplicate_operation", text, "Give each its own name", (name,))
     for operation in operations:
         for name in operation.inputs:
             if name not in names:
                 yield Problem(
                     "unknown_input",
-                    f"Operation {operation.name!r} takes {name!r}, which is no operation",
-                    f"Take some of: {', '.join(names)}",
+                    f"Operation {operation.name!r} takes {name!r}, which is not an operation",
+                    f"Use some of: {', '.join(names)}",
                     (operation.name,),
                 )
         if not operation.inputs and operation.kind != "generate":
             yield Problem(
                 "no_input",
-                f"Operation {operation.name!r} has nothing to work on",
-                "Name its inputs; only generate can begin with the goal",
+                f"Operation {operation.name!r} has no inputs",
+                "Add inputs; only generate can do without",
                 (operation.name,),
             )
-    circle = _in_circles(operations)
-    if circle:
-        text = f"These operations wait for each other: {', '.join(circle)}"
-        yield Problem("cycle", text, "Take an input away", tuple(circle))
+    cycle = _in_cycles(operations)
+    if cycle:
+        text = f"These operations wait for each other: {', '.join(cycle)}"
+        yield Problem("cycle", text, "Remove an input", tuple(cycle))
 
 
-def _in_circles(operations: Sequence[Operation]) -> list[str]:
-    """The operations that never get all of their inputs, as far as these exist."""
+def _in_cycles(operations: Sequence[Operation]) -> list[str]:
+    """Return the operations that never get all of their known inputs."""
     known = {operation.name for operation in operations}
     left = {o.name: set(o.inputs) & known for o in operations}
     while ready := [name for name, inputs in left.items() if not inputs & left.keys()]:
@@ -153,6 +153,6 @@ def _in_circles(operations: Sequence[Operation]) -> list[str]:
 
 
 def results_of(operations: Sequence[Operation]) -> list[str]:
-    """The operations whose thoughts no other takes: what the graph comes to."""
+    """Return the operations whose thoughts no other takes: the results of the graph."""
     taken = {name for operation in operations for name in operation.inputs}
     return [operation.name for operation in operations if operation.name not in taken]

@@ -1,11 +1,10 @@
-"""Doing the operations of a graph of thoughts: a step does all that can be done now."""
+"""The state that runs the operations of a graph of thoughts."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
-from functools import partial
-from typing import TypeVar
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -21,23 +20,24 @@ from agent_brain.nets.library.graph_operations import (
 )
 from agent_brain.nets.library.tree_states import Thoughts
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Report, Together, Work, ask_aside, settle
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, asked, brief
+from agent_brain.states.concurrency import Piece, Report, Together, maybe_await
+from agent_brain.states.model_request import (
+    StructuredRequest,
+    build_messages,
+    request_message,
+)
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.session_state import Notes
-
-T = TypeVar("T")
+from agent_brain.states.work import StreamItem
 
 OPERATING = (
     "You do one operation of a larger plan to reach the user's goal. Do exactly what is asked; "
     "others do the rest."
 )
 REQUESTS: Mapping[str, str] = {
-    "generate": "Write {count} different thoughts that bring my goal nearer.",
+    "generate": "Write {count} different thoughts that help to reach my goal.",
     "aggregate": "Combine these into one that is better than each.",
     "refine": "Improve this: correct its mistakes, and fill its gaps.",
     "score": "Score this from 0, useless, to 1, perfect.",
@@ -45,23 +45,23 @@ REQUESTS: Mapping[str, str] = {
 
 
 class Idea(BaseModel):
-    """A thought of the graph, and its score if it has one."""
+    """A thought of the graph, with its score if it has one."""
 
     text: str
     score: float | None = None
 
 
 class Graph(Notes):
-    """The thoughts that each operation has made, by its name."""
+    """The thoughts made by each operation, by its name."""
 
     made: dict[str, list[Idea]] = Field(default_factory=dict)
 
     def has(self, names: Sequence[str]) -> bool:
-        """Whether all those operations are done."""
+        """Return whether all these operations are done."""
         return all(name in self.made for name in names)
 
     def inputs(self, operation: Operation) -> list[Idea]:
-        """The thoughts that ``operation`` works on."""
+        """Return the thoughts that ``operation`` takes."""
         return [idea for name in operation.inputs for idea in self.made[name]]
 
 
@@ -72,21 +72,29 @@ class OneThought(BaseModel, frozen=True):
 
 
 class Rating(BaseModel, frozen=True):
-    """How good a thought is."""
+    """The score of a thought."""
 
     score: float = Field(description="from 0, useless, to 1, perfect")
 
 
+_OUTPUTS: Mapping[str, type[BaseModel]] = {
+    "generate": Thoughts,
+    "aggregate": OneThought,
+    "refine": OneThought,
+    "score": Rating,
+}
+
+
 class OperationState(State):
-    """Do every operation whose inputs are there and which is not done yet, all at once.
+    """Run all operations whose inputs are ready, concurrently.
 
     Args:
-        llm: The model that operates where no function does.
-        operations: The graph, as :func:`~agent_brain.nets.library.graph_operations.read_operations`
-            takes it.
-        on_more: Where to go while operations are left; usually this state.
-        on_done: Where to go when all are done.
-        prompt: What the model is told first.
+        llm: The model of operations without a function.
+        operations: The graph, from
+            :func:`~agent_brain.nets.library.graph_operations.read_operations`.
+        on_more: The next state while operations are left, usually this one.
+        on_done: The next state when all are done.
+        prompt: System prompt of the model.
     """
 
     def __init__(
@@ -104,67 +112,58 @@ class OperationState(State):
         self.on_done = on_done
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Operate; tell the new thoughts, and note them."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the operations and store their thoughts."""
         graph = Graph.take_up(memory)
         todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
-        messages = await brief(self.llm, memory, self.prompt)
-        works: list[Work[list[Idea]]] = []
-        owners: list[str] = []
-        for operation in todo:
-            for ideas in _portions(operation, graph.inputs(operation)):
-                works.append(partial(self._do, operation, ideas, memory, messages))
-                owners.append(operation.name)
-        together = Together(works)
-        async with closing(together.events()) as events:
-            async for event in events:
-                yield event
-        for name, made in zip(owners, together.results, strict=True):
-            graph.made.setdefault(name, []).extend(made)
-            yield Thought("".join(f"{name}: {idea.text}\n" for idea in made))
+        messages = await build_messages(self.llm, memory, self.prompt)
+        portions = [(o, ideas) for o in todo for ideas in _portions(o, graph.inputs(o))]
+        together = Together([self._work(o, ideas, memory, messages) for o, ideas in portions])
+        yield together
+        for (operation, ideas), found in zip(portions, together.results, strict=True):
+            made = _made(operation, ideas, found)
+            graph.made.setdefault(operation.name, []).extend(made)
+            yield Thought("".join(f"{operation.name}: {idea.text}\n" for idea in made))
         graph.ended = len(graph.made) == len(self.operations)
         graph.write(memory)
 
-    async def _do(
-        self,
-        operation: Operation,
-        ideas: Sequence[Idea],
-        memory: Memory,
-        messages: list[Message],
-        report: Report,
-    ) -> list[Idea]:
-        """One portion of an operation, by its function or by the model."""
-
-        async def ask(output_type: type[T]) -> T:
+    def _work(
+        self, operation: Operation, ideas: Sequence[Idea], memory: Memory, messages: list[Message]
+    ) -> Piece[Any]:
+        """Return a part of an operation, done by its function or by the model."""
+        by: Any = getattr(operation, "by", None)
+        if by is None and not isinstance(operation, KeepBest):
             request = [*messages, _request(operation, ideas)]
-            return await ask_aside(DataQuestion(self.llm, request, output_type), report)
-
+            return StructuredRequest(self.llm, request, _OUTPUTS[operation.kind])
         texts = [idea.text for idea in ideas]
-        match operation:
-            case KeepBest():
-                return ranked(ideas)[: operation.count]
-            case Generate(by=by) if by:
-                return [Idea(text=text) for text in await settle(by(memory, *(texts or [""])))]
-            case Generate():
-                found = (await ask(Thoughts)).thoughts[: operation.count]
-                return [Idea(text=text) for text in found]
-            case Score(by=by):
-                score = await settle(by(memory, *texts)) if by else (await ask(Rating)).score
-                return [Idea(text=texts[0], score=score)]
-            case Aggregate(by=by):
-                text = await settle(by(memory, texts)) if by else (await ask(OneThought)).thought
-                return [Idea(text=text)]
-            case Refine(by=by):
-                text = await settle(by(memory, *texts)) if by else (await ask(OneThought)).thought
-                return [Idea(text=text)]
+
+        async def call(report: Report) -> Any:
+            arguments = [texts] if isinstance(operation, Aggregate) else texts or [""]
+            return None if by is None else await maybe_await(by(memory, *arguments))
+
+        return call
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_more`` while operations are left."""
+        """Return ``on_more`` while operations are left."""
         return self.on_done if Graph.read(memory).ended else self.on_more
 
 
+def _made(operation: Operation, ideas: Sequence[Idea], found: Any) -> list[Idea]:
+    """Return the thoughts made from ``found``, the result of a model or a function."""
+    match operation:
+        case KeepBest():
+            return ranked(ideas)[: operation.count]
+        case Generate(by=by):
+            texts = found if by else found.thoughts[: operation.count]
+            return [Idea(text=text) for text in texts]
+        case Score(by=by):
+            return [Idea(text=ideas[0].text, score=found if by else found.score)]
+        case Aggregate(by=by) | Refine(by=by):
+            return [Idea(text=found if by else found.thought)]
+
+
 def _portions(operation: Operation, ideas: Sequence[Idea]) -> list[list[Idea]]:
-    """What is worked on at a time: all the thoughts, or each alone; the goal if there are none."""
+    """Return what is done at a time: all thoughts, or each; an empty list for the goal."""
     if isinstance(operation, Aggregate | KeepBest):
         return [list(ideas)]
     return [[idea] for idea in ideas] or [[]]
@@ -174,14 +173,14 @@ def _request(operation: Operation, ideas: Sequence[Idea]) -> Message:
     text = operation.prompt or REQUESTS[operation.kind]
     if isinstance(operation, Generate):
         text = text.replace("{count}", str(operation.count))
-    return asked("\n\n".join([text, *(idea.text for idea in ideas)]))
+    return request_message("\n\n".join([text, *(idea.text for idea in ideas)]))
 
 
 def ranked(ideas: Sequence[Idea]) -> list[Idea]:
-    """The thoughts by their scores, best first; those that have none come last."""
+    """Return thoughts by their scores, best first; those without a score come last."""
     return sorted(ideas, key=lambda i: float("-inf") if i.score is None else i.score, reverse=True)
 
 
 def best_of(ideas: Sequence[Idea]) -> str:
-    """What the best of the thoughts says; empty if there are none."""
+    """Return the text of the best thought; empty if there are none."""
     return ranked(ideas)[0].text if ideas else ""

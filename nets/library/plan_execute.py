@@ -1,4 +1,4 @@
-"""Plan and execute: make a plan, do it step by step, and plan anew when a step goes otherwise."""
+"""Plan and execute: make a plan, execute its steps, and replan if a step fails."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from agent_brain.states.aclosing import closing
 from agent_brain.states.answering import AnswerState
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.evaluation import Evaluate, EvaluationState, Trials
-from agent_brain.states.events import Event
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.planning import PLANNING, Planned, PlanningState
 from agent_brain.states.prompts import ANSWER, Prompt
+from agent_brain.states.work import StreamItem
 from agent_brain.tools.values import is_count
 
 EVALUATION = (
-    "You watch over the carrying out of a plan. Judge the last step only: it passes if it was done "
-    "and what it found leaves the rest of the plan right. If it failed, or what it found changes "
-    "the picture, say what that means for the plan."
+    "You evaluate the execution of a plan. Judge only the last step: it passes if it was done and "
+    "its result leaves the rest of the plan valid. If it failed, or its result makes the plan "
+    "obsolete, say how the plan should change."
 )
 REQUEST = "Judge the last step of the plan. Its result was:\n\n{answer}"
 
@@ -54,33 +54,32 @@ def plan_execute(
     answer_prompt: Prompt = ANSWER,
     fallback: bool = False,
 ) -> Net:
-    """Plan, then execute step by step, and replan where need be.
+    """Plan, execute the plan step by step, and replan if necessary.
 
     Plan-and-Solve (Wang et al. 2023, https://arxiv.org/abs/2305.04091) with tools, and a new plan
-    when a step fails or changes the picture. Every step is a ReAct loop over the same memory, so
-    it sees what earlier steps found; what it says streams as thoughts, the answer as text.
+    when a step fails or makes the plan obsolete. Each step is a ReAct loop over the same memory, so
+    it sees the results of earlier steps. Steps stream as thoughts, the answer as text.
 
-    Model calls, with n steps of c calls each, r of them replanned: 1 + r plans + n·c + n
-    evaluations + 1 answer; a function such as :func:`tools_succeeded` evaluates for nothing.
+    Model calls for n steps of c calls each, r of which are replanned: 1 + r plans + n·c + n
+    evaluations + 1 answer; a function such as :func:`tools_succeeded` evaluates without a call.
 
     Args:
-        llm: The model that does whatever is not given to another.
-        plan_llm: Another model that plans.
-        step: Another net for a step than :func:`react`.
-        evaluate: Another model that judges each step; or a function of the memory and the step's
-            result, sync or async, that returns whether it passes, or what is wrong with it.
-        max_steps: At most so many steps in one plan.
-        max_plans: At most so many plans; then the answer is given from what is known.
-        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
-            validates; ``Result.output`` is the object.
-        plan_prompt: What the planning model is told first.
-        step_prompt: What the reasoning state of a step tells the model first.
-        evaluate_prompt: What an evaluating model is told first.
-        answer_prompt: What the answering model is told first.
-        fallback: When a limit stops the run, ask for the best answer that can be given.
+        llm: The model that does everything else.
+        plan_llm: Another model for planning.
+        step: A net for the steps. Default: :func:`react`.
+        evaluate: Another model that evaluates each step; or a function of the memory and the step's
+            result, sync or async, that returns whether it passes, or what is wrong.
+        max_steps: The maximum number of steps in a plan.
+        max_plans: The maximum number of plans; after the last, the answer uses what is known.
+        output_type: The type of the answer, as in :func:`react`.
+        plan_prompt: System prompt of the planning.
+        step_prompt: System prompt of the steps.
+        evaluate_prompt: System prompt of the evaluation.
+        answer_prompt: System prompt of the answer.
+        fallback: Whether to ask for the best possible answer when a limit stops the run.
 
     Raises:
-        StateDefinitionError: ``max_steps`` or ``max_plans`` below 1.
+        StateDefinitionError: ``max_steps`` or ``max_plans`` is less than 1.
     """
     llm = as_llm(llm)
     if not is_count(max_plans):
@@ -118,14 +117,14 @@ def plan_execute(
 
 
 class StepEvaluationState(EvaluationState):
-    """Judge the step just done, and go on to the next one, to a new plan, or to the answer.
+    """Evaluate a step, then continue with the next one, a new plan, or the answer.
 
     Args:
-        evaluate: As for :class:`EvaluationState`, like the other options.
-        on_step: Where to go to do the next step of the plan.
-        on_pass: Where to go when the plan is done.
-        on_fail: Where to go for a new plan.
-        attempts: After so many plans go to ``on_pass`` even if the last has failed.
+        evaluate: As in :class:`EvaluationState`, like the other options.
+        on_step: The state for the next step.
+        on_pass: The state after the last step.
+        on_fail: The state for a new plan.
+        attempts: The maximum number of plans, after which ``on_pass`` follows even a failure.
     """
 
     def __init__(
@@ -149,8 +148,8 @@ class StepEvaluationState(EvaluationState):
         )
         self.on_step = on_step
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Judge; then note where the plan stands, and order what is to be done next."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Evaluate, update the progress of the plan, and request the next step."""
         async with closing(super().run(memory)) as items:
             async for item in items:
                 yield item
@@ -166,22 +165,22 @@ class StepEvaluationState(EvaluationState):
         planned.write(memory)
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """The next step, a new plan, or the answer."""
+        """Return the state for the next step, a new plan, or the answer."""
         planned = Planned.read(memory)
         if planned.ended:
             return self.on_pass
         return self.on_step if planned.why is None else self.on_fail
 
     def targets(self) -> tuple[Enum | None, ...]:
-        """All three."""
+        """Return all three targets."""
         return (self.on_step, self.on_fail, self.on_pass)
 
 
 async def tools_succeeded(memory: Memory, answer: str) -> str:
-    """An evaluation without a model: a step fails if the last tool it called did.
+    """Evaluate a step without a model: it fails if its last tool call failed.
 
     Returns:
-        What the tool said; empty text if all is well.
+        The error of the tool; empty text if there is none.
     """
     turn = await memory.turn()
     start = max((i for i, m in enumerate(turn) if m.cause_by == PlanningState.__name__), default=0)

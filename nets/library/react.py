@@ -1,4 +1,4 @@
-"""ReAct: reason, act, look at what came of it, and so on until there is an answer."""
+"""ReAct: reason and act in turns."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def react(
     max_concurrency: int | None = None,
     fallback: bool = False,
 ) -> Net:
-    """Reason, call tools, look at the results, and so on until there is an answer.
+    """Reason and call tools until there is an answer.
 
     ReAct (Yao et al. 2022, https://arxiv.org/abs/2210.03629).
 
-    One model call a round of tool calls. With a model that calls tools natively its closing text is
-    the answer and costs no further call; a separate answering call is made in the text mode, and
-    where ``answer_llm`` or ``output_type`` asks for one.
+    Each round of tool calls takes one model call. If the model calls tools natively, its closing
+    text is the answer; a separate call answers in the text mode, and with ``answer_llm`` or
+    ``output_type``.
 
     Args:
         llm: The model that reasons.
         answer_llm: Another model for the answer.
-        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
-            validates; ``Result.output`` is the object.
-        prompt: What the reasoning state tells the model first.
-        mode: How tools are called: ``"native"``, ``"text"``, or ``"auto"`` for what the model can.
-        max_concurrency: How many tool calls may run at once; None for all of a round.
-        fallback: When a limit stops the run, ask for the best answer that can be given (one more
+        output_type: The type of the answer and of ``Result.output``: a pydantic model, or any
+            other type that pydantic validates.
+        prompt: System prompt of the reasoning state.
+        mode: How the model calls tools: ``"native"``, ``"text"``, or ``"auto"``.
+        max_concurrency: The maximum number of concurrent tool calls. Default: all of a round.
+        fallback: Whether to ask for the best possible answer when a limit stops the run (one more
             model call).
     """
     separate = answer_llm is not None or output_type is not None

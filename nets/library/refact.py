@@ -1,4 +1,4 @@
-"""ReAct with reflection: after every round of tool calls, look back at it before thinking on."""
+"""ReAct with a reflection after each round of tool calls."""
 
 from __future__ import annotations
 
@@ -36,24 +36,23 @@ def refact(
     max_concurrency: int | None = None,
     fallback: bool = False,
 ) -> Net:
-    """ReAct whose steps are judged as they are made.
+    """ReAct with a reflection after each round of tool calls.
 
-    The loop of ReAct (Yao et al. 2022, https://arxiv.org/abs/2210.03629) with a state that holds
-    each step against the goal, as in ReflAct (Kim et al. 2025, https://arxiv.org/abs/2505.15182).
-    Two model calls a round of tool calls: one that reasons, one that reflects. Only remarks that
-    there is something to heed about are recorded, so steps that went well cost no context.
+    The loop of ReAct (Yao et al. 2022, https://arxiv.org/abs/2210.03629) with a state that compares
+    each step with the goal, as in ReflAct (Kim et al. 2025, https://arxiv.org/abs/2505.15182). Each
+    round takes two model calls: reasoning and reflection. Only remarks on problems are recorded, so
+    steps that went well take no context.
 
     Args:
         llm: The model that reasons.
         reflect_llm: Another model for the reflection.
         answer_llm: Another model for the answer.
-        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
-            validates; ``Result.output`` is the object.
-        prompt: What the reasoning state tells the model first.
-        reflect_prompt: What the reflection state tells its model first.
-        mode: How tools are called: ``"native"``, ``"text"``, or ``"auto"`` for what the model can.
-        max_concurrency: How many tool calls may run at once; None for all of a round.
-        fallback: When a limit stops the run, ask for the best answer that can be given (one more
+        output_type: The type of the answer, as in :func:`react`.
+        prompt: System prompt of the reasoning state.
+        reflect_prompt: System prompt of the reflection state.
+        mode: How the model calls tools: ``"native"``, ``"text"``, or ``"auto"``.
+        max_concurrency: The maximum number of concurrent tool calls. Default: all of a round.
+        fallback: Whether to ask for the best possible answer when a limit stops the run (one more
             model call).
     """
     separate = answer_llm is not None or output_type is not None

@@ -1,4 +1,4 @@
-"""Reflexion: attempt, evaluate, reflect on the failure in words, and attempt again."""
+"""Reflexion: attempt, evaluate, reflect on failures, and try again."""
 
 from __future__ import annotations
 
@@ -42,30 +42,28 @@ def reflexion(
 ) -> Net:
     """Reflexion (Shinn et al. 2023, https://arxiv.org/abs/2303.11366).
 
-    The actor attempts the goal; the evaluator judges its answer; what failed is reflected on in
-    words that stay in the memory, where the next attempt sees them together with the last one (the
-    paper's "last attempt and reflexion"). The first answer that passes is the run's answer, or else
-    the best one. Attempts are not for the reader: they stream as thoughts.
+    An actor attempts the goal and an evaluator judges its answer. If it fails, a reflection is
+    added to the memory, where the next attempt sees it together with the last attempt. The answer
+    is the first one that passes, or else the best one. Attempts stream as thoughts.
 
-    Model calls, with n attempts made of c calls each: n·c + n evaluations + n-1 reflections;
-    a function as evaluator costs none.
+    Model calls for n attempts of c calls each: n·c + n evaluations + n-1 reflections; a function as
+    evaluator takes none.
 
     Args:
-        llm: The model that attempts, and does whatever is not given to another.
-        evaluate: Another model that judges; or a function of the memory and the answer, sync or
-            async, that returns whether it passes, a score, what is wrong with it, or an
+        llm: The model that attempts, and does everything else.
+        evaluate: Another model as evaluator; or a function of the memory and the answer, sync or
+            async, that returns whether it passes, a score, a text that says what is wrong, or an
             :class:`agent_brain.states.Evaluation`.
-        attempts: At most so many.
-        attempt: Another net for an attempt than :func:`react`.
+        attempts: The maximum number of attempts.
+        attempt: A net for the attempts. Default: :func:`react`.
         reflect_llm: Another model for the reflection.
-        threshold: The least score that passes.
-        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
-            validates; ``Result.output`` is the object.
-            With a net of your own for an attempt, have that net answer in this shape.
-        prompt: What the reasoning state of an attempt tells the model first.
-        evaluate_prompt: What an evaluating model is told first.
-        reflect_prompt: What the reflecting model is told first.
-        fallback: When a limit stops the run, answer with the best attempt so far.
+        threshold: The minimum score that passes.
+        output_type: The type of the answer, as in :func:`react`.
+            A net passed as ``attempt`` must answer in this type itself.
+        prompt: System prompt of the attempts.
+        evaluate_prompt: System prompt of the evaluation.
+        reflect_prompt: System prompt of the reflection.
+        fallback: Whether to answer with the best attempt so far when a limit stops the run.
 
     Raises:
         StateDefinitionError: ``attempts`` below 1.
@@ -94,5 +92,5 @@ def reflexion(
 
 
 def best_attempt(memory: Memory) -> str:
-    """The answer that was judged best; of equals the last."""
+    """Return the answer with the best score, the last one if several have it."""
     return Trials.read(memory).best()

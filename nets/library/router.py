@@ -1,4 +1,4 @@
-"""Router: look at what is asked, and hand it to the net that is made for it."""
+"""Router: choose the net for a goal, and run it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,27 @@ from typing import TypeAlias
 from pydantic import BaseModel, Field
 
 from agent_brain.memories.base import Memory
-from agent_brain.nets.composition import NetLike
+from agent_brain.nets.composition import NetLike, OneTargetState
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.library.plan_execute import plan_execute
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
-from agent_brain.states.base import State
-from agent_brain.states.concurrency import settle
+from agent_brain.states.concurrency import maybe_await
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, brief
+from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm, llm_or
 from agent_brain.states.session_state import Notes
+from agent_brain.states.work import StreamItem
 
 Choose: TypeAlias = Callable[[Memory], str | Awaitable[str]]
 
 CHOOSING = (
-    "You decide who is to work on the user's goal, and do not work on it yourself. Choose the one "
-    "that fits best:\n{routes}"
+    "You decide who works on the user's goal, and do not work on it yourself. Choose the one that "
+    "fits best:\n{routes}"
 )
-REQUEST = "Who is to work on my goal? Give the name, as it is written above."
+REQUEST = "Who should work on my goal? Give the name as it is written above."
 
 
 class Router(Enum):
@@ -44,7 +42,7 @@ class Router(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A net, and what it is good for, in words for the model that chooses."""
+    """A net, with a description for the model that chooses."""
 
     net: NetLike
     description: str = ""
@@ -72,18 +70,18 @@ def router(
     choose: Choose | LLM | str | None = None,
     prompt: prompts.Prompt = CHOOSING,
 ) -> Net:
-    """A net that picks one of several nets, which then works on the goal and speaks for itself.
+    """Choose one of several nets, which then works on the goal.
 
-    The routing of "Building effective agents" (Anthropic 2024). The net that is picked runs on the
-    memory itself. Model calls: 1 to choose, none with a function, and those of the net.
+    The routing of "Building effective agents" (Anthropic 2024). The chosen net runs on the memory
+    itself. Model calls: 1 to choose (none with a function), and those of the net.
 
     Args:
         llm: The model that chooses.
-        routes: Nets by name, as :class:`Route` with a description or as they are. Default:
-            :func:`react` for what takes a few tool calls, :func:`plan_execute` for longer tasks.
+        routes: Nets by name, each a net or a :class:`Route` with a description. Default:
+            :func:`react` for short tasks, :func:`plan_execute` for longer ones.
         choose: Another model that chooses; or a function of the memory, sync or async, that returns
             the name of a route.
-        prompt: What the choosing model is told first; ``{routes}`` are names and descriptions.
+        prompt: System prompt; ``{routes}`` are names and descriptions.
 
     Raises:
         StateDefinitionError: There are no routes; while running: a function chose none of them.
@@ -105,21 +103,21 @@ def router(
 
 
 def default_routes(llm: LLM | str) -> Mapping[str, Route]:
-    """Where goals go if nothing else is said."""
+    """Return the routes that :func:`router` has by default."""
     return {
         "react": Route(react(llm), "questions, and tasks that take a few tool calls"),
         "plan_execute": Route(plan_execute(llm), "tasks of many steps that need a plan"),
     }
 
 
-class ChoiceState(State):
-    """Choose a route, by a model or by a function, and note it.
+class ChoiceState(OneTargetState):
+    """Choose a route, by a model or by a function.
 
     Args:
         choose: A model; or a function of the memory, sync or async, that returns a name.
-        routes: What there is to choose from.
-        on_done: Where to go afterwards.
-        prompt: What the model is told first; ``{routes}`` are names and descriptions.
+        routes: The routes by name.
+        on_done: The next state.
+        prompt: System prompt; ``{routes}`` are names and descriptions.
 
     Raises:
         StateDefinitionError: There are no routes; while running: a function chose none of them.
@@ -140,19 +138,17 @@ class ChoiceState(State):
         self.on_done = on_done
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Choose, and say so in a thought."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Choose, and stream the choice as a thought."""
         if isinstance(self.choose, LLM):
             listed = "\n".join(f"- {name}: {what}" for name, what in self.routes.items())
             prompt = prompts.extended(self.prompt, routes=lambda memory: listed)
-            messages = await brief(self.choose, memory, prompt, REQUEST)
-            question = DataQuestion(self.choose, messages, RouteName, check=self._unknown)
-            async with closing(question.events()) as events:
-                async for event in events:
-                    yield event
-            name = question.answer.name
+            messages = await build_messages(self.choose, memory, prompt, REQUEST)
+            question = StructuredRequest(self.choose, messages, RouteName, check=self._unknown)
+            yield question
+            name = question.output.name
         else:
-            name = await settle(self.choose(memory))
+            name = await maybe_await(self.choose(memory))
             problem = self._unknown(RouteName(name=name))
             if problem:
                 raise StateDefinitionError(f"choose= returned {name!r}: {problem}")
@@ -164,17 +160,13 @@ class ChoiceState(State):
             return None
         return f"there is no route of that name, but {', '.join(map(repr, self.routes))}"
 
-    async def next_state(self, memory: Memory) -> Enum:
-        """``on_done``, always."""
-        return self.on_done
 
-
-class RouteState(State):
-    """Run the net that was chosen, on the memory itself.
+class RouteState(OneTargetState):
+    """Run the chosen net on the memory itself.
 
     Args:
         nets: The nets by name.
-        on_done: Where to go afterwards; None ends the run.
+        on_done: The next state; None ends the run.
     """
 
     def __init__(self, nets: Mapping[str, NetLike], *, on_done: Enum | None = None) -> None:
@@ -183,18 +175,10 @@ class RouteState(State):
 
     @property
     def subnets(self) -> Mapping[str, Net]:
-        """The nets, by name."""
+        """The nets by name."""
         return self.nets
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Have the net run; its events carry the route's name in ``path``."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the net; the ``path`` of its events includes the name of the route."""
         name = Chosen.read(memory).name
         yield Delegate([Branch(name, self.nets[name], memory)])
-
-    async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_done``."""
-        return self.on_done
-
-    def targets(self) -> tuple[Enum | None, ...]:
-        """``on_done``, or the end."""
-        return (self.on_done,)

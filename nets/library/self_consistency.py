@@ -1,4 +1,4 @@
-"""Self-consistency: think several times, and trust what most ways of thinking come to."""
+"""Self-consistency: sample several answers and vote."""
 
 from __future__ import annotations
 
@@ -41,26 +41,25 @@ def self_consistency(
 ) -> Net:
     """Self-consistency (Wang et al. 2022, https://arxiv.org/abs/2203.11171).
 
-    Samples several ways of thinking at once, each on a fork of the memory, and answers with what
-    most of them come to. They differ only as far as the model's sampling does: give it a
-    temperature above 0. A path that fails has no vote.
+    Samples several reasoning paths concurrently, each on a fork of the memory, and returns the
+    answer that most of them reach. The paths differ only by the model's sampling: use a temperature
+    above 0. A path that fails has no vote.
 
-    Model calls, with n paths of c calls each: n·c; one more for a judging model.
+    Model calls for n paths of c calls each: n·c, and one more for a judging model.
 
     Args:
-        llm: The model that thinks.
-        paths: How often.
+        llm: The model of the paths.
+        paths: The number of paths.
         vote: ``"majority"``; a model that judges which answer is best; or a function of the memory
             and the answers, sync or async, that returns one of them.
-        normalise: For the majority: brings equal answers to equal texts.
-        path: Another net for a path than :func:`react`.
-        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
-            validates; ``Result.output`` is the object.
-        prompt: What the reasoning state of a path tells the model first.
-        vote_prompt: What a judging model is told first.
+        normalise: Maps equal answers to equal texts, for the majority.
+        path: A net for the paths. Default: :func:`react`.
+        output_type: The type of the answer, as in :func:`react`.
+        prompt: System prompt of the paths.
+        vote_prompt: System prompt of a judging model.
 
     Raises:
-        StateDefinitionError: ``paths`` below 1, or a vote that is none.
+        StateDefinitionError: ``paths`` is less than 1, or ``vote`` is invalid.
     """
     llm = as_llm(llm)
     if not is_count(paths):
@@ -85,10 +84,10 @@ def self_consistency(
 
 
 async def note_answers(memory: Memory, branches: Sequence[Branch]) -> None:
-    """Note what the branches found as :class:`Candidates`.
+    """Store the answers of the branches as :class:`Candidates`.
 
     Raises:
-        Exception: What the first branch raised, if none has an answer.
+        Exception: The error of the first branch, if none has an answer.
     """
     answers = [await answer_of(branch) for branch in branches if branch.error is None]
     errors = [branch.error for branch in branches if branch.error is not None]

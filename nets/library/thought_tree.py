@@ -1,4 +1,4 @@
-"""A tree of thoughts as data, and the two ways to search it: breadth first and depth first."""
+"""The data of a tree of thoughts, and its breadth-first and depth-first search."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from agent_brain.states.session_state import Notes
 
 
 class Value(BaseModel, frozen=True):
-    """How promising a way of thinking is.
+    """The value of a path of thoughts.
 
     Attributes:
-        score: From 0, impossible, to 1, sure.
-        solved: It has reached the goal; nothing is to be added.
+        score: From 0 (impossible) to 1 (sure).
+        solved: Whether it has reached the goal.
     """
 
     score: float = Field(description="how likely this leads to the goal: 0 impossible, 1 sure")
@@ -23,13 +23,13 @@ class Value(BaseModel, frozen=True):
 
 
 class Node(BaseModel):
-    """One thought, as the continuation of another.
+    """One thought in the tree.
 
     Attributes:
-        thought: What it says.
-        parent: Number of the thought that it continues; None at the beginning.
-        depth: How many thoughts lead up to it, itself included.
-        value: How it was judged; None before.
+        thought: The text.
+        parent: The number of the previous thought; None for a first one.
+        depth: The number of thoughts up to this one, inclusive.
+        value: Its value; None before it is judged.
     """
 
     thought: str
@@ -43,14 +43,14 @@ def _beginning() -> list[int | None]:
 
 
 class Tree(Notes):
-    """A search, where it stands; thoughts are known by their numbers.
+    """The state of a search; thoughts are identified by their numbers.
 
     Attributes:
         nodes: All thoughts so far.
-        frontier: Which are to be continued next; None is the beginning.
-        fresh: Which were proposed last and are to be judged.
-        waiting: Where a depth-first search can go back to; the most promising last.
-        calls: How often thoughts were asked for or judged.
+        frontier: The thoughts to continue next; None is the root.
+        fresh: The thoughts proposed last, to be judged.
+        waiting: The thoughts that a depth-first search can go back to, the most promising last.
+        calls: The number of proposals and judgements so far.
     """
 
     nodes: list[Node] = Field(default_factory=list)
@@ -60,7 +60,7 @@ class Tree(Notes):
     calls: int = 0
 
     def path(self, number: int | None) -> list[str]:
-        """The thoughts from the beginning up to that one."""
+        """Return the thoughts up to this one."""
         thoughts: list[str] = []
         while number is not None:
             thoughts.append(self.nodes[number].thought)
@@ -68,28 +68,28 @@ class Tree(Notes):
         return thoughts[::-1]
 
     def depth(self, number: int | None) -> int:
-        """How many thoughts lead up to that one, itself included."""
+        """Return the number of thoughts up to this one, inclusive."""
         return 0 if number is None else self.nodes[number].depth
 
     def add(self, parent: int | None, thoughts: Sequence[str]) -> None:
-        """Propose ``thoughts`` as continuations of ``parent``; the same one twice counts once."""
+        """Add continuations of ``parent``, without duplicates."""
         for thought in dict.fromkeys(thoughts):
             node = Node(thought=thought, parent=parent, depth=self.depth(parent) + 1)
             self.fresh.append(len(self.nodes))
             self.nodes.append(node)
 
     def score(self, number: int) -> float:
-        """How promising it was judged; nothing is less promising than what was not judged."""
+        """Return the score; minus infinity if the thought was not judged."""
         value = self.nodes[number].value
         return float("-inf") if value is None else value.score
 
     def solved(self, number: int) -> bool:
-        """Whether it was judged to have reached the goal."""
+        """Return whether the thought has reached the goal."""
         value = self.nodes[number].value
         return value is not None and value.solved
 
     def best(self, threshold: float) -> int | None:
-        """The solution, or else the furthest thought worth following, the best of several."""
+        """Return the solution, or else the best of the deepest thoughts above the threshold."""
 
         def rank(number: int) -> tuple[bool, bool, int, float]:
             score = self.score(number)
@@ -99,13 +99,13 @@ class Tree(Notes):
 
 
 class Bounds(BaseModel, frozen=True):
-    """How far a search goes.
+    """The bounds of a search.
 
     Attributes:
-        breadth: How many thoughts are followed: of a level breadth first, of a node depth first.
-        depth: How many thoughts make a way.
-        threshold: Thoughts with no higher score are given up.
-        max_calls: How often thoughts may be asked for or judged.
+        breadth: The number of thoughts to follow, of a level or (depth first) of a node.
+        depth: The number of thoughts in a complete path.
+        threshold: Thoughts must have a higher score to be followed.
+        max_calls: The maximum number of proposals and judgements.
     """
 
     breadth: int = Field(ge=1)
@@ -118,7 +118,7 @@ Search: TypeAlias = Callable[[Tree, Bounds], None]
 
 
 def breadth_first(tree: Tree, bounds: Bounds) -> None:
-    """Follow the best thoughts of the level; the beam of the paper's algorithm 1."""
+    """Follow the best thoughts of the level (the paper's algorithm 1)."""
     kept = _promising(tree, bounds)
     if any(tree.solved(number) for number in kept) or bounds.depth in map(tree.depth, kept):
         kept = []
@@ -127,7 +127,7 @@ def breadth_first(tree: Tree, bounds: Bounds) -> None:
 
 
 def depth_first(tree: Tree, bounds: Bounds) -> None:
-    """Follow the best thought; where none is worth it, go back. The paper's algorithm 2."""
+    """Follow the best thought, or go back if there is none (the paper's algorithm 2)."""
     kept = _promising(tree, bounds)
     tree.frontier, tree.fresh = [], []
     if any(tree.solved(number) for number in kept):
@@ -139,7 +139,7 @@ def depth_first(tree: Tree, bounds: Bounds) -> None:
 
 
 def _promising(tree: Tree, bounds: Bounds) -> list[int]:
-    """The fresh thoughts that are worth following, best first."""
+    """Return the fresh thoughts to follow, best first."""
     worth = [number for number in tree.fresh if tree.score(number) > bounds.threshold]
     worth.sort(key=lambda number: (tree.solved(number), tree.score(number)), reverse=True)
     return worth[: bounds.breadth]

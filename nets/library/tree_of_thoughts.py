@@ -1,4 +1,4 @@
-"""Tree of thoughts: search among ways of thinking, and give up those that lead nowhere."""
+"""Tree of thoughts: search for the best path of thoughts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWER = (
     "Answer the user's goal now, directly and completely, by these thoughts. Where they do not "
     "reach the goal, say how far they go.\n\nGoal: {goal}\n\n{thoughts}"
 )
-VOTES = 3  # how often a model votes on one level
+VOTES = 3  # votes on one level
 
 _SEARCHES: dict[str, Search] = {"bfs": breadth_first, "dfs": depth_first}
 
@@ -61,40 +61,40 @@ def tree_of_thoughts(
 ) -> Net:
     """Tree of Thoughts (Yao et al. 2023, https://arxiv.org/abs/2305.10601).
 
-    Proposes thoughts, judges the ways of thinking that they make, and goes on with the best: level
-    by level (``"bfs"``, the best ``breadth`` of a level), or one way as far as it goes and then
-    back (``"dfs"``, the best ``breadth`` continuations of a thought). It ends with the first way
-    that has reached the goal, or when nothing worth following is left.
+    Proposes thoughts, judges the resulting paths, and continues with the best: level by level
+    (``"bfs"``, the best ``breadth`` of a level), or depth first with backtracking (``"dfs"``, the
+    best ``breadth`` continuations of a thought). The search ends with the first path that reaches
+    the goal, or when no path is left.
 
     Model calls, breadth first: at most 1 + thoughts for the first level, breadth · (1 + thoughts)
-    for each further one, and 1 to answer; ``"sample"`` takes ``thoughts`` calls in place of 1,
-    ``"vote"`` 3 a level in place of one for each thought; functions take none.
+    for each further one, and 1 to answer. ``"sample"`` takes ``thoughts`` calls instead of 1,
+    ``"vote"`` takes 3 a level instead of one for each thought, functions take none.
 
     Args:
-        llm: The model that does whatever is not given to another.
-        propose: ``"propose"``: one call proposes several thoughts; ``"sample"``: one call each;
-            another model, which proposes; or a function of the memory and the thoughts so far,
-            sync or async, that returns the thoughts that could come next.
-        evaluate: ``"value"``: one call values each way; ``"vote"``: calls that compare all of a
-            level; another model, which values; or a function of the memory and the thoughts of a
-            way, sync or async, that returns its score from 0, impossible, to 1, sure, or a
-            :class:`~agent_brain.nets.library.thought_tree.Value`. A way of full length with a score
-            of 1 is a solution.
+        llm: The model that does everything else.
+        propose: ``"propose"``: one call proposes several thoughts; ``"sample"``: one call for each;
+            another model; or a function of the memory and the thoughts so far, sync or async, that
+            returns the thoughts that could come next.
+        evaluate: ``"value"``: one call judges each path; ``"vote"``: calls compare all paths of a
+            level; another model; or a function of the memory and the thoughts of a path, sync or
+            async, that returns a score from 0 (impossible) to 1 (sure), or a
+            :class:`~agent_brain.nets.library.thought_tree.Value`. A complete path with a score of 1
+            is a solution.
         strategy: ``"bfs"`` or ``"dfs"``.
-        thoughts: How many thoughts a model proposes at a time.
-        breadth: How many are followed.
-        depth: How many thoughts make a way.
-        threshold: Ways with no higher score are given up.
-        max_calls: How often thoughts may be asked for or judged, by models or functions.
-        output_type: What the answer must fit: a pydantic model, or any other type that pydantic
-            validates; ``Result.output`` is the object.
-        propose_prompt: What a proposing model is told first.
-        evaluate_prompt: What a judging model is told first.
-        answer_prompt: What the answering model is told first; ``{thoughts}`` is the best way.
-        fallback: When a limit stops the run, answer by the best way so far.
+        thoughts: The number of thoughts that a model proposes at a time.
+        breadth: The number of thoughts to follow.
+        depth: The number of thoughts in a complete path.
+        threshold: Paths must have a higher score to be followed.
+        max_calls: The maximum number of proposals and judgements, by models or functions.
+        output_type: The type of the answer, as in :func:`react`.
+        propose_prompt: System prompt of the proposals.
+        evaluate_prompt: System prompt of the judgements.
+        answer_prompt: System prompt of the answer; ``{thoughts}`` is the best path.
+        fallback: Whether to answer from the best path so far when a limit stops the run.
 
     Raises:
-        StateDefinitionError: An unknown strategy, a bound below 1, or votes depth first.
+        StateDefinitionError: The strategy is unknown, a bound is less than 1, or votes are combined
+            with a depth-first search.
     """
     llm = as_llm(llm)
     propose = choice_or_llm("propose", propose, ("propose", "sample"))
@@ -107,7 +107,7 @@ def tree_of_thoughts(
         raise StateDefinitionError("thoughts, breadth, depth and max_calls must be at least 1")
     bounds = Bounds(breadth=breadth, depth=depth, threshold=threshold, max_calls=max_calls)
 
-    def best_way(memory: Memory) -> str:
+    def best_path(memory: Memory) -> str:
         tree = Tree.read(memory)
         return written(tree.path(tree.best(threshold)))
 
@@ -134,7 +134,7 @@ def tree_of_thoughts(
                 llm,
                 ask=True,
                 output_type=output_type,
-                prompt=prompts.extended(answer_prompt, thoughts=best_way),
+                prompt=prompts.extended(answer_prompt, thoughts=best_path),
             ),
         },
         fallback=TreeOfThoughts.ANSWER if fallback else None,

@@ -1,4 +1,4 @@
-"""The two halves of a tree search: propose thoughts, and judge them to go on with the best."""
+"""The states of a tree search: propose thoughts, then judge them and follow the best."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from pydantic import BaseModel, Field
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.library.thought_tree import Bounds, Search, Tree, Value
-from agent_brain.nets.library.voting import choice_question
+from agent_brain.nets.library.voting import Choice, choice_question
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Report, Together, Work, ask_aside, settle
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, asked, brief
+from agent_brain.states.concurrency import Piece, Report, Together, maybe_await
+from agent_brain.states.model_request import (
+    StructuredRequest,
+    build_messages,
+    request_message,
+)
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
+from agent_brain.states.work import StreamItem
 
 Path: TypeAlias = Sequence[str]
 Propose: TypeAlias = Callable[[Memory, Path], Sequence[str] | Awaitable[Sequence[str]]]
@@ -33,11 +36,11 @@ PROPOSING = (
 CONTINUE = "My thoughts so far:\n{path}\n\nWrite {count} different thoughts that could come next."
 SAMPLE = "My thoughts so far:\n{path}\n\nWrite the one thought that should come next."
 JUDGING = (
-    "You judge how promising a way of thinking is. Look ahead: can the user's goal still be "
+    "You judge how promising a path of thoughts is. Look ahead: can the user's goal still be "
     "reached from here? Be strict with mistakes."
 )
 JUDGE = "Judge where these thoughts lead:\n{path}"
-VOTE = "Which of these ways of thinking is the most promising?\n\n{options}"
+VOTE = "Which of these paths of thoughts is the most promising?\n\n{options}"
 
 
 class Thoughts(BaseModel, frozen=True):
@@ -46,22 +49,26 @@ class Thoughts(BaseModel, frozen=True):
     thoughts: list[str] = Field(min_length=1, description="thoughts that could come next")
 
 
+Proposed: TypeAlias = Thoughts | Sequence[str]  # by a model, or by a function
+Judged: TypeAlias = Value | Choice | float  # of one way; or which of all is best
+
+
 def written(path: Path) -> str:
-    """A way of thinking as numbered lines."""
+    """Return a path of thoughts as numbered lines."""
     return "\n".join(f"{number}. {text}" for number, text in enumerate(path, 1)) or "(none yet)"
 
 
 class ProposeState(State):
-    """Propose thoughts to continue each way of thinking on the frontier, all at once.
+    """Propose continuations of all paths on the frontier, concurrently.
 
     Args:
         propose: A model; or a function of the memory and the thoughts so far, sync or async, that
             returns the thoughts that could come next.
-        on_done: Where they are judged.
-        count: How many thoughts a model is to propose for each way.
-        sample: Ask the model for one thought at a time, ``count`` times, instead of all at once.
-        bounds: How far the search goes.
-        prompt: What a model is told first.
+        on_done: The state that judges them.
+        count: The number of thoughts that a model proposes for each path.
+        sample: Whether to call the model ``count`` times for one thought each.
+        bounds: The bounds of the search.
+        prompt: System prompt of a model.
     """
 
     def __init__(
@@ -81,61 +88,65 @@ class ProposeState(State):
         self.bounds = bounds
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Propose, tell the thoughts, and note them as fresh."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Propose thoughts and store them as fresh."""
         tree = Tree.take_up(memory)
         affordable = max(0, self.bounds.max_calls - tree.calls) // self.samples
         parents = tree.frontier[:affordable]
         paths = [tree.path(parent) for parent in parents for _ in range(self.samples)]
         together = Together(await self._works(memory, paths))
-        async with closing(together.events()) as events:
-            async for event in events:
-                yield event
+        yield together
         tree.calls += len(paths)
         for index, parent in enumerate(parents):
             samples = together.results[index * self.samples : (index + 1) * self.samples]
-            tree.add(parent, [thought for sample in samples for thought in sample])
+            tree.add(parent, [thought for sample in samples for thought in self._read(sample)])
         yield Thought("".join(f"- {tree.nodes[number].thought}\n" for number in tree.fresh))
         tree.write(memory)
 
-    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Work[Sequence[str]]]:
+    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Piece[Proposed]]:
         propose = self.propose
         if isinstance(propose, LLM):
-            messages = await brief(propose, memory, self.prompt)
-            return [partial(self._ask, propose, messages, path) for path in paths]
+            messages = await build_messages(propose, memory, self.prompt)
+            return [self._request(propose, messages, path) for path in paths]
 
         async def call(path: Path, report: Report) -> Sequence[str]:
-            return await settle(propose(memory, path))
+            return await maybe_await(propose(memory, path))
 
         return [partial(call, path) for path in paths]
 
-    async def _ask(
-        self, llm: LLM, messages: list[Message], path: Path, report: Report
-    ) -> Sequence[str]:
-        wanted = self.count if self.samples == 1 else 1
-        text = (CONTINUE if wanted > 1 else SAMPLE).replace("{count}", str(wanted))
-        request = asked(text.replace("{path}", written(path)))
-        found = await ask_aside(DataQuestion(llm, [*messages, request], Thoughts), report)
-        return found.thoughts[:wanted]
+    def _request(
+        self, llm: LLM, messages: list[Message], path: Path
+    ) -> StructuredRequest[Thoughts]:
+        text = (CONTINUE if self._wanted > 1 else SAMPLE).replace("{count}", str(self._wanted))
+        request = request_message(text.replace("{path}", written(path)))
+        return StructuredRequest(llm, [*messages, request], Thoughts)
+
+    @property
+    def _wanted(self) -> int:
+        """The number of thoughts per model call."""
+        return self.count if self.samples == 1 else 1
+
+    def _read(self, proposed: Proposed) -> Sequence[str]:
+        return proposed.thoughts[: self._wanted] if isinstance(proposed, Thoughts) else proposed
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_done``, always."""
+        """Return ``on_done``."""
         return self.on_done
 
 
 class SearchState(State):
-    """Judge the fresh thoughts, all at once, and decide which to go on with.
+    """Judge the fresh thoughts concurrently, and choose which to follow.
 
     Args:
-        evaluate: A model; or a function of the memory and a way of thinking, sync or async, that
-            returns its score from 0 to 1, or a :class:`Value`. A way of full length with a score
-            of 1 is a solution.
-        search: How to go on, such as :func:`breadth_first`.
-        on_more: Where thoughts are proposed.
-        on_done: Where to go when the search has ended.
-        votes: With a model: let it vote so often for the best of all instead of valuing each.
-        bounds: How far the search goes.
-        prompt: What a model is told first.
+        evaluate: A model; or a function of the memory and a path of thoughts, sync or async, that
+            returns a score from 0 to 1, or a :class:`Value`. A complete path with a score of 1 is a
+            solution.
+        search: The strategy, such as :func:`breadth_first`.
+        on_more: The state that proposes more thoughts.
+        on_done: The state after the search.
+        votes: The number of votes of a model on the best path; 0 to judge each path by itself.
+        bounds: The bounds of the search.
+        prompt: System prompt of a model.
     """
 
     def __init__(
@@ -157,63 +168,51 @@ class SearchState(State):
         self.votes = votes
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Judge, tell the scores, and note where to go on."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Judge the fresh thoughts, and choose the next frontier."""
         tree = Tree.read(memory)
         left = max(0, self.bounds.max_calls - tree.calls)
         fresh = tree.fresh if self.votes else tree.fresh[:left]
         works = await self._works(memory, [tree.path(number) for number in fresh])
         together = Together(works[:left])
-        async with closing(together.events()) as events:
-            async for event in events:
-                yield event
+        yield together
         tree.calls += len(together.works)
-        for number, value in zip(fresh, self._values(together.results), strict=False):
+        for number, value in zip(fresh, self._values(together.results, len(fresh)), strict=False):
             tree.nodes[number].value = self._at_its_end(value, tree.depth(number))
             yield Thought(f"{value.score:.2g}: {tree.nodes[number].thought}\n")
         self.search(tree, self.bounds)
         tree.ended = not tree.frontier or tree.calls >= self.bounds.max_calls
         tree.write(memory)
 
-    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Work[list[Value]]]:
+    async def _works(self, memory: Memory, paths: Sequence[Path]) -> list[Piece[Judged]]:
         evaluate = self.evaluate
         if isinstance(evaluate, LLM):
-            messages = await brief(evaluate, memory, self.prompt)
+            messages = await build_messages(evaluate, memory, self.prompt)
             if self.votes and paths:
-                return [partial(self._vote, evaluate, messages, paths)] * self.votes
-            return [partial(self._value, evaluate, messages, path) for path in paths]
+                options = [written(path) for path in paths]
+                votes = range(self.votes)
+                return [choice_question(evaluate, messages, VOTE, options) for _ in votes]
+            requests = [request_message(JUDGE.replace("{path}", written(path))) for path in paths]
+            return [StructuredRequest(evaluate, [*messages, asked], Value) for asked in requests]
 
-        async def call(path: Path, report: Report) -> list[Value]:
-            value: float | Value = await settle(evaluate(memory, path))
-            return [value if isinstance(value, Value) else Value(score=value)]
+        async def call(path: Path, report: Report) -> float | Value:
+            return await maybe_await(evaluate(memory, path))
 
         return [partial(call, path) for path in paths]
 
-    async def _value(
-        self, llm: LLM, messages: list[Message], path: Path, report: Report
-    ) -> list[Value]:
-        request = asked(JUDGE.replace("{path}", written(path)))
-        return [await ask_aside(DataQuestion(llm, [*messages, request], Value), report)]
-
-    async def _vote(
-        self, llm: LLM, messages: list[Message], paths: Sequence[Path], report: Report
-    ) -> list[Value]:
-        options = [written(path) for path in paths]
-        choice = await ask_aside(choice_question(llm, messages, VOTE, options), report)
-        return [Value(score=number == choice.number) for number in range(1, len(paths) + 1)]
-
-    def _values(self, results: Sequence[list[Value]]) -> list[Value]:
-        """One value for each way: its own, or its share of the votes."""
-        if not self.votes:
-            return [value for values in results for value in values]
-        columns = zip(*results, strict=True)
-        return [Value(score=sum(v.score for v in votes) / len(votes)) for votes in columns]
+    def _values(self, results: Sequence[Judged], count: int) -> list[Value]:
+        """Return a value for each of ``count`` paths: its own, or its share of the votes."""
+        votes = [result.number for result in results if isinstance(result, Choice)]
+        if votes:
+            numbers = range(1, count + 1)
+            return [Value(score=votes.count(number) / len(votes)) for number in numbers]
+        return [r if isinstance(r, Value) else Value(score=r) for r in results]  # type: ignore[arg-type]
 
     def _at_its_end(self, value: Value, depth: int) -> Value:
-        """A way of full length that is sure to reach the goal has reached it."""
+        """Mark a complete path with a score of 1 as solved."""
         solved = value.solved or (depth == self.bounds.depth and value.score >= 1)
         return value.model_copy(update={"solved": solved})
 
     async def next_state(self, memory: Memory) -> Enum:
-        """More thoughts, or the end of the search."""
+        """Return ``on_more``, or ``on_done`` when the search has ended."""
         return self.on_done if Tree.read(memory).ended else self.on_more

@@ -1,4 +1,4 @@
-"""Which of several answers wins."""
+"""Voting on several answers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
 from agent_brain.states.aclosing import closing
-from agent_brain.states.concurrency import settle
-from agent_brain.states.events import Event
-from agent_brain.states.model_request import DataQuestion, asked, brief
+from agent_brain.states.concurrency import maybe_await
+from agent_brain.states.model_request import (
+    StructuredRequest,
+    build_messages,
+    request_message,
+)
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import choice_or_llm
 from agent_brain.states.output_types import OutputType
 from agent_brain.states.session_state import Notes
 from agent_brain.states.stored_answer import TellState
+from agent_brain.states.work import StreamItem
 
 Judge: TypeAlias = Callable[[Memory, Sequence[str]], str | Awaitable[str]]
 
@@ -37,7 +41,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 
 
 class Candidates(Notes):
-    """The answers that were found, and the one that won."""
+    """The answers to vote on, and the winner."""
 
     answers: list[str] = Field(default_factory=list)
     winner: str = ""
@@ -50,10 +54,10 @@ class Choice(BaseModel, frozen=True):
 
 
 def final_answer(text: str) -> str:
-    """What ``text`` comes to, in a form in which equal answers are equal texts.
+    """Return the final answer of a text, normalised so that equal answers are equal texts.
 
-    It is what follows the last "answer is", "answer:" or "####", else the last line; without case,
-    decoration, thousands separators and closing punctuation; numbers are equal by value.
+    It is the text after the last "answer is", "answer:" or "####", or else the last line, without
+    case, decoration, thousands separators and closing punctuation. Numbers compare by value.
     """
     leads = list(_LEAD_IN.finditer(text))
     said = text[leads[-1].end() :] if leads else text
@@ -69,7 +73,7 @@ def final_answer(text: str) -> str:
 
 
 def majority(answers: Sequence[str], normalise: Callable[[str], str] = final_answer) -> str:
-    """The first of the answers that most agree with; of equally many the earlier ones."""
+    """Return the most frequent answer; of equally frequent ones, the first."""
     votes = [normalise(answer) for answer in answers]
     winner = Counter(votes).most_common(1)
     return answers[votes.index(winner[0][0])] if winner else ""
@@ -77,28 +81,27 @@ def majority(answers: Sequence[str], normalise: Callable[[str], str] = final_ans
 
 def choice_question(
     llm: LLM, messages: Sequence[Message], request: str, options: Sequence[str]
-) -> DataQuestion[Choice]:
-    """The question which of ``options`` is best; they take the place of ``{options}``."""
+) -> StructuredRequest[Choice]:
+    """Return the request to choose the best of ``options``, which replace ``{options}``."""
     numbered = "\n\n".join(f"Number {n}:\n{option}" for n, option in enumerate(options, 1))
-    question = [*messages, asked(request.replace("{options}", numbered))]
+    question = [*messages, request_message(request.replace("{options}", numbered))]
 
     def check(choice: Choice) -> str | None:
         known = choice.number <= len(options)
-        return None if known else f"there are only {len(options)} to choose from"
+        return None if known else f"there are only {len(options)} options"
 
-    return DataQuestion(llm, question, Choice, check=check)
+    return StructuredRequest(llm, question, Choice, check=check)
 
 
 class VoteState(TellState):
-    """Decide between :class:`Candidates`, and answer with the winner.
+    """Vote on the :class:`Candidates`, and answer with the winner.
 
     Args:
         vote: ``"majority"``; a model that judges; or a function of the memory and the answers, sync
             or async, that returns one.
-        normalise: For the majority: brings equal answers to equal texts.
-        output_type: A pydantic model, or any other type that pydantic validates, that the answers
-            are the JSON of.
-        prompt: What a judging model is told first.
+        normalise: Maps equal answers to equal texts, for the majority.
+        output_type: The type of the answers, if they are JSON.
+        prompt: System prompt of a judging model.
     """
 
     def __init__(
@@ -114,18 +117,16 @@ class VoteState(TellState):
         self.normalise = normalise
         self.prompt = prompt
 
-    async def run(self, memory: Memory) -> AsyncIterator[str | Event]:
-        """Vote, note the winner, and tell it."""
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Vote, store the winner, and answer with it."""
         notes = Candidates.read(memory)
         if isinstance(self.vote, LLM):
-            messages = await brief(self.vote, memory, self.prompt)
+            messages = await build_messages(self.vote, memory, self.prompt)
             question = choice_question(self.vote, messages, REQUEST, notes.answers)
-            async with closing(question.events()) as events:
-                async for event in events:
-                    yield event
-            notes.winner = notes.answers[question.answer.number - 1]
+            yield question
+            notes.winner = notes.answers[question.output.number - 1]
         elif callable(self.vote):
-            notes.winner = await settle(self.vote(memory, notes.answers))
+            notes.winner = await maybe_await(self.vote(memory, notes.answers))
         else:
             notes.winner = majority(notes.answers, self.normalise)
             count = Counter(map(self.normalise, notes.answers))

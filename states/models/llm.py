@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 from pydantic import BaseModel, JsonValue
 
@@ -13,6 +13,12 @@ from agent_brain.memories.message import Message
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+
+if TYPE_CHECKING:
+    from agent_brain.states.model_call import ModelCall
+    from agent_brain.states.model_request import StructuredRequest
+
+T = TypeVar("T")
 
 
 class Thought(str):
@@ -92,6 +98,67 @@ class LLM(ABC):
         Raises:
             LLMError: A subclass that says what went wrong.
         """
+
+    @overload
+    def call(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: type[T],
+        thought: bool = False,
+    ) -> StructuredRequest[T]: ...
+
+    @overload
+    def call(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: None = None,
+        thought: bool = False,
+    ) -> ModelCall: ...
+
+    def call(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: Any = None,
+        thought: bool = False,
+    ) -> ModelCall:
+        """Return one call of this model as work: yield it from ``State.run``, then read it.
+
+        ::
+
+            call = self.llm.call(await memory.context())
+            yield call
+            await memory.update([Message.assistant(call.text)])
+
+        The text, usage and events of the call stream while the state waits, and the Brain closes
+        it. An error is raised at the ``yield``.
+
+        Args:
+            messages: What the model sees. They are put in the form that every model takes.
+            tools: What it may call; ``call.actions`` has the calls that it requests.
+            output_type: A pydantic model, or any other type that pydantic validates:
+                ``call.output`` is data of that type, and the text is not shown. Data that is not
+                valid goes back to the model once, with what is wrong.
+            thought: The text is not for the reader: it streams as a thought.
+
+        Raises:
+            StateDefinitionError: A type that a model cannot be asked for.
+        """
+        from agent_brain.states.model_call import ModelCall, is_said
+
+        if output_type is None:
+            words: Literal["thought", "shown"] = "thought" if thought else "shown"
+            return ModelCall(
+                self, messages, tools=tools, words=words, acts=bool(tools), check=is_said
+            )
+        from agent_brain.states.model_request import StructuredRequest
+
+        return StructuredRequest(self, messages, output_type, tools=tools)
 
     async def open(self) -> None:
         """Get ready to tell what the model supports; states call it first. Default: nothing."""

@@ -327,7 +327,7 @@ async def test_decisions_of_a_part_survive_a_restart():
 
 def test_what_is_decided_waits_no_more():
     asked = Asked(approvals=["a", "b"], questions={"q": "?"})
-    control = Control(status="waiting", asked=asked)
+    control = Control(status="waiting", human_requests=asked)
     Decisions(approve=["a"], input="yes").write(control)
     assert (asked.approvals, asked.questions, asked.answers) == (["b"], {}, {"q": "yes"})
     assert asked.decisions == {"a": Decision(approved=True)}

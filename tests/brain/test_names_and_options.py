@@ -55,7 +55,7 @@ from agent_brain.nets.options import NetOptions
 from agent_brain.states import AnswerState, EvaluationState, ReasoningState
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_net
-from agent_brain.testing.options import LimitOptions
+from agent_brain.testing.net_run import LimitOptions
 from agent_brain.tools.litellm.setup import load_litellm
 from tests.brain.nets import Say, single
 from tests.support.openai_server import OpenAIServer, Reply
@@ -339,7 +339,7 @@ def test_limits_and_policies_of_another_kind_are_refused(options: Any) -> None:
 @pytest.mark.parametrize("text", ["b", "B", "bb"])
 def test_a_text_in_the_annotation_is_refused_and_the_member_named(text: str) -> None:
     with pytest.raises(
-        NetDefinitionError, match=rf"'{text}', which is no state.*Did you mean S\.B"
+        NetDefinitionError, match=rf"'{text}', which is not a state.*Did you mean S\.B"
     ):
         Net({S.A: going(Literal[text], S.B), S.B: END})
 

@@ -61,8 +61,8 @@ def test_every_problem_of_a_file_is_reported(tmp_path):
     path.write_text(GOOD.replace('"THINK"', '"NOWHERE"') + "[states.EXTRA]\ntype = 'none'\n")
     result = invoke("nets", "check", str(path))
     assert result.exit_code == 1
-    assert "'NOWHERE' is no state of the net" in result.stderr
-    assert "'none' is no kind of state" in result.stderr
+    assert "'NOWHERE' is not a state of the net" in result.stderr
+    assert "'none' is not a kind of state" in result.stderr
 
 
 def test_a_net_in_a_module_is_checked(tmp_path, monkeypatch):
@@ -78,7 +78,7 @@ def test_a_net_in_a_module_is_checked(tmp_path, monkeypatch):
     )
     result = invoke("nets", "check", f"{tmp_path / 'mine.py'}:net")
     assert result.exit_code == 1
-    assert "[no_end] From state 'A'" in result.stderr
+    assert "[no_end] State 'A' cannot reach an end" in result.stderr
 
 
 def test_an_unknown_net_is_a_mistake():

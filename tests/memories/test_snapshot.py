@@ -25,7 +25,7 @@ def full_snapshot() -> Snapshot:
             next_actions=[ACTION],
             pending={ACTION.id: Call(action=ACTION, result=Message.tool("cold", ACTION))},
             output={"a": 1},
-            recent=["text:1"],
+            fingerprints=["text:1"],
             scratch={"plan": ["a", {"b": None}]},
         ),
         views={"summary": "So far: é"},

@@ -179,7 +179,7 @@ STOPPED = [case for case in CASES if "fallback" in case.options()]
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
 @pytest.mark.parametrize("case", STOPPED, ids=str)
-async def test_a_run_that_a_limit_stops_agrees_too(case: Case, steps: int) -> None:
+async def test_a_run_stopped_by_a_limit_agrees_too(case: Case, steps: int) -> None:
     limits = Limits(max_steps=steps)
     result = await make(case, limits=limits).run("What is 2 + 2?")
     seen = "".join([chunk async for chunk in make(case, limits=limits).answer("What is 2 + 2?")])
@@ -196,7 +196,7 @@ async def test_the_demo_model_answers_the_question_and_not_the_request_to_answer
     assert "391" in result.answer
 
 
-async def test_a_reader_of_a_shaped_answer_sees_no_second_one() -> None:
+async def test_a_typed_answer_is_streamed_once() -> None:
     llm = FunctionLLM(lambda call: '{"n": 4}' if call.output_type else "It is four.")
     brain = Brain("react", llm=llm, output_type=dict[str, int])
     assert [chunk async for chunk in brain.answer("2 + 2?")] == ['{"n":4}']

@@ -50,7 +50,7 @@ async def test_the_moderator_sees_all_sides_and_answers() -> None:
             assert f"{name}: {name} in Round {number}" in seen
 
 
-async def test_personas_hear_the_others_and_never_see_what_they_keep_to_themselves() -> None:
+async def test_personas_see_what_others_said_but_not_their_private_messages() -> None:
     llm = FunctionLLM(speak)
     await Brain(debate(llm, rounds=3), tools=[archive]).run(GOAL)
     sceptics = [c for c in llm.calls if "as Sceptic" in c.messages[0].content]
@@ -71,7 +71,7 @@ async def test_what_a_persona_sees_is_in_the_order_it_happened() -> None:
     assert roles == ["system", "user", "user", "assistant", "tool", "assistant", "user"]
 
 
-async def test_only_the_goal_and_the_answer_are_recorded_and_said_to_the_reader() -> None:
+async def test_only_the_goal_and_the_answer_are_recorded_and_streamed_as_text() -> None:
     said: dict[bool, str] = {True: "", False: ""}
     async with Brain(debate(FunctionLLM(speak)), tools=[archive]).stream(GOAL) as run:
         async for event in run:
@@ -111,7 +111,7 @@ async def test_it_resumes_at_the_round_that_failed() -> None:
     assert sum(last_user(c.messages).startswith("Round 1") for c in llm.calls) == 3
 
 
-async def test_a_limit_keeps_what_was_said_and_may_still_be_moderated() -> None:
+async def test_a_limit_keeps_finished_rounds_and_the_fallback_moderates() -> None:
     brain = Brain(debate(FunctionLLM(speak), fallback=True), tools=[archive])
     brain.limits = Limits(max_steps=8)
     result = await brain.run(GOAL)
@@ -119,7 +119,7 @@ async def test_a_limit_keeps_what_was_said_and_may_still_be_moderated() -> None:
     assert len(Debated.read(brain.memory).rounds) == 1
 
 
-async def test_after_a_limit_the_round_it_cut_is_begun_anew() -> None:
+async def test_after_a_limit_the_interrupted_round_starts_again() -> None:
     brain = Brain(debate(FunctionLLM(speak)), tools=[archive], limits=Limits(max_steps=8))
     assert (await brain.run(GOAL)).stop_reason is StopReason.MAX_STEPS
     brain.limits = Limits()
@@ -128,7 +128,7 @@ async def test_after_a_limit_the_round_it_cut_is_begun_anew() -> None:
     assert [said["Sceptic"] for said in rounds] == ["Sceptic in Round 1", "Sceptic in Round 2"]
 
 
-async def test_a_second_goal_is_debated_anew() -> None:
+async def test_a_second_goal_starts_a_new_debate() -> None:
     llm = FunctionLLM(speak)
     brain = Brain(debate(llm, rounds=1), tools=[archive])
     await brain.run(GOAL)

@@ -103,7 +103,7 @@ EVERYTHING = [N.A, N.B, N.C, N.D, None]
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, State) else "",
 )
-def test_the_annotation_of_next_state_tells(state, expected):
+def test_the_annotation_of_next_state_declares_the_edges(state, expected):
     assert declared_targets(state, list(N)) == expected
 
 
@@ -176,11 +176,11 @@ class ConfiguredNever(Configured):
         ({"a": N}, EVERYTHING),
     ],
 )
-def test_the_parameters_tell_where_the_annotation_does_not(parameters, expected):
+def test_the_parameters_declare_the_edges_if_the_annotation_does_not(parameters, expected):
     assert declared_targets(ConfiguredNever(**parameters), list(N)) == expected
 
 
-def test_the_end_is_a_target_beside_the_parameters_if_the_annotation_admits_it():
+def test_the_end_is_a_target_besides_the_parameters_if_the_annotation_includes_it():
     assert declared_targets(Configured(a=N.B), list(N)) == [N.B, None]
 
 
@@ -229,7 +229,7 @@ def test_explicit_transitions_win_over_everything(explicit, expected):
     assert net.edges[N.A] == expected
 
 
-def test_the_built_in_states_tell_their_edges():
+def test_the_built_in_states_declare_their_edges():
     llm = ScriptedLLM()
     states: dict[Enum, State] = {
         N.A: ReasoningState(llm, on_action=N.B, on_answer=N.C),

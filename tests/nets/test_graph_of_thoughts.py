@@ -88,7 +88,7 @@ async def test_a_list_is_sorted_by_splitting_sorting_and_merging() -> None:
     assert result.steps == 8  # split, part, sort, score, best, left and right, all; and the answer
 
 
-async def test_operations_that_do_not_need_each_other_run_at_once() -> None:
+async def test_independent_operations_run_concurrently() -> None:
     here = 0
     all_here = anyio.Event()
 
@@ -128,7 +128,7 @@ async def test_the_default_graph_drafts_scores_combines_and_refines() -> None:
     assert len(Graph.read(brain.memory).made) == len(OPERATIONS)
 
 
-async def test_only_the_answer_is_for_the_reader() -> None:
+async def test_only_the_answer_streams_as_text() -> None:
     said: dict[bool, str] = {True: "", False: ""}
     async with Brain(graph_of_thoughts(FunctionLLM(drafting))).stream("Write a poem") as run:
         async for event in run:
@@ -148,7 +148,7 @@ async def test_plain_data_declares_a_graph_too() -> None:
     assert "Write 1 different" in text_of(llm.calls[0].messages)
 
 
-async def test_the_answer_in_a_shape_takes_one_call_more() -> None:
+async def test_a_typed_answer_takes_one_more_call() -> None:
     class Poem(BaseModel):
         text: str
 
@@ -182,7 +182,7 @@ async def test_a_limit_keeps_what_was_made(fallback: bool, answer: str) -> None:
     assert list(Graph.read(brain.memory).made) == ["drafts", "scores", "best"]
 
 
-async def test_the_next_turn_begins_anew() -> None:
+async def test_the_next_turn_starts_from_the_beginning() -> None:
     llm = FunctionLLM(drafting)
     brain = Brain(graph_of_thoughts(llm))
     await brain.run("Write a poem")
@@ -196,7 +196,7 @@ def problems_of(operations: Any) -> list[tuple[str, tuple[str, ...]]]:
     return [(problem.code, problem.states) for problem in caught.value.problems]
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = problems_of(
         [
             Generate(name="a", inputs=("b",)),

@@ -64,7 +64,7 @@ def test_a_net_cannot_be_changed(attribute):
         setattr(small(), attribute, None)
 
 
-def test_what_a_net_shows_of_itself_cannot_be_changed():
+def test_the_properties_of_a_net_cannot_be_changed():
     net = small()
 
     with pytest.raises(TypeError):
@@ -193,12 +193,12 @@ def test_options_reach_the_net():
     assert net.states[ReAct.ACTION].max_concurrency == 3  # type: ignore[attr-defined]
 
 
-def test_an_unknown_name_is_told_with_the_known_ones():
+def test_an_unknown_name_is_an_error_with_the_known_ones():
     with pytest.raises(UnknownNetError, match=r"no net named 'raect'.*react"):
         create_net("raect", ScriptedLLM())
 
 
-def test_an_option_that_the_net_does_not_take_is_told():
+def test_an_unknown_option_is_named_in_the_error():
     with pytest.raises(UnknownNetError, match=r"'react'.*colour"):
         create_net("react", ScriptedLLM(), colour="red")  # type: ignore[call-arg]
 

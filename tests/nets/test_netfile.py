@@ -58,7 +58,7 @@ async def test_a_brain_from_a_file_runs(tmp_path: Path) -> None:
     assert brain.net.fallback is not None
 
 
-def test_what_is_said_in_code_wins_over_the_file(tmp_path: Path) -> None:
+def test_options_in_code_override_the_file(tmp_path: Path) -> None:
     limits = Limits(max_steps=3)
     assert brain_from_file(write(tmp_path, REACT), limits=limits).limits is limits
 
@@ -84,7 +84,7 @@ MISTAKES: list[tuple[str, type[Exception], list[str]]] = [
     ("net = 'react'\n[states.A]\ntype = 'answer'", NetFileError, ["either net"]),
     ("net = 'nope'", UnknownNetError, ["'nope'"]),
     ("net = 'react'\n[options]\nnope = 1", UnknownNetError, ["nope"]),
-    ("[states.A]\ntype = 'os.system'", NetDefinitionError, ["'os.system' is no kind"]),
+    ("[states.A]\ntype = 'os.system'", NetDefinitionError, ["'os.system' is not a kind"]),
     (
         "[states.A]\ntype = 'answer'\nask = 'maybe'\n[states.B]\ntype = 'action'",
         NetDefinitionError,
@@ -101,7 +101,7 @@ MISTAKES: list[tuple[str, type[Exception], list[str]]] = [
 
 
 @pytest.mark.parametrize(("text", "error", "words"), MISTAKES)
-def test_mistakes_are_all_told(
+def test_all_mistakes_are_reported(
     tmp_path: Path, text: str, error: type[Exception], words: list[str]
 ) -> None:
     with pytest.raises(error) as caught:
@@ -110,13 +110,13 @@ def test_mistakes_are_all_told(
 
 
 @pytest.mark.parametrize("text", ["- a\n- b", "a: [", "!!python/object/apply:os.getcwd []"])
-def test_yaml_is_data_and_nothing_else(tmp_path: Path, text: str) -> None:
+def test_yaml_is_read_as_plain_data(tmp_path: Path, text: str) -> None:
     with pytest.raises(NetFileError, match="cannot be read"):
         read_file(write(tmp_path, text, "net.yml"))
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(NetFileError, match=r"no \.toml"):
+    with pytest.raises(NetFileError, match=r"not a \.toml"):
         read_file(write(tmp_path, "{}", "net.json"))
     with pytest.raises(NetFileError, match="No such file"):
         read_file(tmp_path / "none.toml")
@@ -136,7 +136,7 @@ def build(options: Any, site: Site) -> State:
 
 
 @pytest.mark.anyio
-async def test_states_of_ones_own_are_registered_by_name(tmp_path: Path) -> None:
+async def test_custom_states_are_registered_by_name(tmp_path: Path) -> None:
     if "shout" not in state_kinds():
         register_state("shout", Shout, build)
     brain = brain_from_file(write(tmp_path, "[states.A]\ntype = 'Shout'\nword = 'hey'"))

@@ -33,7 +33,7 @@ async def test_it_runs_twice_in_one_run(net_name: str) -> None:
 
 
 @pytest.mark.parametrize("net_name", ["debate", "graph_of_thoughts", "tree_of_thoughts"])
-async def test_what_it_noted_the_first_time_is_not_gone_on_with(net_name: str) -> None:
+async def test_notes_of_the_first_run_are_not_reused(net_name: str) -> None:
     llm = FunctionLLM(clever)
     net = create_net(net_name, llm)
     outer = Net({Steps.ONE: SubnetState(net, on_done=Steps.TWO), Steps.TWO: SubnetState(net)})

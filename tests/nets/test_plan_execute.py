@@ -92,7 +92,7 @@ async def test_every_step_is_asked_for_in_its_turn_and_sees_what_was_found() -> 
     assert "rate_from_paper" in text_of(llm.calls[0].messages)
 
 
-async def test_a_model_may_find_that_the_picture_has_changed() -> None:
+async def test_a_model_may_find_the_plan_obsolete() -> None:
     changed = Evaluation(passed=False, feedback="The office was sold.").model_dump_json()
     llm = ScriptedLLM(
         [plan("find the cost", "convert"), "It was sold.", changed, plan(), "No cost."]
@@ -122,7 +122,7 @@ async def test_no_more_plans_than_allowed() -> None:
     llm.assert_complete()
 
 
-async def test_a_net_that_gave_up_plans_anew_when_it_runs_again_in_one_run() -> None:
+async def test_a_net_that_gave_up_plans_again_when_it_runs_again_in_one_run() -> None:
     llm = ScriptedLLM([plan("a"), "x", "no", plan("b"), "y", "no again"])
     net = plan_execute(llm, evaluate=lambda m, a: "useless", max_plans=1)
     outer = Net({Steps.ONE: SubnetState(net, on_done=Steps.TWO), Steps.TWO: SubnetState(net)})
@@ -131,7 +131,7 @@ async def test_a_net_that_gave_up_plans_anew_when_it_runs_again_in_one_run() -> 
     assert llm.calls[3].messages[-1].content.startswith("Plan how to reach my goal")
 
 
-async def test_a_plan_that_is_too_long_goes_back_once() -> None:
+async def test_a_plan_that_is_too_long_is_corrected_once() -> None:
     llm = ScriptedLLM([plan("a", "b", "c"), plan("a"), "x", "done"])
     net = plan_execute(llm, evaluate=lambda m, a: True, max_steps=2)
     assert (await Brain(net).run(GOAL)).answer == "done"
@@ -164,7 +164,7 @@ async def test_a_limit_keeps_what_was_found() -> None:
     assert Planned.read(brain.memory).at in (0, 1)
 
 
-async def test_a_failed_tool_that_was_made_up_for_is_no_failed_step() -> None:
+async def test_a_failed_tool_call_that_was_repaired_does_not_fail_the_step() -> None:
     turns: list[Any] = [
         plan("get the rate"),
         call("rate_from_bank", currency="USD"),

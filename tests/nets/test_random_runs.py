@@ -58,7 +58,7 @@ def way(net: Net) -> list[tuple[str | None, str | None]]:
 
 @settings(max_examples=150)
 @given(GRAPHS, st.lists(st.integers(0, 7), min_size=1, max_size=30))
-def test_a_sound_net_moves_along_its_edges_only(
+def test_a_valid_net_moves_only_along_its_edges(
     graph: dict[Key, list[Key | None]], steps: list[int]
 ) -> None:
     try:

@@ -44,7 +44,7 @@ async def test_the_reader_sees_the_answer_alone() -> None:
     assert [chunk async for chunk in brain.answer("2 + 2?")] == ["It ", "is 4."]
 
 
-async def test_the_judge_is_told_to_judge_after_the_results() -> None:
+async def test_the_request_to_judge_comes_after_the_results() -> None:
     llm = ScriptedLLM([[RIGHT], ON, "4"])
     await Brain(refact(llm, reflect_prompt="Watch {goal}"), tools=[add]).run("2 + 2?")
     first, *_, result, request = llm.calls[1].messages
@@ -57,7 +57,7 @@ async def test_the_judge_is_told_to_judge_after_the_results() -> None:
     assert llm.calls[1].output_type is Reflection
 
 
-async def test_what_cannot_be_read_is_asked_for_once_more() -> None:
+async def test_unreadable_data_is_requested_once_more() -> None:
     state = ReflectionState(ScriptedLLM(["hm", OFF]), on_done=Steps.TWO)
     done = await run_state(state, FakeMemory("go"))
     assert done.memory.updates[0][0].content == "You were asked for 2 + 2."
@@ -66,7 +66,7 @@ async def test_what_cannot_be_read_is_asked_for_once_more() -> None:
         await run_state(state, FakeMemory("go"))
 
 
-async def test_a_limit_keeps_what_was_done_and_a_resumed_run_goes_on() -> None:
+async def test_a_limit_keeps_finished_steps_and_resume_continues() -> None:
     llm = ScriptedLLM([[WRONG], OFF, LLMServerError("down"), [RIGHT], ON, "It is 4."])
     brain = Brain(refact(llm), tools=[add], limits=Limits(max_steps=2))
     assert (await brain.run("2 + 2?")).stop_reason is StopReason.MAX_STEPS

@@ -46,7 +46,7 @@ async def test_the_reflection_is_the_last_thing_that_the_second_attempt_sees() -
     assert "Jupiter" in text_of(llm.calls[2].messages)
 
 
-async def test_the_reader_sees_only_the_answer_and_all_else_as_thoughts() -> None:
+async def test_the_answer_streams_as_text_and_everything_else_as_thoughts() -> None:
     llm = ScriptedLLM(["Jupiter", LESSON, "Saturn"])
     said: dict[bool, str] = {True: "", False: ""}
     async with Brain(reflexion(llm, evaluate=judge)).stream(GOAL) as run:
@@ -83,13 +83,13 @@ async def test_after_the_last_attempt_the_best_one_is_answered() -> None:
     assert result.messages[-1].content == "best"
 
 
-async def test_of_equally_bad_attempts_the_last_is_answered() -> None:
+async def test_of_equally_bad_attempts_the_last_is_the_answer() -> None:
     llm = ScriptedLLM(["first", "r", "second"])
     result = await Brain(reflexion(llm, evaluate=lambda m, a: False, attempts=2)).run("go")
     assert result.answer == "second"
 
 
-async def test_attempts_are_counted_anew_where_the_net_runs_twice_in_one_run() -> None:
+async def test_attempts_are_counted_separately_when_the_net_runs_twice_in_one_run() -> None:
     llm = ScriptedLLM(["a", "r", "b", "c", "r", "d"])
     net = reflexion(llm, evaluate=lambda m, a: False, attempts=2)
     outer = Net({Steps.ONE: SubnetState(net, on_done=Steps.TWO), Steps.TWO: SubnetState(net)})
@@ -129,7 +129,7 @@ async def test_a_score_may_pass_below_one() -> None:
     assert (await Brain(net).run("go")).answer == "x"
 
 
-async def test_attempts_with_tools_answer_in_the_shape_asked_for() -> None:
+async def test_attempts_with_tools_answer_in_the_output_type() -> None:
     class Sum(BaseModel):
         value: int
 
@@ -158,7 +158,7 @@ async def test_a_limit_ends_it_with_the_best_attempt_if_it_may() -> None:
     assert (result.stop_reason, result.answer) == (StopReason.MAX_STEPS, "Jupiter")
 
 
-async def test_the_next_turn_begins_anew() -> None:
+async def test_the_next_turn_starts_from_the_beginning() -> None:
     llm = ScriptedLLM(["Jupiter", LESSON, "Saturn", "Neptune", "r", "Saturn!"])
     brain = Brain(reflexion(llm, evaluate=judge, attempts=2), MessagesMemory())
     await brain.run(GOAL)

@@ -132,7 +132,7 @@ async def test_a_summary_is_asked_for_in_the_same_form() -> None:
     assert "Rules." in llm.calls[0].messages[0].content
 
 
-async def test_the_schema_is_not_told_to_a_model_that_is_sent_it() -> None:
+async def test_the_schema_is_not_in_the_prompt_of_a_model_that_is_sent_it() -> None:
     class Schooled(ScriptedLLM):
         sends_schema = True
 
@@ -144,7 +144,7 @@ async def test_the_schema_is_not_told_to_a_model_that_is_sent_it() -> None:
     assert [m.role for m in call.messages] == [Role.SYSTEM, Role.USER]
 
 
-async def test_states_without_tools_hear_of_results_only_if_they_see_some() -> None:
+async def test_states_without_tools_mention_results_only_if_there_are_some() -> None:
     llm = ScriptedLLM(['{"steps": ["add"]}', Action(name="add", args={"a": 2, "b": 2}), "4", "4"])
     net = create_net("plan_execute", llm, evaluate=lambda memory, answer: True)
     await Brain(net, tools=[add]).run("2 + 2?")

@@ -44,7 +44,7 @@ async def test_another_model_may_pick() -> None:
     assert (await Brain(net).run("go")).answer == "Roses"
 
 
-async def test_the_net_speaks_for_itself_and_its_events_say_which_it_is() -> None:
+async def test_the_chosen_net_streams_its_answer_and_its_events_name_it() -> None:
     net = router(ScriptedLLM(), routes=poems_and_sums(ScriptedLLM()), choose=lambda m: "poems")
     texts = []
     async with Brain(net).stream("go") as run:
@@ -54,7 +54,7 @@ async def test_the_net_speaks_for_itself_and_its_events_say_which_it_is() -> Non
     assert texts == [("Route: poems\n", True, ()), ("Roses", False, ("ROUTE", "poems"))]
 
 
-async def test_a_name_that_is_no_route_goes_back_once() -> None:
+async def test_an_unknown_route_is_corrected_once() -> None:
     llm = ScriptedLLM(['{"name": "prose"}', '{"name": "poems"}'])
     assert (await Brain(router(llm, routes=poems_and_sums(llm))).run("go")).answer == "Roses"
     assert "no route of that name, but 'poems', 'sums'" in llm.calls[1].messages[-1].content
@@ -63,7 +63,7 @@ async def test_a_name_that_is_no_route_goes_back_once() -> None:
         await Brain(router(llm, routes=poems_and_sums(llm))).run("go")
 
 
-async def test_a_function_that_picks_no_route_is_told_which_there_are() -> None:
+async def test_an_unknown_route_from_a_function_is_an_error_with_the_known_ones() -> None:
     net = router(ScriptedLLM(), routes={"a": single(Say("x"))}, choose=lambda memory: "b")
     with pytest.raises(StateDefinitionError, match=r"choose= returned 'b'.*'a'"):
         await Brain(net).run("go")
@@ -86,7 +86,7 @@ async def test_limits_reach_into_the_net() -> None:
     assert (await brain.run("go")).stop_reason is StopReason.MAX_STEPS
 
 
-def test_the_default_routes_are_shown_in_the_picture() -> None:
+def test_the_default_routes_are_shown_in_the_diagram() -> None:
     picture = router(ScriptedLLM()).to_mermaid()
     assert "plan_execute" in picture
     assert "react" in picture

@@ -41,7 +41,7 @@ async def test_a_wrong_path_is_outvoted() -> None:
     assert sorted(Candidates.read(brain.memory).answers) == sorted(PATHS)
 
 
-async def test_paths_think_at_once_and_do_not_see_each_other() -> None:
+async def test_paths_run_concurrently_and_do_not_see_each_other() -> None:
     here, all_here = itertools.count(1), anyio.Event()
 
     class Meeting(FunctionLLM):
@@ -58,7 +58,7 @@ async def test_paths_think_at_once_and_do_not_see_each_other() -> None:
     assert len({tuple(m.content for m in call.messages) for call in llm.calls}) == 1
 
 
-async def test_only_the_winner_is_recorded_and_said_to_the_reader() -> None:
+async def test_only_the_winner_is_recorded_and_streamed_as_text() -> None:
     brain = Brain(self_consistency(each_once(PATHS), paths=3))
     said: dict[bool, str] = {True: "", False: ""}
     async with brain.stream(GOAL) as run:
@@ -89,12 +89,12 @@ async def test_a_model_may_judge_instead() -> None:
     assert (result.answer, len(llm.calls)) == (WRONG, 4)
 
 
-async def test_a_choice_that_is_none_goes_back_once() -> None:
+async def test_an_invalid_choice_is_corrected_once() -> None:
     memory = FakeMemory(GOAL)
     Candidates(answers=["one", "two"]).write(memory)
     llm = ScriptedLLM(['{"number": 3}', '{"number": 2}'])
     assert (await run_state(VoteState(llm), memory)).text == "two"
-    assert "there are only 2 to choose from" in llm.calls[1].messages[-1].content
+    assert "there are only 2 options" in llm.calls[1].messages[-1].content
     with pytest.raises(MalformedOutputError, match="only 2"):
         await run_state(VoteState(ScriptedLLM(['{"number": 3}'] * 2)), memory)
 
@@ -112,7 +112,7 @@ async def test_a_path_that_fails_has_no_vote() -> None:
     assert final_answer((await Brain(self_consistency(llm, paths=3)).run(GOAL)).answer) == "5"
 
 
-async def test_where_every_path_fails_the_run_fails_and_can_be_resumed() -> None:
+async def test_if_every_path_fails_the_run_fails_and_can_be_resumed() -> None:
     llm = each_once([LLMServerError("down")] * 2 + PATHS[1:])
     brain = Brain(self_consistency(llm, paths=2))
     with pytest.raises(LLMServerError):
@@ -130,7 +130,7 @@ async def test_a_failed_judgement_is_resumed_without_thinking_again() -> None:
     assert len(llm.calls) == 1
 
 
-async def test_paths_use_tools_and_answer_in_the_shape_asked_for() -> None:
+async def test_paths_use_tools_and_answer_in_the_output_type() -> None:
     class Sum(BaseModel):
         value: int
 
@@ -178,7 +178,7 @@ async def test_equal_answers_are_equal_texts(text: str, answer: str) -> None:
     assert final_answer(text) == answer
 
 
-async def test_of_equally_many_the_earlier_wins() -> None:
+async def test_of_equal_votes_the_first_answer_wins() -> None:
     assert majority(["b", "a", "A", "B"]) == "b"
     assert majority([]) == ""
 

@@ -21,7 +21,7 @@ async def test_the_run_is_not_done_when_its_last_subnet_was_stopped() -> None:
     assert (await brain.run("go")).stop_reason is StopReason.MAX_STEPS
 
 
-async def test_a_resumed_run_goes_on_inside_the_subnet_that_a_limit_stopped() -> None:
+async def test_a_resumed_run_continues_inside_the_subnet_that_a_limit_stopped() -> None:
     llm = ScriptedLLM([CALL, "2"])
     brain = Brain(single(SubnetState(react(llm))), tools=[add], limits=Limits(max_steps=2))
     assert (await brain.run("go")).stop_reason is StopReason.MAX_STEPS
@@ -31,7 +31,7 @@ async def test_a_resumed_run_goes_on_inside_the_subnet_that_a_limit_stopped() ->
     assert [m.content for m in result.messages] == ["go", "", "2", "2"]
 
 
-async def test_a_stopped_subnet_on_a_fork_is_run_again_and_leaves_one_answer() -> None:
+async def test_a_stopped_subnet_on_a_fork_runs_again_and_adds_one_answer() -> None:
     llm = ScriptedLLM([CALL, CALL, "2"])
     net = single(SubnetState(react(llm), fork=True))
     brain = Brain(net, tools=[add], limits=Limits(max_steps=2))

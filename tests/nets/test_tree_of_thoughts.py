@@ -78,7 +78,7 @@ async def test_it_solves_the_game_of_24_and_explores_less_than_everything(
 
 
 @pytest.mark.parametrize("numbers", PUZZLES)
-async def test_depth_first_goes_back_where_a_promising_way_leads_nowhere(numbers: str) -> None:
+async def test_depth_first_backtracks_from_a_dead_end(numbers: str) -> None:
     puzzle = Puzzle(numbers)
     tree, _ = await puzzle.solve(evaluate=puzzle.short_sighted, strategy="dfs", breadth=40)
     assert game24.is_solution(numbers, tree.path(tree.best(0)))
@@ -150,7 +150,7 @@ async def test_a_solution_ends_the_search_before_its_full_depth() -> None:
     "options", [{}, {"strategy": "dfs"}, {"propose": "sample"}, {"evaluate": "vote"}]
 )
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 7, 11])
-async def test_no_more_calls_than_allowed_and_then_the_best_way_so_far(
+async def test_max_calls_ends_the_search_with_the_best_path(
     options: dict[str, Any], most: int
 ) -> None:
     llm = FunctionLLM(think)
@@ -159,7 +159,7 @@ async def test_no_more_calls_than_allowed_and_then_the_best_way_so_far(
     assert len(llm.calls) <= most + 1
 
 
-async def test_only_the_answer_is_for_the_reader() -> None:
+async def test_only_the_answer_streams_as_text() -> None:
     said: dict[bool, str] = {True: "", False: ""}
     async with Brain(tree_of_thoughts(FunctionLLM(think), breadth=1)).stream("Spell abc") as run:
         async for event in run:
@@ -205,7 +205,7 @@ async def test_what_judging_cost_is_counted_even_if_one_judgement_fails() -> Non
     assert brain.memory.control.spent.requests >= 1
 
 
-async def test_malformed_thoughts_go_back_once() -> None:
+async def test_malformed_thoughts_are_corrected_once() -> None:
     llm = ScriptedLLM(["hm", "hm"])
     with pytest.raises(MalformedOutputError, match="does not fit Thoughts"):
         await Brain(tree_of_thoughts(llm)).run("go")
@@ -254,7 +254,7 @@ async def test_a_solution_ends_either_search(search: Any) -> None:
     assert (tree.frontier, tree.best(0.2)) == ([], 1)
 
 
-async def test_one_net_serves_runs_at_once() -> None:
+async def test_one_net_serves_concurrent_runs() -> None:
     net: Net = tree_of_thoughts(FunctionLLM(think), breadth=1)
     answers: list[str] = []
 

@@ -73,9 +73,10 @@ async def test_a_call_that_fails_is_reported_before_the_error():
     llm = ScriptedLLM([["Half", LLMConnectionError("cut", retries=2)]])
 
     async def listen() -> None:
-        async for event in reasoning(llm).run(FakeMemory("What?")):
-            if isinstance(event, UsageReported):
-                seen.append(event)
+        async with Brain(react(llm)).stream("What?") as run:
+            async for event in run:
+                if isinstance(event, UsageReported):
+                    seen.append(event)
 
     with pytest.raises(LLMConnectionError):
         await listen()

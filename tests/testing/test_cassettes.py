@@ -248,7 +248,7 @@ async def test_auto_records_once_and_replays_from_then_on(tmp_path: Path) -> Non
 
 
 @pytest.mark.anyio
-async def test_an_answer_that_was_left_is_replayed_up_to_there(tmp_path: Path) -> None:
+async def test_an_abandoned_answer_is_replayed_up_to_that_point(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
 
     async def first_piece(llm: LLM) -> Any:
@@ -274,7 +274,7 @@ async def test_scripted_models_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_wrapped_model_is_the_model_itself_elsewhere() -> None:
+async def test_a_wrapped_model_behaves_like_the_model_outside_a_cassette() -> None:
     inner = ScriptedLLM(["x"], native=False, model="mine")
     llm = CassetteLLM(inner)
     assert await ask(llm) == ["x"]
@@ -372,7 +372,7 @@ ONE, TWO = [Message.user("one")], [Message.user("two")]
 
 
 @pytest.mark.anyio
-async def test_strict_wants_the_recorded_order_and_request_does_not(tmp_path: Path) -> None:
+async def test_strict_expects_the_recorded_order_and_request_does_not(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     await recorded(path, ONE, TWO)
     with replay(path), pytest.raises(CassetteMismatchError, match="differs from call 1 of 2"):
@@ -384,19 +384,17 @@ async def test_strict_wants_the_recorded_order_and_request_does_not(tmp_path: Pa
 
 
 @pytest.mark.anyio
-async def test_equal_requests_get_their_answers_in_order_and_no_more(tmp_path: Path) -> None:
+async def test_equal_requests_get_their_answers_in_order(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     await recorded(path, ONE, ONE, TWO)
     with replay(path, match="request"):
         assert [await ask(wrapped(), ONE) for _ in range(2)] == [["answer 0"], ["answer 1"]]
-        with pytest.raises(
-            CassetteMismatchError, match="recorded 2 times, and is now made once more"
-        ):
+        with pytest.raises(CassetteMismatchError, match="recorded 2 times and is made once more"):
             await ask(wrapped(), ONE)
 
 
 @pytest.mark.anyio
-async def test_the_most_similar_request_is_what_a_refused_one_is_compared_with(
+async def test_a_refused_request_is_compared_with_the_most_similar_one(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "tape.json"
@@ -412,19 +410,19 @@ async def test_one_call_too_many_is_refused(tmp_path: Path) -> None:
     await recorded(path, ONE)
     with replay(path):
         await ask(wrapped(), ONE)
-        with pytest.raises(CassetteMismatchError, match=r"One call more than the 1 .*: user: two"):
+        with pytest.raises(
+            CassetteMismatchError, match=r"All 1 recorded calls are used.*: user: two"
+        ):
             await ask(wrapped(), TWO)
 
 
 @pytest.mark.anyio
-async def test_an_unused_rest_is_reported(tmp_path: Path) -> None:
+async def test_unused_calls_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     await recorded(path, ONE, TWO)
     with replay(path) as tape:
         await ask(wrapped(), ONE)
-    with pytest.raises(
-        CassetteMismatchError, match=r"1 of them were not made again:\n  2\. user: two"
-    ):
+    with pytest.raises(CassetteMismatchError, match=r"1 of them were not made:\n  2\. user: two"):
         tape.assert_complete()
 
 
@@ -454,7 +452,7 @@ async def test_ids_and_times_of_messages_do_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_calls_at_once_are_all_recorded_and_replayed(tmp_path: Path) -> None:
+async def test_concurrent_calls_are_recorded_and_replayed(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     asked = [[Message.user(str(n))] for n in range(5)]
 
@@ -543,12 +541,12 @@ async def test_ordinary_words_are_not_taken_for_secrets(tmp_path: Path) -> None:
     "text, said",
     [
         ("{", "cannot be read"),
-        ("[]", "is no cassette"),
+        ("[]", "is not a cassette"),
         ('{"format": "agent-brain-cassette", "version": 99, "calls": []}', "version 99"),
         ('{"format": "agent-brain-cassette", "version": 1, "calls": [{}]}', "damaged"),
     ],
 )
-def test_a_file_that_is_no_cassette_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_not_a_cassette_is_refused(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "tape.json"
     path.write_text(text)
     with pytest.raises(CassetteFileError, match=said), replay(path):
@@ -591,7 +589,7 @@ class Nested(LLM):
 
 
 @pytest.mark.anyio
-async def test_calls_that_a_call_makes_are_part_of_it(tmp_path: Path) -> None:
+async def test_nested_calls_are_part_of_the_outer_call(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     with record(path):
         await ask(CassetteLLM(Nested(wrapped("deep"))))

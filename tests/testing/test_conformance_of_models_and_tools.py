@@ -104,21 +104,21 @@ class Coroutine(Wrong):
 
 
 FAULTS = {
-    "no name": "it_is_a_model_with_a_name",
-    "says nothing": "text_is_answered_by_text",
-    "strange pieces": "text_is_answered_by_text",
-    "ends before the end": "finish_comes_once_after_what_it_ends",
-    "keeps objects": "finish_comes_once_after_what_it_ends",
-    "two usages": "usage_comes_last_and_once_a_request",
-    "invents tools": "nothing_is_called_that_was_not_offered",
-    "same ids": "calls_have_ids_of_their_own",
-    "no results": "a_conversation_with_results_is_taken",
-    "no shapes": "a_shape_may_be_asked_for",
-    "changes the messages": "what_it_is_given_stays_as_it_is",
-    "one at a time": "two_calls_at_once_do_not_mix",
-    "breaks when left": "an_answer_may_be_left_early",
+    "no name": "it_is_an_llm_with_a_name",
+    "says nothing": "it_answers_with_text",
+    "strange pieces": "it_answers_with_text",
+    "ends before the end": "finish_comes_once_at_the_end",
+    "keeps objects": "finish_comes_once_at_the_end",
+    "two usages": "usage_comes_last_and_once_per_request",
+    "invents tools": "only_offered_tools_are_called",
+    "same ids": "calls_have_unique_ids",
+    "no results": "tool_results_are_accepted",
+    "no shapes": "structured_output_can_be_requested",
+    "changes the messages": "messages_and_tools_are_not_modified",
+    "one at a time": "concurrent_calls_both_answer",
+    "breaks when left": "a_stream_can_be_closed_early",
     "disguises cancellation": "cancellation_passes_through",
-    "closes for good": "it_may_be_used_after_closing",
+    "closes for good": "it_can_be_used_after_closing",
     "fails strangely": "a_failure_is_an_llm_error",
 }
 
@@ -179,13 +179,13 @@ class Odd(BaseTool):
 
 
 TOOL_FAULTS = {
-    "wordless": "it_tells_a_model_what_it_is_for",
-    "undescribed": "its_schema_knows_its_arguments",
-    "says it wrong": "its_description_is_plain_data",
-    "changes arguments": "good_arguments_stay_as_they_are",
-    "takes anything": "bad_arguments_are_refused_with_reasons",
-    "raises": "a_call_gives_what_a_model_can_read",
-    "keeps state": "one_object_serves_many_runs",
+    "wordless": "it_has_a_description",
+    "undescribed": "its_schema_lists_its_arguments",
+    "says it wrong": "its_description_is_json",
+    "changes arguments": "validation_does_not_modify_arguments",
+    "takes anything": "bad_arguments_are_refused_with_problems",
+    "raises": "a_call_returns_text",
+    "keeps state": "a_call_does_not_modify_the_tool",
 }
 
 

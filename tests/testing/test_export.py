@@ -174,7 +174,7 @@ async def test_the_test_fails_when_something_else_happens(change: Any, tmp_path:
         await passes(head + ("assert run.path" + end).replace(*change))
 
 
-async def test_events_may_have_been_written_down(tmp_path: Path) -> None:
+async def test_events_may_be_json_data(tmp_path: Path) -> None:
     done = await run([ask("Rome")], LLMServerError("busy", provider="p", model="m"))
     data = [json.loads(event.to_json()) for event in done.events]
     await passes(export_test(data, tmp_path / "test_it.py").read_text())
@@ -203,16 +203,16 @@ async def test_secrets_are_left_out(tmp_path: Path) -> None:
     assert "1234-5678" not in text
 
 
-async def test_a_net_without_a_name_must_be_told(tmp_path: Path) -> None:
+async def test_a_net_that_is_not_registered_must_be_named(tmp_path: Path) -> None:
     done = await run("x", net=lambda llm: single(Say("x"), name="mine"))
     with pytest.raises(ExportError, match="'mine' is not registered"):
         export_test(done.events, tmp_path / "test_it.py")
 
 
-async def test_branches_that_ran_at_once_are_refused(tmp_path: Path) -> None:
+async def test_concurrent_branches_are_refused(tmp_path: Path) -> None:
     net = single(ParallelState({"a": single(Say("x")), "b": single(Say("y"))}))
     done = await run_net(net, "go")
-    with pytest.raises(ExportError, match="Branches ran at once"):
+    with pytest.raises(ExportError, match="Branches ran concurrently"):
         export_test(done.events, tmp_path / "test_it.py")
 
 
@@ -222,7 +222,7 @@ async def test_events_of_half_a_run_are_refused(tmp_path: Path) -> None:
     for part, said in (([], "begin"), (events[1:], "begin"), (events[:-1], "last one is missing")):
         with pytest.raises(ExportError, match=said):
             export_test(part, path)
-    with pytest.raises(ExportError, match="no Python file"):
+    with pytest.raises(ExportError, match="not a Python file"):
         export_test(events, tmp_path / "it.txt")
     assert list(tmp_path.iterdir()) == []
 
@@ -233,7 +233,7 @@ async def test_a_resumed_or_interrupted_run_is_refused(tmp_path: Path) -> None:
         await brain.run("go")
     async with brain.stream_resume() as resumed:
         events = [event async for event in resumed]
-    with pytest.raises(ExportError, match="took up an earlier one"):
+    with pytest.raises(ExportError, match="resumed an earlier one"):
         export_test(events, tmp_path / "test_it.py")
     late = [*(await run("x")).events]
     cut: list[Any] = [*late[:-1], {**late[-1].to_dict(), "stop_reason": "timeout"}]
@@ -241,7 +241,7 @@ async def test_a_resumed_or_interrupted_run_is_refused(tmp_path: Path) -> None:
         export_test(cut, tmp_path / "test_it.py")
 
 
-async def test_why_a_response_ended_is_scripted(tmp_path: Path) -> None:
+async def test_the_finish_reason_can_be_scripted(tmp_path: Path) -> None:
     at = {"run_id": "r", "step": 0, "state": "REASONING", "path": []}
     usage = {"input_tokens": 1, "output_tokens": 2, "requests": 1}
     goal = Message.user("Tell me all").model_dump(mode="json")

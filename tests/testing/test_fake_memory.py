@@ -34,7 +34,7 @@ async def test_an_empty_one_is_empty():
     assert await memory.goal() + await memory.dump() + await memory.context() == []
 
 
-async def test_every_call_is_noted_in_order():
+async def test_every_call_is_recorded_in_order():
     memory = FakeMemory()
     await memory.set_goal("What?")
     await memory.update([A])
@@ -45,7 +45,7 @@ async def test_every_call_is_noted_in_order():
     assert memory.updates == [[A]]
 
 
-async def test_what_was_noted_does_not_follow_the_callers_list():
+async def test_recorded_updates_are_copies():
     memory = FakeMemory()
     messages = [A]
     await memory.update(messages)
@@ -55,7 +55,7 @@ async def test_what_was_noted_does_not_follow_the_callers_list():
     assert await memory.dump() == [A]
 
 
-async def test_what_is_returned_are_copies():
+async def test_returned_lists_are_copies():
     memory = FakeMemory("What?", [A])
     (await memory.dump()).clear()
     (await memory.goal()).clear()
@@ -64,7 +64,7 @@ async def test_what_is_returned_are_copies():
     assert texts(await memory.context()) == ["What?", "a"]
 
 
-async def test_what_it_was_made_with_belongs_to_the_current_turn():
+async def test_preloaded_messages_belong_to_the_current_turn():
     memory = FakeMemory("What?", [A])
 
     assert texts(await memory.turn()) == ["What?", "a"]

@@ -20,7 +20,7 @@ def preloaded() -> FakeMemory:
     return FakeMemory("What is 1 + 2?", messages, next_actions=[ADD])
 
 
-async def test_what_is_equal_passes_whatever_the_ids() -> None:
+async def test_equal_messages_pass_whatever_their_ids() -> None:
     memory = preloaded()
     again = Action(name="add", args={"b": 2, "a": 1})
     memory.assert_goal("What is 1 + 2?")
@@ -42,7 +42,7 @@ DIFFERENCES: dict[str, tuple[Any, str]] = {
         lambda m: m.assert_messages(
             [Message.user("Ho", name="Ann"), Message.assistant("Let me see.", [ADD])]
         ),
-        "The memory holds other messages (- expected, + found):\n  - user Ann: Ho\n  + user Ann: Hi\n    assistant: Let me see.\n        -> add(a=1, b=2)",
+        "The memory holds different messages (- expected, + found):\n  - user Ann: Ho\n  + user Ann: Hi\n    assistant: Let me see.\n        -> add(a=1, b=2)",
     ),
     "arguments": (
         lambda m: m.assert_messages(
@@ -68,14 +68,14 @@ DIFFERENCES: dict[str, tuple[Any, str]] = {
     ),
     "nothing added": (
         lambda m: m.assert_updated(Message.assistant("", [ADD])),
-        "Other messages were added (- expected, + found):\n  - assistant: -> add(a=1, b=2)",
+        "Different messages were added (- expected, + found):\n  - assistant: -> add(a=1, b=2)",
     ),
-    "nothing added at all": (lambda m: m.assert_updated(), "Other messages were added"),
+    "nothing added at all": (lambda m: m.assert_updated(), "Different messages were added"),
     "the goal": (lambda m: m.assert_goal("x"), "  - user: x\n  + user: What is 1 + 2?"),
-    "no goal": (lambda m: m.assert_goal(None), "The goal is another one"),
+    "no goal": (lambda m: m.assert_goal(None), "The goal is different"),
     "calls": (
         lambda m: m.assert_next_actions([Action(name="sub", args={"x": "y"}), ADD]),
-        'Other calls wait to be run (- expected, + found):\n  - sub(x="y")\n    add(a=1, b=2)',
+        'Different calls wait to run (- expected, + found):\n  - sub(x="y")\n    add(a=1, b=2)',
     ),
 }
 
@@ -88,7 +88,7 @@ async def test_a_difference_is_explained(name: str) -> None:
     assert said in str(caught.value)
 
 
-async def test_what_was_added_against_expectation_is_shown() -> None:
+async def test_unexpected_messages_are_shown() -> None:
     memory = preloaded()
     await memory.update([Message.tool("oh no", ADD, is_error=True)])
     with pytest.raises(

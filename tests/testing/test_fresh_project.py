@@ -46,7 +46,7 @@ class Greet(State):
 TESTS = """
 import pytest
 from agent_brain import Message
-from agent_brain.testing import FakeMemory, ScriptedLLM, fake_clock, run_state
+from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 
 from shop import Greet, Shop
 
@@ -65,15 +65,6 @@ async def test_greet_from_a_cassette(cassette):
 
     run = await run_state(Greet(CassetteLLM(ScriptedLLM(["Welcome!"]))), FakeMemory("Hello"))
     assert run.text == "Welcome!"
-
-
-@pytest.mark.MARK
-async def test_time():
-    import asyncio
-
-    with fake_clock() as clock:
-        await asyncio.sleep(3600)
-    assert clock.elapsed > 3599
 
 
 def test_the_package_is_the_installed_one():
@@ -144,6 +135,6 @@ def test_a_fresh_project_tests_its_state(
     text = TESTS.replace("MARK", mark).replace("PROJECT", repr(str(python.parents[1])))
     (tmp_path / "test_shop.py").write_text(text)
     recorded = run(python, tmp_path, "-m", "pytest", "-p", f"no:{without}", "--cassette=record")
-    assert "4 passed" in recorded
+    assert "3 passed" in recorded
     assert (tmp_path / "cassettes" / "test_shop.test_greet_from_a_cassette.json").exists()
-    assert "4 passed" in run(python, tmp_path, "-m", "pytest", "-p", f"no:{without}")
+    assert "3 passed" in run(python, tmp_path, "-m", "pytest", "-p", f"no:{without}")

@@ -32,7 +32,7 @@ async def test_a_plain_dict_is_a_net() -> None:
     assert (await run_net({Steps.ONE: Say("hi")}, "go")).text == "hi"
 
 
-async def test_a_preloaded_memory_is_taken_up_as_it_stands() -> None:
+async def test_a_preloaded_memory_is_used_as_it_is() -> None:
     asked = Message.assistant("", tool_calls=[ADD])
     memory = FakeMemory("What is 1 + 2?", [asked], tools=[add], next_actions=[ADD])
     llm = ScriptedLLM(["It is 3."])
@@ -54,7 +54,7 @@ async def test_a_goal_starts_a_new_turn_on_a_memory() -> None:
     memory.assert_goal("second")
 
 
-async def test_two_goals_are_one_too_many() -> None:
+async def test_two_goals_are_refused() -> None:
     with pytest.raises(TypeError, match="two goals"):
         await run_net(single(Say("x")), "one", goal="two")  # type: ignore[call-overload]
 
@@ -94,7 +94,7 @@ async def test_a_subnet_runs_inside_a_state_that_is_run_alone() -> None:
     assert [m.content for m in await memory.dump()] == ["", "3", "It is 3."]
 
 
-async def test_a_subnet_on_a_fork_leaves_its_answer_alone() -> None:
+async def test_a_subnet_on_a_fork_adds_only_its_answer() -> None:
     memory = FakeMemory("What is 1 + 2?", tools=[add])
     state = SubnetState(react(ScriptedLLM([[ADD], "3"])), fork=True, goal="a part of it")
     await run_state(state, memory)
@@ -145,7 +145,7 @@ async def test_a_guard_around_a_delegating_state_changes_nothing() -> None:
     assert (await run_state(state, FakeMemory("go"))).text == "hi"
 
 
-async def test_the_kit_offers_no_module_in_place_of_what_it_exports() -> None:
+async def test_no_exported_name_is_a_module() -> None:
     import agent_brain.testing as kit
 
     modules = [name for name in kit.__all__ if type(getattr(kit, name)) is type(kit)]

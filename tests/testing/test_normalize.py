@@ -30,11 +30,11 @@ async def test_two_runs_that_did_the_same_are_equal() -> None:
 
 
 @pytest.mark.anyio
-async def test_two_runs_that_did_something_else_are_not() -> None:
+async def test_two_runs_that_did_different_things_differ() -> None:
     assert normalize_events(await events_of(1)) != normalize_events(await events_of(2))
 
 
-def test_ids_are_numbered_and_keep_telling_what_belongs_together() -> None:
+def test_ids_are_numbered_and_still_refer_to_each_other() -> None:
     first, second = Action(name="f", args={"id": "kept"}), Action(name="g")
     at = Position("run_17", 3, "ACTION")
     events = [
@@ -57,6 +57,6 @@ def test_ids_are_numbered_and_keep_telling_what_belongs_together() -> None:
     assert (text["text"], text["step"]) == ("run_17", 3)
 
 
-def test_events_may_have_been_written_down_before() -> None:
+def test_events_may_be_dicts() -> None:
     events = [TextDelta("x", at=Position("r", 0, "S"))]
     assert normalize_events([event.to_dict() for event in events]) == normalize_events(events)

@@ -51,20 +51,20 @@ def call(name: str, **args: Any) -> Action:
     return Action(name=name, args=args)
 
 
-async def test_a_state_that_asks_gets_the_answer_and_is_asked_where_to_go() -> None:
+async def test_a_state_that_asks_gets_the_answer_and_proposes_the_next() -> None:
     done = await run_state(Asks(), FakeMemory("go"), input="Ann")
     assert (done.text, done.next_state, done.waits) == ("Hello Ann", Steps.TWO, False)
     assert [event.prompt for event in done.of(InputRequested)] == ["Your name?"]
     assert done.memory.control.asked is None
 
 
-async def test_a_state_that_gets_no_answer_waits_and_is_not_asked_where_to_go() -> None:
+async def test_a_state_without_an_answer_waits_and_proposes_nothing() -> None:
     done = await run_state(Asks(), FakeMemory("go"))
     assert (done.text, done.next_state, done.waits) == ("", None, True)
 
 
-async def test_an_answer_that_nothing_asked_for_is_an_error() -> None:
-    with pytest.raises(AssertionError, match=r"nothing asked for are left: .'Ann'"):
+async def test_an_answer_without_a_question_is_an_error() -> None:
+    with pytest.raises(AssertionError, match=r"No question was asked for the answers .'Ann'"):
         await run_state(Say("x"), FakeMemory("go"), input="Ann")
     with pytest.raises(AssertionError, match="'Bob'"):
         await run_net(NET, "go", answers=["Ann", "Bob"])
@@ -96,7 +96,7 @@ async def test_questions_of_tools_are_answered_in_their_order() -> None:
     assert [m.content for m in memory.updates[0]] == ["Rome", "May"]
 
 
-async def test_a_net_goes_on_with_what_a_person_says() -> None:
+async def test_a_net_continues_with_a_persons_answer() -> None:
     llm = ScriptedLLM([call("ask", question="How much?"), call("pay", amount=5), "Done."])
     run = await run_net(react(llm), "Pay", tools=[pay, ask], approve=True, answers=["5"])
     assert run.result is not None
@@ -125,7 +125,7 @@ async def test_a_net_that_nobody_answers_waits() -> None:
     assert waits.memory.control.status == "waiting"
 
 
-async def test_it_is_what_a_brain_does() -> None:
+async def test_it_behaves_like_a_brain() -> None:
     brain = Brain(NET)
     await brain.run("go")
     expected = await brain.resume(input="Bob")

@@ -71,7 +71,7 @@ def test_fixtures_make_models_and_memories(suite: pytest.Pytester) -> None:
     run(suite).assert_outcomes(passed=2)
 
 
-def test_turns_left_over_fail_a_test_that_passed(suite: pytest.Pytester) -> None:
+def test_unused_turns_fail_a_passed_test(suite: pytest.Pytester) -> None:
     suite.makepyfile(
         """
         def test_too_many(scripted_llm):
@@ -151,13 +151,13 @@ def test_a_test_that_fails_records_nothing(suite: pytest.Pytester) -> None:
     assert not (suite.path / "cassettes").exists()
 
 
-def test_recorded_calls_that_are_not_made_again_fail_the_test(suite: pytest.Pytester) -> None:
+def test_recorded_calls_that_are_not_made_fail_the_test(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_it=CASSETTE)
     run(suite, "--cassette=record").assert_outcomes(passed=2)
     suite.makepyfile(test_it="def test_talk(cassette): pass")
     result = run(suite)
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*1 of them were not made again:", "*user: Hi"])
+    result.stdout.fnmatch_lines(["*1 of them were not made:", "*user: Hi"])
 
 
 # --- real models ---
@@ -174,7 +174,7 @@ def test_the_switch_forbids_real_models_but_in_marked_tests(suite: pytest.Pytest
     suite.makepyfile(REAL)
     result = run(suite, "--real-models=forbid")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*RealModelError: A real model, 'openai/gpt'*"])
+    result.stdout.fnmatch_lines(["*RealModelError: The real model 'openai/gpt'*"])
 
 
 def test_a_project_may_forbid_and_a_command_allow(suite: pytest.Pytester) -> None:
@@ -207,7 +207,7 @@ def test_fixtures_of_a_test_are_forbidden_real_models_too(suite: pytest.Pytester
     run(suite, "--real-models=forbid").assert_outcomes(errors=1)
 
 
-def test_recording_lifts_the_ban_and_replaying_needs_it_not(suite: pytest.Pytester) -> None:
+def test_real_models_are_allowed_while_recording(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_it=CASSETTE)
     run(suite, "--real-models=forbid", "--cassette=record").assert_outcomes(passed=2)
     run(suite, "--real-models=forbid").assert_outcomes(passed=2)
@@ -216,7 +216,7 @@ def test_recording_lifts_the_ban_and_replaying_needs_it_not(suite: pytest.Pytest
 # --- in suites that have nothing to do with it ---
 
 
-def test_it_is_not_in_the_way(suite: pytest.Pytester) -> None:
+def test_it_does_not_affect_other_suites(suite: pytest.Pytester) -> None:
     suite.makepyfile(
         """
         import sys
@@ -234,7 +234,7 @@ def test_it_is_not_in_the_way(suite: pytest.Pytester) -> None:
     result.assert_outcomes(passed=2)
 
 
-def test_its_options_are_told(suite: pytest.Pytester) -> None:
+def test_its_options_are_documented(suite: pytest.Pytester) -> None:
     result = run(suite, "--help")
     result.stdout.fnmatch_lines(["Agent Brain:", "*--cassette=*", "*--real-models=*"])
     run(suite, "--markers").stdout.fnmatch_lines(["*real_models: this test may call*"])

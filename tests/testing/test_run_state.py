@@ -59,7 +59,7 @@ def notes(memory: Memory) -> object:
     return memory.control.scratch["notes"]
 
 
-async def test_a_state_is_entered_run_left_and_asked_where_to_go():
+async def test_a_state_is_entered_run_exited_and_proposes_the_next():
     memory = FakeMemory()
     done = await run_state(Noting(), memory)
 
@@ -68,7 +68,7 @@ async def test_a_state_is_entered_run_left_and_asked_where_to_go():
     assert done.memory is memory
 
 
-async def test_text_thoughts_and_events_are_told_apart():
+async def test_text_thoughts_and_events_are_separated():
     event = TextDelta("c", thought=True)
     done = await run_state(Noting("a", Thought("b"), event, TextDelta("d")), FakeMemory())
 
@@ -86,7 +86,7 @@ async def test_the_finish_reason_is_that_of_the_last_model_call():
     assert (await run_state(Noting("a"), FakeMemory())).finish_reason is None
 
 
-async def test_on_exit_is_called_when_run_raised_and_the_error_goes_on():
+async def test_on_exit_is_called_when_run_raised_and_the_error_propagates():
     memory = FakeMemory()
 
     with pytest.raises(OSError, match="gone"):
@@ -116,7 +116,7 @@ async def test_assigning_to_itself_raises_as_in_a_net():
 
 
 @pytest.mark.parametrize("item", [5, None, {"type": "text"}])
-async def test_yielding_anything_else_raises_as_in_a_run(item):
+async def test_yielding_anything_else_raises(item):
     with pytest.raises(TypeError, match="yield text, or an event"):
         await run_state(Noting(item), FakeMemory())
 

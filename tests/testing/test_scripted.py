@@ -65,7 +65,7 @@ async def test_an_exception_in_a_list_breaks_off_half_way():
         await anext(stream)
 
 
-async def test_what_was_asked_is_kept():
+async def test_every_call_is_kept():
     class Shape(BaseModel):
         x: int
 
@@ -92,7 +92,7 @@ async def test_a_function_cannot_change_what_was_asked():
 @pytest.mark.parametrize(
     ("messages", "last"), [(ASKED, r"sent: 'What\?'"), ([], "sent: none")], ids=["some", "none"]
 )
-async def test_a_call_too_many_is_an_error_that_says_what_was_sent(messages, last):
+async def test_an_extra_call_is_an_error_that_shows_the_last_message(messages, last):
     llm = ScriptedLLM(["a"])
     await play(llm)
 
@@ -100,7 +100,7 @@ async def test_a_call_too_many_is_an_error_that_says_what_was_sent(messages, las
         await play(llm, messages)
 
 
-async def test_a_script_that_was_not_played_to_its_end_is_an_error_that_shows_the_next_turn():
+async def test_an_unfinished_script_is_an_error_that_shows_the_next_turn():
     llm = ScriptedLLM(["a", "b", "c"])
     await play(llm)
 
@@ -115,7 +115,7 @@ async def test_a_script_that_was_played_is_complete():
     llm.assert_complete()
 
 
-async def test_without_native_calls_an_action_is_the_text_a_plain_model_would_write():
+async def test_without_native_calls_an_action_is_json_text():
     llm = ScriptedLLM([["Hm. ", CALL]], native=False)
 
     assert not llm.supports_tools
@@ -123,7 +123,7 @@ async def test_without_native_calls_an_action_is_the_text_a_plain_model_would_wr
 
 
 @pytest.mark.parametrize("turn", [5, None, {"name": "add"}, ["a", 5], [None]])
-async def test_what_is_no_turn_is_an_error(turn):
+async def test_an_invalid_turn_is_an_error(turn):
     with pytest.raises(ScriptError, match="turn"):
         await play(ScriptedLLM([turn]))
 

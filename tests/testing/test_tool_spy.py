@@ -88,7 +88,7 @@ async def test_a_function_may_decide() -> None:
 
 
 async def test_one_behaviour_at_a_time() -> None:
-    with pytest.raises(ToolDefinitionError, match="one thing"):
+    with pytest.raises(ToolDefinitionError, match="only one of"):
         ToolSpy("f", returns=1, raises=ToolError())
 
 
@@ -104,11 +104,11 @@ async def test_a_cancelled_call_is_recorded() -> None:
     [
         (
             lambda s: s.assert_not_called(),
-            'called 2 times, not as expected (- expected, + found):\n  + f(x=1)\n  + f(x="b")',
+            'called 2 times, but not as expected (- expected, + found):\n  + f(x=1)\n  + f(x="b")',
         ),
         (
             lambda s: s.assert_called_with(x=3),
-            "No call of tool 'f' was as expected (- expected, + found):\n  - f(x=3)\n  + f(x=1)",
+            "Tool 'f' was never called with these arguments (- expected, + found):\n  - f(x=3)\n  + f(x=1)",
         ),
         (lambda s: s.assert_called_once_with(x=1), '    f(x=1)\n  + f(x="b")'),
         (lambda s: s.assert_calls({"x": "b"}, {"x": 1}), "f(x=1)"),

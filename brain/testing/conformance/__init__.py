@@ -1,4 +1,4 @@
-"""Suites of behaviours to check anyone's memories, journals, models and tools against."""
+"""Conformance suites for memories, journals, models and tools."""
 
 from __future__ import annotations
 

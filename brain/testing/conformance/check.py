@@ -1,50 +1,74 @@
-"""One behaviour to check: an async function with a name and everything it needs."""
+"""The checks that conformance suites consist of. Private, except for ``Check``."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, TypeAlias
 
-from agent_brain.memories.base import Memory
+import anyio
 
-MakeMemory: TypeAlias = Callable[[], Memory | Awaitable[Memory]]
-Behaviour: TypeAlias = Callable[[Callable[..., Awaitable[Any]]], Awaitable[None]]
+Make: TypeAlias = Callable[..., Awaitable[Any]]
+Behaviour: TypeAlias = Callable[..., Awaitable[None]]
 
 
 class Check:
-    """Call and await it: it returns, or raises AssertionError with what is not as it should be.
+    """One behaviour to check: call it and await the result. It closes the objects that it makes.
 
     Attributes:
         name: The behaviour, in words joined by underscores.
+        needs: How many messages a memory must hold for it.
     """
 
     def __init__(self, behaviour: Behaviour, make: Callable[..., Any]) -> None:
         self.name = behaviour.__name__
+        self.needs = getattr(behaviour, "needs", 1)
         self._behaviour = behaviour
         self._make = make
 
     def __repr__(self) -> str:
         return self.name
 
-    __str__ = __repr__
-
     async def __call__(self) -> None:
         """Check the behaviour.
 
         Raises:
-            AssertionError: It is not as it should be.
+            AssertionError: The behaviour differs from what is expected.
         """
 
         async def make(*arguments: Any) -> Any:
             made = self._make(*arguments)
-            return await made if inspect.isawaitable(made) else made
+            made = await made if inspect.isawaitable(made) else made
+            if hasattr(made, "aclose"):
+                stack.push_async_callback(made.aclose)
+            return made
 
-        await self._behaviour(make)
+        stack = AsyncExitStack()
+        try:
+            names = inspect.signature(self._behaviour).parameters
+            await self._behaviour(*[make if name == "make" else await make() for name in names])
+        finally:
+            with anyio.CancelScope(shield=True):
+                await stack.aclose()
+
+
+def behaviours(namespace: Mapping[str, Any]) -> list[Behaviour]:
+    """Return the public async functions that a module defines, in order.
+
+    A parameter ``make`` of theirs gets the factory; every other one gets an object made by it.
+    """
+    return [
+        value
+        for name, value in namespace.items()
+        if inspect.iscoroutinefunction(value)
+        and value.__module__ == namespace["__name__"]
+        and not name.startswith("_")
+    ]
 
 
 def needs(messages: int) -> Callable[[Behaviour], Behaviour]:
-    """Mark a behaviour that only a memory can show which holds so many messages at once."""
+    """Mark a behaviour of memories that hold at least this many messages."""
 
     def mark(behaviour: Behaviour) -> Behaviour:
         behaviour.needs = messages  # type: ignore[attr-defined]
@@ -54,39 +78,36 @@ def needs(messages: int) -> Callable[[Behaviour], Behaviour]:
 
 
 def expect(actual: object, wanted: object, what: str) -> None:
-    """Raise unless both are equal.
-
-    Raises:
-        AssertionError: They are not.
-    """
+    """Raise AssertionError unless both are equal."""
     if actual != wanted:
         raise AssertionError(f"{what}: expected {wanted!r:.1000}, got {actual!r:.1000}")
 
 
-def expect_end(actual: list[Any], wanted: list[Any], what: str) -> None:
-    """Raise unless ``actual`` is ``wanted`` or, in a memory that keeps the newest part, its end.
+def expect_true(condition: object, what: str) -> None:
+    """Raise AssertionError unless the condition holds."""
+    if not condition:
+        raise AssertionError(what)
 
-    Raises:
-        AssertionError: It is not, or empty.
-    """
+
+def expect_end(actual: list[Any], wanted: list[Any], what: str) -> None:
+    """Raise AssertionError unless ``actual`` is a non-empty end of ``wanted``."""
     expect(actual, wanted[-len(actual) :] if actual else wanted, what)
 
 
-async def expect_error(
-    doing: Awaitable[object], errors: type[Exception] | tuple[type[Exception], ...], what: str
-) -> None:
-    """Raise unless awaiting raises one of ``errors``.
-
-    Raises:
-        AssertionError: It does not.
-    """
+async def expect_error(doing: Awaitable[object], error: type[Exception], what: str) -> None:
+    """Raise AssertionError unless awaiting raises ``error``."""
     try:
         await doing
-    except errors:
+    except error:
         return
-    raise AssertionError(f"{what}: expected an error ({errors}), and there was none")
+    raise AssertionError(f"{what}: expected {error.__name__}, but nothing was raised")
 
 
 def ids(messages: Iterable[Any]) -> list[str]:
-    """The ids of messages."""
+    """Return the IDs of messages."""
     return [message.id for message in messages]
+
+
+def contents(messages: Iterable[Any]) -> list[str]:
+    """Return the texts of messages."""
+    return [message.content for message in messages]

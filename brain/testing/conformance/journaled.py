@@ -1,18 +1,25 @@
-"""What holds for memories that keep their record in a journal."""
+"""The behaviours of memories that persist in a journal. Private."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agent_brain.memories.control import Asked
 from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.session import session_key
-from agent_brain.testing.conformance.check import expect, expect_end, expect_error, ids, needs
+from agent_brain.testing.conformance.check import (
+    Make,
+    behaviours,
+    contents,
+    expect,
+    expect_end,
+    expect_error,
+    expect_true,
+    ids,
+    needs,
+)
 from agent_brain.tools.action import Action
-
-Make = Callable[..., Awaitable[Any]]
 
 NAMES = [
     ("a", None),
@@ -29,8 +36,7 @@ NAMES = [
 
 
 @needs(4)
-async def a_later_memory_of_the_session_is_the_same(make: Make) -> None:
-    memory = await make("s", None)
+async def a_later_memory_of_the_session_is_the_same(memory: Any, make: Make) -> None:
     call = Action(name="f", args={"x": "汉字\x00"})
     await memory.set_goal(Message.user("goal", pinned=True))
     await memory.update([Message.assistant("thinking", [call]), Message.tool("result", call)])
@@ -39,7 +45,7 @@ async def a_later_memory_of_the_session_is_the_same(make: Make) -> None:
     memory.control.next_actions = [call]
     memory.control.scratch["notes"] = ["a", 1]
     await memory.checkpoint()
-    later = await make("s", None)
+    later = await make()
     await later.open()
     expect(await later.goal(), await memory.goal(), "goal() of the later memory")
     expect(await later.dump(), await memory.dump(), "dump() of the later memory")
@@ -56,35 +62,34 @@ async def sessions_and_tenants_are_separate(make: Make) -> None:
         await memory.update([Message.user(f"{tenant} {session}", id="same")])
     for session, tenant in NAMES:
         memory = await make(session, tenant)
-        said = [message.content for message in await memory.messages()]
+        said = contents(await memory.messages())
         expect(said, [f"{tenant} {session}"], f"messages() of session {session!r} of {tenant!r}")
     first = await make(*NAMES[0])
     await first.clear()
     second = await make(*NAMES[1])
-    expect(await second.count(), 1, "count() of a session after another one was cleared")
+    expect(await second.count(), 1, "count() of a session after another was cleared")
 
 
 @needs(4)
-async def a_second_writer_is_told(make: Make) -> None:
-    first, second = await make("s", None), await make("s", None)
+async def a_second_writer_gets_an_error(make: Make) -> None:
+    first, second = await make(), await make()
     await first.update([Message.user("one")])
     expect(await second.count(), 1, "count() of the second memory")
     await first.update([Message.user("two")])
     late = Message.user("too late")
     await expect_error(second.update([late]), JournalConflictError, "the second writer's update()")
-    expect(await second.get(late.id), None, "what the second writer could not write")
+    expect(await second.get(late.id), None, "the message that was not written")
     await first.update([Message.user("three")])
     await second.reopen()
     await second.update([late])
-    third = await make("s", None)
-    said = [message.content for message in await third.messages()]
-    expect_end(said, ["one", "two", "three", "too late"], "what was written")
-    expect(said, [m.content for m in await second.messages()], "what the second memory has")
+    third = await make()
+    said = contents(await third.messages())
+    expect_end(said, ["one", "two", "three", "too late"], "messages() of a later memory")
+    expect(said, contents(await second.messages()), "messages() of a later memory")
 
 
 @needs(2)
-async def an_interrupted_step_is_rolled_back(make: Make) -> None:
-    memory = await make("s", None)
+async def an_interrupted_step_is_rolled_back(memory: Any, make: Make) -> None:
     await memory.set_goal("goal")
     memory.control.begin("run-1", "REASONING")
     await memory.update([Message.assistant("finished step")])
@@ -94,19 +99,19 @@ async def an_interrupted_step_is_rolled_back(make: Make) -> None:
     memory.control.step = 99
     later = memory
     for _ in range(2):
-        later = await make("s", None)
+        later = await make()
         await later.open()
         await later.rollback()
-        said = [message.content for message in await later.messages()]
+        said = contents(await later.messages())
         expect(said, ["goal", "finished step"], "messages() after rollback()")
         expect(later.control.step, 1, "control after rollback()")
     await later.update([Message.assistant("again")])
-    expect((await (await make("s", None)).messages())[-1].content, "again", "the step, taken again")
+    said = contents(await (await make()).messages())
+    expect(said[-1], "again", "messages() after the repeated step")
 
 
 @needs(3)
-async def what_is_forgotten_is_in_no_entry(make: Make) -> None:
-    memory = await make("s", None)
+async def a_forgotten_message_is_in_no_entry(memory: Any, make: Make) -> None:
     await memory.set_goal("SECRET goal")
     memory.control.scratch["quote"] = "SECRET"
     await memory.checkpoint()
@@ -114,27 +119,24 @@ async def what_is_forgotten_is_in_no_entry(make: Make) -> None:
     await memory.checkpoint()
     await memory.forget(text="SECRET")
     entries = repr(await memory.journal.read(session_key("s")))
-    if "SECRET" in entries:
-        raise AssertionError(f"The journal still holds what was forgotten: {entries:.500}")
-    later = await make("s", None)
-    expect([m.content for m in await later.messages()], ["known"], "messages() of a later memory")
+    expect_true("SECRET" not in entries, f"The journal has what was forgotten: {entries:.500}")
+    later = await make()
+    expect(contents(await later.messages()), ["known"], "messages() of a later memory")
 
 
 @needs(2)
-async def a_fork_writes_nothing_into_the_session(make: Make) -> None:
-    memory = await make("s", None)
+async def a_fork_writes_nothing_into_the_session(memory: Any, make: Make) -> None:
     await memory.update([Message.user("one")])
     fork = await memory.fork()
     await fork.update([Message.user("in the fork")])
     await fork.checkpoint()
     await memory.update([Message.user("two")])
-    later = await make("s", None)
-    expect_end([m.content for m in await later.messages()], ["one", "two"], "messages()")
+    later = await make()
+    expect_end(contents(await later.messages()), ["one", "two"], "messages()")
 
 
 @needs(3)
-async def deleting_and_clearing_last(make: Make) -> None:
-    memory = await make("s", None)
+async def delete_and_clear_persist(memory: Any, make: Make) -> None:
     said = [Message.user(text) for text in "abc"]
     await memory.update(said)
     memory.control.step = 5
@@ -142,47 +144,44 @@ async def deleting_and_clearing_last(make: Make) -> None:
     gone = (await memory.messages())[0].id
     await memory.delete(gone)
     left = [message_id for message_id in ids(said) if message_id != gone]
-    expect(ids(await (await make("s", None)).messages()), ids(await memory.messages()), "delete()")
+    expect(ids(await (await make()).messages()), ids(await memory.messages()), "delete()")
     expect_end(ids(await memory.messages()) or left, left, "after delete()")
     await memory.clear()
-    later = await make("s", None)
+    later = await make()
     expect(await later.messages(), [], "messages() after clear()")
     expect(later.control.step, 5, "control after clear()")
     await memory.update([Message.user("new")])
-    expect(len(await (await make("s", None)).messages()), 1, "messages() after clear(), update()")
+    expect(len(await (await make()).messages()), 1, "messages() after clear(), update()")
 
 
-async def what_was_deleted_stays_deleted(make: Make) -> None:
-    memory = await make("s", None)
+async def deleted_messages_stay_deleted(memory: Any, make: Make) -> None:
     said = [Message.user(str(number)) for number in range(6)]
     for message in said:
         await memory.update([message])
     held = ids(await memory.messages())
     await memory.delete(held[0])
     for _ in range(2):
-        later = await make("s", None)
+        later = await make()
         expect(ids(await later.messages()), held[1:], "messages() of a later memory")
 
 
-async def half_a_step_leaves_nothing_twice(make: Make) -> None:
-    memory = await make("s", None)
+async def an_interrupted_step_is_not_repeated(memory: Any, make: Make) -> None:
     await memory.begin(Message.user("goal"), "run-1", "START")
     await memory.update([Message.assistant("finished")])
     memory.control.step = 1
     await memory.checkpoint()
     for number in range(5):
         await memory.update([Message.assistant(f"half {number}")])
-    later = await make("s", None)
+    later = await make()
     await later.open()
     await later.rollback()
     await later.update([Message.assistant("again")])
-    for which in (later, await make("s", None)):
-        said = [message.content for message in await which.turn()]
+    for which in (later, await make()):
+        said = contents(await which.turn())
         expect(said, ["goal", "finished", "again"], "turn() after rollback()")
 
 
-async def groups_are_in_order_after_reopening(make: Make) -> None:
-    memory = await make("s", None)
+async def groups_are_in_order_after_reopening(memory: Any, make: Make) -> None:
     await memory.set_goal("goal")
     call = Action(name="f", args={})
     await memory.update([Message.assistant("asks", [call])])
@@ -190,13 +189,13 @@ async def groups_are_in_order_after_reopening(make: Make) -> None:
     await memory.update([Message.tool("done", call)])
     names = ("context", "messages", "dump")
     before = {name: await getattr(memory, name)() for name in names}
-    later = await make("s", None)
+    later = await make()
     for name in names:
         expect(await getattr(later, name)(), before[name], f"{name}() after reopening")
 
 
-async def restoring_lasts(make: Make) -> None:
-    memory, other = await make("s", None), await make("t", None)
+async def restore_persists(make: Make) -> None:
+    memory, other = await make(), await make("t", None)
     await memory.set_goal("goal")
     await memory.update([Message.user("one")])
     memory.control.step = 3
@@ -208,8 +207,7 @@ async def restoring_lasts(make: Make) -> None:
     expect(later.control, memory.control, "control of a restored session")
 
 
-async def a_turn_begins_in_one_write(make: Make) -> None:
-    memory = await make("s", None)
+async def a_turn_begins_in_one_write(memory: Any, make: Make) -> None:
     call = Action(name="f", args={})
     await memory.set_goal("first")
     await memory.update([Message.assistant("", [call])])
@@ -223,7 +221,7 @@ async def a_turn_begins_in_one_write(make: Make) -> None:
     await memory.begin(goal, "run-2", "REASONING", before=[result])
     written = [entry.kind for entry in await memory.journal.read(key, last)]
     expect(sorted(written), ["control", "goal", "message", "part"], "what begin() wrote")
-    later = await make("s", None)
+    later = await make()
     await later.open()
     for name, which in (("this", memory), ("a later", later)):
         expect(await which.goal(), [goal], f"goal() of {name} memory")
@@ -235,7 +233,7 @@ async def a_turn_begins_in_one_write(make: Make) -> None:
     expect(await later.goal(), [goal], "goal() after a rollback")
 
 
-async def a_call_that_is_forgotten_is_in_no_entry(make: Make) -> None:
+async def a_forgotten_call_is_in_no_entry(make: Make) -> None:
     for remove in ("forget", "clear"):
         memory = await make(remove, None)
         call = Action(name="f", args={"x": "SECRET"})
@@ -251,25 +249,10 @@ async def a_call_that_is_forgotten_is_in_no_entry(make: Make) -> None:
         expect(memory.control.next_actions, [], f"open calls after {remove}()")
         expect(memory.control.status, "ended", f"status after {remove}()")
         entries = repr(await memory.journal.read(session_key(remove)))
-        if "SECRET" in entries:
-            raise AssertionError(f"The journal still holds the arguments: {entries:.500}")
+        expect_true("SECRET" not in entries, f"The journal has the arguments: {entries:.500}")
         later = await make(remove, None)
         await later.open()
         expect(later.control, memory.control, "control of a later memory")
 
 
-JOURNALED = [
-    a_later_memory_of_the_session_is_the_same,
-    sessions_and_tenants_are_separate,
-    a_second_writer_is_told,
-    an_interrupted_step_is_rolled_back,
-    what_is_forgotten_is_in_no_entry,
-    a_fork_writes_nothing_into_the_session,
-    deleting_and_clearing_last,
-    what_was_deleted_stays_deleted,
-    half_a_step_leaves_nothing_twice,
-    groups_are_in_order_after_reopening,
-    restoring_lasts,
-    a_turn_begins_in_one_write,
-    a_call_that_is_forgotten_is_in_no_entry,
-]
+JOURNALED = behaviours(globals())

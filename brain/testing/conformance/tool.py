@@ -1,23 +1,21 @@
-"""The conformance suite for tools: can it be offered to a model, and be called by one?"""
+"""The conformance suite for tools."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
-from agent_brain.testing.conformance.check import Check, expect
+from agent_brain.testing.conformance.check import Check, behaviours, expect, expect_true
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import call_tool
 from agent_brain.tools.errors import ToolArgumentsError
 from agent_brain.tools.function import as_tool
-
-Make = Callable[..., Awaitable[Any]]
 
 
 def tool_conformance(
@@ -26,21 +24,18 @@ def tool_conformance(
     *,
     bad_args: Mapping[str, Any] | None = None,
 ) -> list[Check]:
-    """The behaviours that a tool must have, as async checks.
+    """Return the behaviours that a tool must have, as async checks.
 
-    The tool is really run, with ``good_args``, once or twice a check.
+    Use them like those of :func:`memory_conformance`. A check may run the tool with ``good_args``,
+    once or twice.
 
     Args:
         tool: The tool, or a function.
-        good_args: Arguments with which it does its work.
-        bad_args: Arguments that it must refuse; default: ``good_args`` less one that is required,
-            if there is any.
-
-    Returns:
-        One check a behaviour; to be used as those of :func:`memory_conformance`.
+        good_args: Arguments that it accepts.
+        bad_args: Arguments that it must refuse. Default: ``good_args`` without a required one.
 
     Raises:
-        ToolDefinitionError: It is no tool at all.
+        ToolDefinitionError: It is not a tool.
     """
     case = _Case(as_tool(tool), dict(good_args), None if bad_args is None else dict(bad_args))
     return [Check(behaviour, lambda: case) for behaviour in TOOL]
@@ -53,7 +48,7 @@ class _Case:
     bad: dict[str, Any] | None
 
     async def call(self) -> str:
-        """The result, as a model reads it; what the tool raises is raised here too."""
+        """Return the result that a model gets; raise what the tool raises."""
         action = Action(name=self.tool.name, args=copy.deepcopy(self.good))
         outcome = await call_tool(action, {self.tool.name: self.tool})
         if outcome.exception is not None:
@@ -63,37 +58,36 @@ class _Case:
         return outcome.content
 
 
-async def it_tells_a_model_what_it_is_for(make: Make) -> None:
-    tool = (await make()).tool
-    expect(bool(tool.description.strip()), True, "it has a description")
+async def it_has_a_description(case: _Case) -> None:
+    expect_true(case.tool.description.strip(), "The tool has no description")
 
 
-async def its_schema_knows_its_arguments(make: Make) -> None:
-    case = await make()
+async def its_schema_lists_its_arguments(case: _Case) -> None:
     properties = case.tool.input_schema.get("properties", {})
     required = set(case.tool.input_schema.get("required", ()))
-    expect(sorted(required - properties.keys()), [], "required, and not described in properties")
+    expect(sorted(required - properties.keys()), [], "required, but not in properties")
     if properties:
-        expect(sorted(case.good.keys() - properties.keys()), [], "good, and not in properties")
+        expect(
+            sorted(case.good.keys() - properties.keys()),
+            [],
+            "good, but not in properties",
+        )
 
 
-async def its_description_is_plain_data(make: Make) -> None:
-    tool = (await make()).tool
-    described = tool.to_dict()
-    expect(list(described), [tool.name], "names in to_dict()")
-    expect(sorted(described[tool.name]), ["description", "input_schema"], "to_dict()[name]")
+async def its_description_is_json(case: _Case) -> None:
+    described = case.tool.to_dict()
+    expect(list(described), [case.tool.name], "names in to_dict()")
+    expect(sorted(described[case.tool.name]), ["description", "input_schema"], "to_dict()[name]")
     expect(json.loads(json.dumps(described)), described, "to_dict() as JSON")
 
 
-async def good_arguments_stay_as_they_are(make: Make) -> None:
-    case = await make()
+async def validation_does_not_modify_arguments(case: _Case) -> None:
     args = copy.deepcopy(case.good)
     case.tool.validate(args)
     expect(args, case.good, "the arguments after validate()")
 
 
-async def bad_arguments_are_refused_with_reasons(make: Make) -> None:
-    case = await make()
+async def bad_arguments_are_refused_with_problems(case: _Case) -> None:
     required = [name for name in case.tool.input_schema.get("required", ()) if name in case.good]
     bad = case.bad
     if bad is None and required:
@@ -103,17 +97,16 @@ async def bad_arguments_are_refused_with_reasons(make: Make) -> None:
     try:
         case.tool.validate(bad)
     except ToolArgumentsError as error:
-        expect(bool(error.problems), True, "the error has problems")
+        expect_true(error.problems, "The error lists no problems")
     else:
         raise AssertionError(f"validate({bad!r}) accepted them")
 
 
-async def a_call_gives_what_a_model_can_read(make: Make) -> None:
-    expect(type(await (await make()).call()), str, "the result as text")
+async def a_call_returns_text(case: _Case) -> None:
+    expect(type(await case.call()), str, "the result as text")
 
 
-async def two_calls_at_once_both_end(make: Make) -> None:
-    case = await make()
+async def concurrent_calls_both_finish(case: _Case) -> None:
     results: list[str] = []
 
     async def call() -> None:
@@ -125,24 +118,14 @@ async def two_calls_at_once_both_end(make: Make) -> None:
     expect(len(results), 2, "results")
 
 
-async def one_object_serves_many_runs(make: Make) -> None:
-    case = await make()
-    expect(copy.deepcopy(case.tool) is case.tool, True, "forks of a memory share its tools")
-    await case.call()  # what it makes once and keeps, such as a client, is there now
+async def a_call_does_not_modify_the_tool(case: _Case) -> None:
+    expect_true(copy.deepcopy(case.tool) is case.tool, "Forks of a memory must share its tools")
+    await case.call()  # makes what it keeps, such as a client
     before = dict(vars(case.tool))
     await case.call()
     after = vars(case.tool)
     changed = [name for name in after if after[name] is not before.get(name)]
-    expect(changed, [], "attributes that a call leaves changed")
+    expect(changed, [], "attributes changed by a call")
 
 
-TOOL = (
-    it_tells_a_model_what_it_is_for,
-    its_schema_knows_its_arguments,
-    its_description_is_plain_data,
-    good_arguments_stay_as_they_are,
-    bad_arguments_are_refused_with_reasons,
-    a_call_gives_what_a_model_can_read,
-    two_calls_at_once_both_end,
-    one_object_serves_many_runs,
-)
+TOOL = behaviours(globals())

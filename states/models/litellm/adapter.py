@@ -19,6 +19,8 @@ from agent_brain.states.errors import (
     LLMTimeoutError,
     StateDefinitionError,
 )
+from agent_brain.states.hook_chain import model_attempt
+from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.interception import RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.models.litellm.call import Call, Target
 from agent_brain.states.models.litellm.errors import asked_wait
@@ -288,17 +290,24 @@ class LiteLLM(LLM):
         done = 0
         while True:
             started = False
-            request = self._request(messages, tools, output_type)
-            call = Call(self._target, request, messages, tools)
+            calls: list[Call] = []
+
+            def send(request: ModelRequest, calls: list[Call] = calls) -> AsyncIterator[Piece]:
+                wire = self._request(request.messages, request.tools, request.output_type)
+                calls.append(Call(self._target, wire, request.messages, request.tools))
+                return calls[-1].stream()
+
+            attempt = model_attempt(self, done + 1, messages, tools, output_type, send)
             try:
-                async with closing(call.stream()) as pieces:
+                async with closing(attempt) as pieces:
                     async for piece in pieces:
                         started = True
                         yield piece
                 return
             except LLMError as error:
                 failure = error
-            yield call.usage_so_far()
+            for call in calls:  # none, if a hook has refused it
+                yield call.usage_so_far()
             failure.retries = done
             wait = None if started else self._wait(failure, done)
             if wait is None:

@@ -64,7 +64,7 @@ SOUND = To(None)
         ({N.A: Go()}, {"transitions": {N.A: ["B", "C", None]}}, "unknown_target", ("A",)),
     ],
 )
-def test_each_fault_is_found(states, options, code, names):
+def test_each_problem_is_found(states, options, code, names):
     found = problems(states, **options)
 
     assert (code, names) in found
@@ -72,13 +72,13 @@ def test_each_fault_is_found(states, options, code, names):
 
 
 @pytest.mark.parametrize("target", ["ACT", 5, Other.X])
-def test_a_target_that_is_no_member_is_one_problem(target):
+def test_a_target_that_is_not_a_member_is_one_problem(target):
     found = problems({N.A: Go()}, transitions={N.A: target})
 
     assert found == [("unknown_target", ("A",)), ("no_end", ("A",))]
 
 
-def test_all_faults_are_told_in_one_error():
+def test_all_problems_are_in_one_error():
     found = problems(
         {
             N.A: To(N.B, N.D),  # N.D: unknown target
@@ -104,7 +104,7 @@ def test_all_faults_are_told_in_one_error():
     }
 
 
-def test_the_faults_of_the_graph_are_told_although_the_start_is_unknown():
+def test_problems_of_the_graph_are_reported_even_if_the_initial_state_is_unknown():
     found = problems({N.A: To(N.C), N.B: SOUND}, initial=N.D)
 
     assert [code for code, _ in found] == ["unknown_initial", "unknown_target", "no_exit"]
@@ -118,7 +118,7 @@ def test_the_error_counts_and_names_the_net():
     assert len(two.value.problems) == 2
 
 
-def test_a_plain_function_that_returns_an_async_iterator_is_a_fine_run():
+def test_run_may_be_a_plain_function_that_returns_an_async_iterator():
     assert Net({N.A: Plain(None)}).validate() == []
 
 
@@ -147,7 +147,7 @@ GRAPHS = st.dictionaries(
 
 
 @given(GRAPHS, st.sampled_from(N), st.none() | st.sampled_from(N))
-def test_faults_of_random_graphs_are_those_that_a_fixpoint_finds(graph, initial, fallback):
+def test_problems_of_random_graphs_are_those_that_a_fixpoint_finds(graph, initial, fallback):
     if initial not in graph or (fallback is not None and fallback not in graph):
         return
     edges = {(source, target) for source, targets in graph.items() for target in targets}

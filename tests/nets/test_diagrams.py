@@ -102,7 +102,7 @@ def test_nets_inside_are_drawn_inside() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_way_of_a_run_is_highlighted() -> None:
+async def test_the_path_of_a_run_is_highlighted() -> None:
     net = nested()
     async with Brain(net).stream("go") as run:
         events = [event async for event in run]

@@ -16,10 +16,10 @@ import pytest
 
 from agent_brain import Memory, StopReason, tool
 from agent_brain.states import FunctionState, GuardedState, StateTimeoutError
-from agent_brain.testing import FakeMemory, clock_backend, fake_clock, run_net, run_state
-from agent_brain.testing.loop_time import LoopTime
+from agent_brain.testing import FakeMemory, run_net, run_state
 from agent_brain.tools import Action, call_tool
 from tests.brain.nets import Hang, single
+from tests.support.clock import LoopTime, clock_backend, fake_clock
 
 HOUR = 3600.0
 
@@ -42,7 +42,7 @@ async def sleepy(memory: Memory) -> str:
 
 
 @pytest.mark.anyio
-async def test_sleeping_takes_no_time_and_all_of_it() -> None:
+async def test_sleeping_takes_only_virtual_time() -> None:
     with fake_clock() as clock:
         await anyio.sleep(HOUR)
         assert clock.elapsed == pytest.approx(HOUR)
@@ -74,7 +74,7 @@ async def test_time_stands_still_while_there_is_work() -> None:
 
 
 @pytest.mark.anyio
-async def test_time_may_be_moved_by_hand_and_not_backwards() -> None:
+async def test_time_may_be_advanced_but_not_reversed() -> None:
     with fake_clock() as clock:
         with anyio.move_on_after(HOUR) as scope:
             clock.advance(2 * HOUR)
@@ -115,7 +115,7 @@ async def test_a_tool_times_out_at_once() -> None:
 
 
 @pytest.mark.anyio
-async def test_afterwards_time_goes_on_at_its_own_pace() -> None:
+async def test_afterwards_time_passes_at_its_normal_pace() -> None:
     before = anyio.current_time()
     for _ in range(2):
         with fake_clock():
@@ -184,8 +184,8 @@ async def test_a_threshold_leaves_time_for_sockets() -> None:
 
 
 @pytest.mark.asyncio
-async def test_it_is_entered_once_at_a_time() -> None:
-    with fake_clock(), pytest.raises(RuntimeError, match="entered already"), fake_clock():
+async def test_it_cannot_be_nested() -> None:
+    with fake_clock(), pytest.raises(RuntimeError, match="already active"), fake_clock():
         pass
 
 
@@ -193,7 +193,7 @@ async def test_it_is_entered_once_at_a_time() -> None:
 async def test_another_kind_of_loop_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(asyncio.get_running_loop(), "_selector", None)
-        with pytest.raises(RuntimeError, match="does not know"), fake_clock():
+        with pytest.raises(RuntimeError, match="does not support"), fake_clock():
             pass
 
 
@@ -209,7 +209,7 @@ def test_on_trio_the_clock_must_have_been_set_up() -> None:
         anyio.run(main, backend="trio")
 
 
-def test_on_trio_a_mock_clock_of_ones_own_will_do() -> None:
+def test_on_trio_any_mock_clock_is_supported() -> None:
     from trio.testing import MockClock
 
     async def main() -> float:
@@ -221,7 +221,7 @@ def test_on_trio_a_mock_clock_of_ones_own_will_do() -> None:
     assert anyio.run(main, backend="trio", backend_options=options) == pytest.approx(HOUR)
 
 
-def test_loop_time_tells_real_time_unless_it_is_stopped() -> None:
+def test_loop_time_is_real_time_unless_it_is_stopped() -> None:
     real = [100.0]
     now = LoopTime(lambda: real[0])
     assert now() == 100.0
@@ -229,8 +229,8 @@ def test_loop_time_tells_real_time_unless_it_is_stopped() -> None:
     real[0] = 150.0
     now.advance(5)
     assert (now(), now.stopped) == (105.0, True)
-    now.go_on()
+    now.resume()
     real[0] = 151.0
     now.advance(10)
     assert (now(), now.stopped) == (116.0, False)
-    now.go_on()
+    now.resume()

@@ -1,0 +1,80 @@
+"""What comes before and after a step: decided from what the step reported, without doing it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from agent_brain.errors import TransitionError
+from agent_brain.limits import SPENDING, StopReason
+from agent_brain.nets.net import Node
+from agent_brain.nets.validation import name_of
+from agent_brain.states.events import ActionFinished
+from agent_brain.stuck import Verdict
+
+
+class StepReport:
+    """What a step has reported so far.
+
+    Attributes:
+        said: Its text for the reader, in pieces.
+        finished: The tool calls that have ended.
+        requested: A model requested tool calls.
+        waits: What the run waits for, if it waits for a person.
+        cut: The limit that stopped a net inside the state, if one did.
+        error: What the state raised, if the net has an edge for its errors.
+    """
+
+    __slots__ = ("cut", "error", "finished", "requested", "said", "waits")
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.finished: list[ActionFinished] = []
+        self.requested = False
+        self.waits: StopReason | None = None
+        self.cut: StopReason | None = None
+        self.error: Exception | None = None
+
+
+def stops_before(reached: StopReason, *, costs_nothing: bool) -> bool:
+    """Return whether a limit stops the run before the next state.
+
+    Args:
+        reached: The limit that is reached.
+        costs_nothing: The state passes on an answer that is there already; the call that gave it
+            may have been the one that reached the limit.
+    """
+    return not (costs_nothing and reached in SPENDING)
+
+
+def stops_after(report: StepReport) -> StopReason | None:
+    """Return why the run stops in a state that has run; None if the state is left.
+
+    A state that waits for a person, or whose inner net a limit has stopped, runs again on resume.
+    """
+    return report.waits or report.cut
+
+
+def next_node(node: Node, target: Enum | None, report: StepReport, *, done: bool) -> Node | None:
+    """Return the state that comes next; None at the end of the net.
+
+    Args:
+        node: The state that is left.
+        target: What it proposes; None for the end.
+        report: What it has reported. A state that failed proposes nothing.
+        done: The goal is reached, which ends the net wherever the state proposes to go.
+
+    Raises:
+        TransitionError: The net has no such edge.
+    """
+    if report.error is not None:
+        return node.on_error
+    following = None if target is None else node.following.get(id(target))
+    if following is None and not (target is None and (done or None in node.targets)):
+        allowed = [name_of(t) if t is not None else "the end (None)" for t in node.targets]
+        raise TransitionError(node.name, target, sorted(allowed))
+    return None if done else following
+
+
+def is_stuck(following: Node | None, verdict: Verdict) -> bool:
+    """Return whether a run that repeats itself stops: a hint was given, and did not help."""
+    return following is not None and verdict.action == "stop"

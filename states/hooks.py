@@ -1,0 +1,195 @@
+"""Hooks: code around every model call, each of its attempts, and every tool call.
+
+A hook sees a request before it is made, may change it or answer it, and sees the response or the
+error afterwards::
+
+    class Trace(Hook):
+        def before_model_call(self, request):
+            print("asks", request.model, "in state", request.state)
+
+        def after_model_call(self, request, response):
+            print("said", response.text)
+
+    Brain("react", hooks=[Trace()])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.events import NOWHERE, Position
+from agent_brain.states.models.llm import LLM, FinishReason
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookRequest:
+    """What all requests have.
+
+    Attributes:
+        at: The run, step, state and path that it is made from.
+        memory: The memory of the run.
+    """
+
+    at: Position = NOWHERE
+    memory: Memory | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.at.run_id
+
+    @property
+    def step(self) -> int:
+        """Number of the step, from 0."""
+        return self.at.step
+
+    @property
+    def state(self) -> str | None:
+        """Name of the state."""
+        return self.at.state
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The subnets and branches around the state, outermost first."""
+        return self.at.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest(HookRequest):
+    """A model call, or an attempt of one, that is about to be made.
+
+    Attributes:
+        llm: The model.
+        messages: What it sees.
+        tools: What it may call.
+        output_type: The shape of the data that it is asked for, if any.
+        attempt: Number of the attempt, from 1; 0 for the call as a whole.
+    """
+
+    llm: LLM
+    messages: Sequence[Message]
+    tools: Sequence[BaseTool] = ()
+    output_type: type[BaseModel] | None = None
+    attempt: int = 0
+
+    @property
+    def model(self) -> str:
+        """What the model is called."""
+        return self.llm.model
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResponse:
+    """What a model has answered.
+
+    Attributes:
+        text: Its text, without thoughts.
+        actions: The tool calls that it requests.
+        thoughts: Its thoughts.
+        usage: What the call used; None if that is not known.
+        finish_reason: Why it ended, if the provider said so.
+    """
+
+    text: str = ""
+    actions: tuple[Action, ...] = ()
+    thoughts: str = ""
+    usage: Usage | None = None
+    finish_reason: FinishReason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRequest(HookRequest):
+    """A tool call that is about to be made.
+
+    Attributes:
+        action: The call. A changed request keeps its ``id``.
+        tool: The tool; None if there is none of that name.
+    """
+
+    action: Action
+    tool: BaseTool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResponse:
+    """The result of a tool call.
+
+    Attributes:
+        content: The whole text; the model reads as much of it as the tool's limit allows.
+        is_error: The call failed.
+        exception: What the tool raised, if it did.
+    """
+
+    content: str
+    is_error: bool = False
+    exception: Exception | None = None
+
+
+class Hook:
+    """Base class of hooks. Override what is needed; each method may be ``async`` or not.
+
+    ``before_…`` returns None, or a changed request (:func:`dataclasses.replace`), or a response,
+    and then nothing is called; or it raises :class:`~agent_brain.errors.Refused`. ``after_…``
+    returns None, or a changed response. ``on_…_error`` returns None, or a response in place of the
+    error. Hooks run in the order in which they were given, the Brain's before the net's;
+    ``after_…`` and ``on_…_error`` in the opposite order. They are not called for a call that is
+    cancelled or left early.
+
+    Attributes:
+        buffer: The text of a model is held back until ``after_model_call`` has run, so that it can
+            be changed. Without it, ``after_model_call`` changes what is recorded, but not the text
+            that has streamed already.
+    """
+
+    buffer: bool = False
+
+    def before_model_call(self, request: ModelRequest) -> Any:
+        """Called before a model call."""
+
+    def after_model_call(self, request: ModelRequest, response: ModelResponse) -> Any:
+        """Called with the whole response."""
+
+    def on_model_error(self, request: ModelRequest, error: Exception) -> Any:
+        """Called when a model call failed, after its retries."""
+
+    def before_attempt(self, request: ModelRequest) -> Any:
+        """Called before each request that a :class:`LiteLLM` sends, fallbacks included."""
+
+    def after_attempt(self, request: ModelRequest, response: ModelResponse) -> Any:
+        """Called with the whole response of an attempt."""
+
+    def on_attempt_error(self, request: ModelRequest, error: Exception) -> Any:
+        """Called when an attempt failed; it may be followed by another."""
+
+    def before_tool_call(self, request: ToolRequest) -> Any:
+        """Called before a tool call."""
+
+    def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> Any:
+        """Called with the result of a tool call, also if it failed."""
+
+    def on_tool_error(self, request: ToolRequest, error: Exception) -> Any:
+        """Called when a tool raised, before ``after_tool_call``."""
+
+
+def as_hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
+    """Return ``hooks`` as a tuple.
+
+    Raises:
+        StateDefinitionError: Something that is not a hook.
+    """
+    found = tuple(hooks)
+    for given in cast("tuple[object, ...]", found):
+        if not isinstance(given, Hook):
+            hint = ", not its class" if isinstance(given, type) else ""
+            raise StateDefinitionError(f"hooks={given!r}: pass objects of subclasses of Hook{hint}")
+    return found

@@ -1,0 +1,397 @@
+"""One request to a model: what it says, as events and as a whole.
+
+Every built-in state calls models like this, so all calls are alike: the request has one system
+message, first, and ends with a user message or tool results; every response has an ID and is
+reported once; a request that is too long is trimmed and sent once more; and a response that cannot
+be used goes back to the model once with what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Sequence,
+)
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, JsonValue
+
+from agent_brain.memories.message import Message
+from agent_brain.states import prompts
+from agent_brain.states.aclosing import Pace
+from agent_brain.states.errors import (
+    ContextWindowError,
+    LLMError,
+    LLMRefusalError,
+    MalformedOutputError,
+    Refused,
+)
+from agent_brain.states.events import (
+    NOWHERE,
+    ActionRequested,
+    Event,
+    Position,
+    ResponseStarted,
+    TextDelta,
+    UsageReported,
+)
+from agent_brain.states.hook_chain import HookChain, Replaced
+from agent_brain.states.hooks import ModelRequest
+from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
+from agent_brain.states.models.think_tags import ThinkTags
+from agent_brain.states.trimming import without_oldest
+from agent_brain.states.usage import Usage
+from agent_brain.states.work import Work, WorkContext
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.ids import new_id
+from agent_brain.tools.text import clean_json
+
+Words: TypeAlias = Literal["shown", "thought", "hidden"]
+
+_CUT = {
+    "length": "it was cut off at the limit of output tokens",
+    "content_filter": "it was cut off by the provider's content filter",
+}
+
+
+class ModelCall(Work):
+    """One request to a model. Yield it from ``State.run``, then read the response.
+
+    ::
+
+        async def run(self, memory):
+            call = self.llm.call(await memory.context())
+            yield call
+            await memory.update([Message.assistant(call.text)])
+
+    The text, the usage and the events stream while the state waits. An error of the model is raised
+    at the ``yield``.
+
+    Attributes:
+        id: ID of the response, as in its events.
+        text: The text of the response, without thoughts.
+        actions: The tool calls that it requests.
+        finish: How it ended, if the provider said so.
+        usage: What the call used; None before it has ended.
+        output: The validated data of a call with ``output_type`` (:meth:`LLM.call`), else None.
+
+    Args:
+        llm: The model.
+        messages: What it sees.
+        tools: What it may call.
+        output_type: The shape of the data that the model is asked for; not validated here.
+        words: Whether its text is ``"shown"`` to the reader, streamed as a ``"thought"``, or
+            ``"hidden"``.
+        ending: The user message that is added if the messages do not end with a request.
+        acts: The calls that it requests become events.
+        check: Returns what is wrong with the finished response, which then goes back to the model
+            once. Without it, a refusal is not an error.
+        complaint: Begins the error when the second response is wrong too.
+
+    Raises:
+        LLMError: At the ``yield``: the call failed.
+        LLMRefusalError: At the ``yield``: the model refused to answer.
+        MalformedOutputError: At the ``yield``: the second response could not be used either.
+    """
+
+    id: str = ""
+    text: str = ""
+    finish: Finish | None = None
+    output: Any = None
+    refusal_is_an_answer: bool = True
+
+    def __init__(
+        self,
+        llm: LLM,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[BaseTool] = (),
+        output_type: type[BaseModel] | None = None,
+        words: Words = "shown",
+        ending: str = prompts.GO_ON,
+        acts: bool = False,
+        check: Callable[[Any], str | None] | None = None,
+        complaint: str = "The model's output could not be used",
+    ) -> None:
+        self.llm = llm
+        in_form = type(messages) is prompts.Request
+        self.messages = messages if in_form else prompts.as_request(messages, ending)
+        self.tools = tools
+        self.output_type = output_type
+        self.words: Words = words
+        self.acts = acts
+        self.check = check
+        self.complaint = complaint
+        self.actions: list[Action] = []
+        self.usage: Usage | None = None
+        self._corrected = self._trimmed = False
+
+    def _begin(self, at: Position) -> None:
+        self.id = new_id("resp")
+        self.text = ""
+        self.actions = []
+        self.finish = None
+        self._at = at
+        self._parts: list[str] = []
+        self._blank = ""  # white space at the beginning of the text
+        self._tags: ThinkTags | None = None  # made where one may be
+        self._used: Usage | None = None
+        self._reported = self._started = False
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the response ended, as the provider said."""
+        return None if self.finish is None else self.finish.reason
+
+    @property
+    def cut(self) -> str | None:
+        """How the response was cut off, in words; None if it is complete."""
+        return None if self.finish is None else _CUT.get(self.finish.reason)
+
+    @property
+    def result(self) -> Any:
+        """The data of a call with ``output_type``, else the text."""
+        return self.text
+
+    def metadata(self) -> dict[str, JsonValue]:
+        """What to record with the message: what the provider needs again, and a bad ending."""
+        if self.finish is None:
+            return {}
+        kept: dict[str, JsonValue] = {}
+        if self.finish.reason not in ("stop", "tool_calls"):
+            kept["finish_reason"] = self.finish.reason
+        if self.finish.provider_data:
+            kept["provider_data"] = clean_json(dict(self.finish.provider_data))
+        return kept
+
+    def check_refusal(self, *, words_are_an_answer: bool = True) -> None:
+        """Raise if the model declined to answer.
+
+        Raises:
+            LLMRefusalError: It refused, or its answer was withheld, without any words; with words
+                too, where these cannot be the answer.
+        """
+        reason = None if self.finish is None else self.finish.reason
+        if reason not in ("refusal", "content_filter") or self.actions:
+            return
+        if self.text.strip() and (words_are_an_answer or reason == "content_filter"):
+            return
+        raise LLMRefusalError(reason, output=self.text, model=self.llm.model)
+
+    async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
+        """Call the model; yield what it says as it comes, and what the call used."""
+        at = NOWHERE if context is None else context.at
+        messages: Sequence[Message] | None = self.messages
+        shown, thought = self.words != "hidden", self.words == "thought"
+        pace = None if shown else Pace()
+        while messages is not None:
+            self._begin(at)
+            parts, response_id = self._parts, self.id
+            yield ResponseStarted(response_id, self.llm.model, at=at)
+            pieces = self._stream(messages, context)
+            try:
+                async for piece in pieces:
+                    tags = self._tags
+                    if (
+                        shown
+                        and type(piece) is str
+                        and parts
+                        and "<" not in piece
+                        and (tags is None or tags.idle)
+                    ):
+                        parts.append(piece)  # the way of nearly all pieces
+                        yield TextDelta(piece, thought=thought, response_id=response_id, at=at)
+                    else:
+                        if pace is not None:
+                            await pace.keep()
+                        for event in self._note(piece):
+                            yield event
+                for event in self._end():
+                    yield event
+                messages = self._correction()
+            except Exception as error:
+                if not self._reported:
+                    yield self._report(_failed(self._used, error))
+                messages = self._shorter(messages, error)
+                if messages is None:
+                    raise
+            finally:
+                aclose = getattr(pieces, "aclose", None)
+                if aclose is not None:
+                    await aclose()
+
+    def _stream(
+        self, messages: Sequence[Message], context: WorkContext | None
+    ) -> AsyncIterator[Piece]:
+        hooks = None if context is None else context.hooks
+        if context is not None and hooks is not None and (hooks.model or hooks.attempt):
+            return self._hooked(messages, context, hooks)
+        return self._checked(
+            self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
+        )
+
+    def _hooked(
+        self, messages: Sequence[Message], context: WorkContext, hooks: HookChain
+    ) -> AsyncIterator[Any]:
+        def send(request: ModelRequest) -> AsyncIterator[Piece]:
+            return self._checked(
+                request.llm.stream(
+                    request.messages, tools=request.tools, output_type=request.output_type
+                )
+            )
+
+        request = ModelRequest(
+            llm=self.llm,
+            messages=messages,
+            tools=self.tools,
+            output_type=self.output_type,
+            at=context.at,
+            memory=context.memory,
+        )
+        return hooks.model_call(request, send)
+
+    def _checked(self, stream: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
+        if hasattr(stream, "__aiter__"):
+            return stream
+        given: object = stream
+        if isinstance(given, Coroutine):
+            given.close()  # or Python warns that it was never awaited
+        raise TypeError(
+            f"{type(self.llm).__name__}.stream() returned an object of type "
+            f"{type(given).__name__}: write it as an async generator, 'async def' with 'yield'"
+        )
+
+    def _correction(self) -> list[Message] | None:
+        """Return what to send if the response cannot be used; None if it can."""
+        if self.check is None:
+            return None
+        if self.finish is not None:
+            self.check_refusal(words_are_an_answer=self.refusal_is_an_answer)
+        problem = self.check(self)
+        if problem is None:
+            return None
+        if self._corrected:
+            raise MalformedOutputError(
+                f"{self.complaint}: {problem}", output=self.text, model=self.llm.model
+            )
+        self._corrected, self._trimmed = True, False
+        self.messages = [*self.messages, *correction(self.text, problem)]
+        return self.messages
+
+    def _shorter(
+        self, messages: Sequence[Message] | None, error: Exception
+    ) -> list[Message] | None:
+        """What to send instead, once, if the request was too long and nothing was said yet."""
+        if self._trimmed or self._started or not isinstance(error, ContextWindowError):
+            return None
+        assert messages is not None
+        self._trimmed = True
+        return without_oldest(messages)
+
+    def _note(self, piece: Piece | Replaced) -> Iterable[Event]:
+        if isinstance(piece, Usage):
+            self._used = piece if self._used is None else self._used + piece
+        elif isinstance(piece, Finish):
+            self.finish = piece
+        elif isinstance(piece, Replaced):
+            self._parts[:] = [piece.response.text]
+            self.actions = [*piece.response.actions]
+        else:
+            self._started = True
+            if isinstance(piece, Action):
+                return self._requested(piece)
+            if isinstance(piece, Thought):
+                return self._part(piece)
+            self._check_text(piece)
+            return (event for part in self._split(piece) for event in self._part(part))
+        return ()
+
+    def _check_text(self, piece: object) -> None:
+        if not isinstance(piece, str):
+            raise TypeError(
+                f"{type(self.llm).__name__}.stream() yielded an object of type "
+                f"{type(piece).__name__}: yield str, Thought, Action, Finish or Usage"
+            )
+
+    def _split(self, piece: str) -> Iterable[str]:
+        """The words and thoughts in a piece of text."""
+        tags = self._tags
+        if tags is None:
+            if "<" not in piece:
+                return (piece,) if piece else ()
+            tags = self._tags = ThinkTags()
+        if tags.idle and self._parts:  # words that took the short way
+            tags.last = self._parts[-1][-1:]
+        return tags.split(piece)
+
+    def _part(self, part: str) -> Iterable[TextDelta]:
+        if isinstance(part, Thought):
+            return (TextDelta(part, thought=True, response_id=self.id, at=self._at),)
+        if not self._parts and not part.strip():
+            self._blank += part
+            return ()
+        part, self._blank = self._blank + part, ""
+        self._parts.append(part)
+        if self.words == "hidden":
+            return ()
+        return (TextDelta(part, thought=self.words == "thought", response_id=self.id, at=self._at),)
+
+    def _requested(self, action: Action) -> Iterable[ActionRequested]:
+        if self.actions and action.id in {other.id for other in self.actions}:
+            # some servers number badly
+            action = Action(name=action.name, args=action.args, unparsed=action.unparsed)
+        self.actions.append(action)
+        return (ActionRequested(action, self.id, at=self._at),) if self.acts else ()
+
+    def _end(self) -> list[Event]:
+        events: list[Event] = []
+        if self._tags is not None:
+            for part in self._tags.flush():
+                events += self._part(part)
+        self.text = "".join(self._parts)
+        events.append(self._report(self._used or _unknown(self.llm.model)))
+        return events
+
+    def _report(self, usage: Usage) -> UsageReported:
+        self._reported = True
+        self.usage = usage if self.usage is None else self.usage + usage
+        reason = None if self.finish is None else self.finish.reason
+        return UsageReported(usage, self.id, reason, at=self._at)
+
+
+def correction(output: str, problem: str) -> list[Message]:
+    """Return what a model is sent, once and without a record, about output that cannot be used."""
+    said = [Message.assistant(output)] if output else []
+    request = f"That could not be used: {problem}. Write it again, corrected."
+    return [*said, Message.user(request, cause_by=correction.__name__)]
+
+
+def is_said(call: ModelCall) -> None:
+    """Accept every response that is not a refusal; a ``check`` for :class:`ModelCall`."""
+
+
+@lru_cache(maxsize=64)
+def _unknown(model: str) -> Usage:
+    """What a call used that the provider said nothing about."""
+    return Usage(model=model)
+
+
+def _failed(known: Usage | None, error: Exception) -> Usage:
+    """What a call that failed used: its attempts count, their tokens are not known."""
+    if isinstance(error, Refused):  # no model was called
+        return known or Usage(cost=0.0, requests=0)
+    tries = 1 + (error.retries if isinstance(error, LLMError) else 0)
+    if known is None:
+        return Usage(requests=tries)
+    missing = tries - known.requests
+    return known + Usage(requests=missing, model=known.model) if missing > 0 else known
+
+
+Response = ModelCall
+"""The old name of :class:`ModelCall`."""
