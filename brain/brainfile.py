@@ -18,6 +18,7 @@ from agent_brain.nets.net import Net
 from agent_brain.states.models.llm import LLM
 from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike
+from agent_brain.tools.values import error_details, error_line
 
 
 class LimitsSpec(BaseModel):
@@ -49,10 +50,7 @@ def read_spec(path: str | Path) -> BrainSpec:
     try:
         spec = BrainSpec.model_validate(read_file(path))
     except ValidationError as error:
-        lines = [
-            f"  - {'.'.join(map(str, e['loc']))}: {e['msg']}{_suggestion(e)}"
-            for e in error.errors(include_url=False)
-        ]
+        lines = [f"  - {error_line(e)}{_suggestion(e)}" for e in error_details(error)]
         raise NetFileError("\n".join([f"{path} is not a valid net file:", *lines])) from error
     if (spec.net is None) == (not spec.states):
         raise NetFileError(f"{path}: give either net (a registered net) or [states]")

@@ -12,11 +12,10 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
 from agent_brain.states.work import close_stream
+from agent_brain.tools.aio import CLEANUP_SECONDS
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
-
-CLEANUP_SECONDS = 5.0  # how long closing the memory of a branch may take
 
 
 class Source(Protocol):

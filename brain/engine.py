@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from enum import Enum
-from typing import Any
 
 import anyio
 
 from agent_brain.branches import run_branches
 from agent_brain.budget import Budget
-from agent_brain.decision import StepReport, is_stuck, next_node, stops_after, stops_before
+from agent_brain.decision import is_stuck, next_node, stops_after, stops_before
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
@@ -30,27 +28,20 @@ from agent_brain.memories.base import Memory
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls
+from agent_brain.recorder import StepRecorder
 from agent_brain.states.answering import best_words
 from agent_brain.states.events import (
     NOWHERE,
-    ActionFinished,
-    ActionRequested,
-    ApprovalRequested,
     Event,
-    InputRequested,
     Position,
-    ResponseStarted,
     StateEntered,
     StateExited,
     StuckDetected,
-    TextDelta,
-    UsageReported,
 )
 from agent_brain.states.hook_chain import HookChain, hooks_of
-from agent_brain.states.models.llm import Thought
-from agent_brain.states.usage import Usage
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.calling import is_being_cancelled
 from agent_brain.tools.secrets import hide_registered
 
@@ -65,15 +56,12 @@ FINAL = (
 )
 """Errors that end the run even where the net has an edge for the errors of a state."""
 
-CLEANUP_SECONDS = 5.0  # how long an interrupted step may take to leave things in order
-
 
 class Engine:
     """Runs one net over one memory; each branch of the run has an engine of its own.
 
     Attributes:
         at: The current step.
-        finish_reason: Why the model response that gave the answer ended, if one did.
         hooks: The hooks around model calls and tool calls.
         memory: The memory.
         over: The net has come to its end.
@@ -81,21 +69,17 @@ class Engine:
     """
 
     __slots__ = (
-        "_answered_by",
         "_as_thoughts",
         "_budget",
         "_delegated",
         "_durable",
         "_key",
         "_net",
-        "_open_responses",
         "_path",
-        "_report",
+        "_record",
         "_run_id",
         "_stuck",
-        "_text",
         "at",
-        "finish_reason",
         "hooks",
         "memory",
         "over",
@@ -124,20 +108,21 @@ class Engine:
         self._key = key  # the memory keeps the state of a subnet under it
         self._as_thoughts = as_thoughts  # what is said here is not for the reader
         self._durable = memory.durable
-        self._report = StepReport()
-        self._text: list[str] = []  # of the last step that said anything
+        self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
         self._delegated: Counter[str] = Counter()  # branches of this step, by name
-        self._open_responses: set[str | None] = set()
-        self._answered_by: str | None = None  # the model response that the last text is from
         self.hooks = hooks
         self.at = NOWHERE
-        self.finish_reason: str | None = None
         self.over = memory.control.done and not path  # killed between its last step and its end
         self.reason: StopReason | None = None
 
     def answer(self) -> str:
         """Return what the last step that said anything has said."""
-        return "".join(self._report.said or self._text)
+        return self._record.answer()
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the model response that gave the answer ended, if one did."""
+        return self._record.finish_reason
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
         """Yield events until the net ends or a limit is reached."""
@@ -160,26 +145,26 @@ class Engine:
                     current, items = items, None
                     async for item in current:
                         if not isinstance(item, Work):
-                            yield self._note(item, at)
+                            yield self._record.note(item, at)
                             continue
                         events = item.events(self) if item.clock is None else perform(item, self)
                         try:
                             async for event in events:
-                                yield self._note(event, at)
+                                yield self._record.note(event, at)
                         except BrainUseError:  # a strict limit, which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
                             items = Resumed(running, error)
                         finally:
                             await events.aclose()
-                        if items is not None or self._report.waits is not None:
+                        if items is not None or self._record.report.waits is not None:
                             break
             except BaseException as error:
                 await self._leave_hurt(node, stream, error)
                 if not await self._fail(node, error):
                     raise
             else:
-                if node.on_exit or self._report.waits is not None:
+                if node.on_exit or self._record.report.waits is not None:
                     await self._exit(node, stream)
             following, noted = await self._decide(node)
             for event in noted:
@@ -192,13 +177,9 @@ class Engine:
         return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> Position:
-        if self._report.said:
-            self._text = self._report.said
-        self._report = StepReport()
+        self._record.begin_step()
         if self._delegated:
             self._delegated.clear()
-        if self._open_responses:
-            self._count_open_responses()
         self.at = Position(self._run_id, self._budget.control.step, node.name, self._path)
         return self.at
 
@@ -208,64 +189,6 @@ class Engine:
         if node.on_exit:
             await node.state.on_exit(self.memory)
 
-    def _note(self, item: StreamItem, at: Position) -> Event:
-        """Record what ``item`` reports; return it as an event that has its position."""
-        if isinstance(item, str):
-            thought = type(item) is Thought
-            if not thought:
-                self._report.said.append(item)
-                self._answered_by = self.finish_reason = None
-            return TextDelta(item, thought=thought or self._as_thoughts, at=at)
-        if not isinstance(item, Event):
-            raise TypeError(
-                f"State {at.state!r} yielded {item!r}: yield text, an event from "
-                "agent_brain.states, or work such as llm.call(…)"
-            )
-        if item.at is NOWHERE:
-            object.__setattr__(item, "at", at)
-        elif item.at is not at and item.at.path != at.path and item.at.run_id == at.run_id:
-            return item  # of a net inside, whose engine has recorded it
-        note = _NOTES.get(type(item))
-        return item if note is None else note(self, item)
-
-    def _note_text(self, event: TextDelta) -> TextDelta:
-        if event.thought:
-            return event
-        self._report.said.append(event.text)
-        if event.response_id is None or event.response_id != self._answered_by:
-            self._answered_by, self.finish_reason = event.response_id, None
-        return dataclasses.replace(event, thought=True) if self._as_thoughts else event
-
-    def _note_request(self, event: ActionRequested) -> Event:
-        self._report.requested = True
-        return event
-
-    def _note_finished(self, event: ActionFinished) -> Event:
-        self._report.finished.append(event)
-        self._budget.control.spent.add_tool_call()
-        return event
-
-    def _note_response(self, event: ResponseStarted) -> Event:
-        self._open_responses.add(event.response_id)
-        return event
-
-    def _note_usage(self, event: UsageReported) -> Event:
-        self._open_responses.discard(event.response_id)
-        self._budget.spend(event.usage)
-        if event.response_id is not None and event.response_id == self._answered_by:
-            self.finish_reason = event.finish_reason
-        return event
-
-    def _note_approval(self, event: ApprovalRequested) -> Event:
-        self._report.waits = StopReason.APPROVAL
-        self.memory.control.request_approval(event.actions)
-        return event
-
-    def _note_question(self, event: InputRequested) -> Event:
-        self._report.waits = StopReason.INPUT
-        self.memory.control.request_input(event.id, event.prompt)
-        return event
-
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
         """Leave a state that did not reach its end; note in ``error`` which state it was.
 
@@ -273,7 +196,7 @@ class Engine:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
         failure = _failure(error, node)
-        self._count_open_responses()
+        self._record.count_open_responses()
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             await self._exit(node, stream)
         if isinstance(failure, LLMError | ScratchError):
@@ -287,22 +210,16 @@ class Engine:
         """Have an error lead to another state; return whether the net has an edge for it."""
         if node.on_error is None or not isinstance(error, Exception) or isinstance(error, FINAL):
             return False
-        report = self._report
+        report = self._record.report
         report.waits = report.cut = None
         report.error = error
         if self.memory.control.next_actions:
             await close_open_calls(self.memory, f"state {node.name!r} failed")
         return True
 
-    def _count_open_responses(self) -> None:
-        """Count the model calls that were closed or cancelled before they reported their usage."""
-        for _ in self._open_responses:
-            self._budget.spend(Usage())
-        self._open_responses.clear()
-
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """Do what is decided after a step; return the next state and the events of leaving."""
-        report, memory, at = self._report, self.memory, self.at
+        report, memory, at = self._record.report, self.memory, self.at
         if (reason := stops_after(report)) is not None:
             if reason in WAITING:
                 self.reason = reason
@@ -334,7 +251,7 @@ class Engine:
             if is_stuck(following, verdict):
                 following = await self._stop(StopReason.STUCK)
                 if following is None and not self.answer():
-                    events.append(self._note(await best_words(memory), at))
+                    events.append(self._record.note(await best_words(memory), at))
         return following, events
 
     async def _propose(self, node: Node) -> Enum | None:
@@ -358,7 +275,7 @@ class Engine:
         return node
 
     def _look_for_cycles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
-        report, tools = self._report, self.memory.available_tools
+        report, tools = self._record.report, self.memory.available_tools
         mark = fingerprint(
             node.name, report.finished, report.said, asked=report.requested, tools=tools
         )
@@ -385,13 +302,11 @@ class Engine:
         for branch in order.branches:
             reason = branch.stop_reason
             if branch.memory is self.memory and reason in WAITING:
-                self._report.waits = StopReason(reason)
+                self._record.report.waits = StopReason(reason)
             elif reason is not None and reason not in (*OWN, *WAITING):
-                self._report.cut = StopReason(reason)
+                self._record.report.cut = StopReason(reason)
         if len(order.branches) == 1 and not order.aside and not part:
-            self._report.said.append(order.branches[0].answer)
-            self._answered_by = None
-            self.finish_reason = order.branches[0].finish_reason
+            self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
         self._delegated[branch.name] += 1
@@ -437,17 +352,6 @@ class Engine:
             branch.answer = self.answer()
             branch.finish_reason = self.finish_reason
         branch.stop_reason = self.reason
-
-
-_NOTES: dict[type, Callable[[Engine, Any], Event]] = {
-    TextDelta: Engine._note_text,
-    ActionRequested: Engine._note_request,
-    ActionFinished: Engine._note_finished,
-    ResponseStarted: Engine._note_response,
-    UsageReported: Engine._note_usage,
-    ApprovalRequested: Engine._note_approval,
-    InputRequested: Engine._note_question,
-}
 
 
 def no_state(net: Net, name: str) -> str:

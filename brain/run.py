@@ -10,7 +10,7 @@ from typing import Generic, Self, cast
 import anyio
 
 from agent_brain.budget import Budget
-from agent_brain.engine import CLEANUP_SECONDS, Engine, no_state
+from agent_brain.engine import Engine, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
@@ -37,6 +37,7 @@ from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.source import ToolSource
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.message import Role as Role
     from agent_brain.memories.messages import MessagesMemory as MessagesMemory
     from agent_brain.memories.recall.results import Recalled as Recalled
-    from agent_brain.memories.record_memory import RecordMemory as RecordMemory
     from agent_brain.memories.registry import create_memory as create_memory
     from agent_brain.memories.registry import memory_names as memory_names
     from agent_brain.memories.registry import register_memory as register_memory
@@ -44,9 +43,12 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.store.filters import Query as Query
     from agent_brain.memories.store.session import read_session_key as read_session_key
     from agent_brain.memories.store.session import session_key as session_key
+    from agent_brain.memories.stored import RecordMemory as RecordMemory
+    from agent_brain.memories.stored import StoredMemory as StoredMemory
     from agent_brain.memories.summary import SummaryMemory as SummaryMemory
     from agent_brain.memories.todo import Todo as Todo
     from agent_brain.memories.todo import TodoMemory as TodoMemory
     from agent_brain.memories.vector import VectorMemory as VectorMemory
+    from agent_brain.memories.views.base import View as View
     from agent_brain.memories.windowed import WindowedMemory as WindowedMemory
     from agent_brain.memories.wrapper import WrappingMemory as WrappingMemory

@@ -1,4 +1,4 @@
-"""What every memory is: four methods to write, everything else built on them."""
+"""The base class for memories: four methods to write, defaults for the rest."""
 
 from __future__ import annotations
 
@@ -21,20 +21,24 @@ from agent_brain.tools.toolset import Choice, ToolLike, chooser, collect
 
 
 class Memory(ABC):
-    """All that a run knows: its goal, its messages, its tools and where it stands.
+    """Base class for memories: the goal, the messages, the tools and the state of a run.
 
-    A subclass writes ``set_goal``, ``update``, ``goal`` and ``dump``; it is then complete, and
-    overrides the rest where it can do better.
+    A subclass defines ``set_goal``, ``update``, ``goal`` and ``dump``; it may override the rest.
+    One that is to have a journal and queries derives from :class:`StoredMemory` instead::
+
+        memory = MessagesMemory([my_tool])
+        await memory.set_goal("What is 17 times 23?")
+        result = await Brain("react", memory).run("And divided by 2?")
 
     Args:
         tools: What the agent may call: tools, or functions with type hints.
 
     Raises:
-        ToolDefinitionError: Two tools have one name.
+        ToolDefinitionError: Two tools have the same name.
     """
 
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
-    _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and what was there before
+    _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self.control = Control.fresh()
@@ -42,20 +46,20 @@ class Memory(ABC):
         self.add_tools(tools)
 
     def add_tools(self, tools: Iterable[ToolLike]) -> None:
-        """Make more tools available; all of them or, if a name is taken, none.
+        """Make more tools available; none of them if a name is taken.
 
         Args:
             tools: Tools, functions with type hints, toolsets.
 
         Raises:
-            ToolDefinitionError: Two different tools have one name.
+            ToolDefinitionError: Two different tools have the same name.
         """
         self.available_tools.update(collect(tools, self.available_tools))
 
     def allow_tools(self, *, allow: Choice | None = None, deny: Choice | None = None) -> None:
-        """Choose which of the available tools runs may see, until it is chosen anew.
+        """Set which of the available tools runs may see.
 
-        It is kept in ``control``, so it holds after a restart too. Without arguments: all tools.
+        The choice is part of ``control``, so it holds after a restart too. Without arguments: all.
 
         Args:
             allow: A name or a pattern (``"fs_*"``), several of them, or a function of a tool, which
@@ -63,7 +67,7 @@ class Memory(ABC):
             deny: The same; wins over ``allow``.
 
         Raises:
-            ToolDefinitionError: Something that chooses no tools.
+            ToolDefinitionError: An argument is neither a name or pattern nor a function.
         """
         self.control.tool_scope = (
             None
@@ -81,10 +85,10 @@ class Memory(ABC):
         return [choice] if isinstance(choice, str) else list(choice)
 
     def offered_tools(self) -> Mapping[str, BaseTool]:
-        """The tools that a model is offered now, by name.
+        """Return the tools that a model is offered now, by name; do not change the mapping.
 
-        Those that :meth:`allow_tools` has chosen and, once a result was cut, the one that reads the
-        rest of it. Not to be changed.
+        Those that :meth:`allow_tools` allows and, once a result was cut, the one that reads the
+        rest of it.
         """
         scope = self.control.tool_scope
         if scope is None and not self.control.results_cut:
@@ -102,7 +106,7 @@ class Memory(ABC):
 
     @property
     def busy(self) -> bool:
-        """Whether a run is going on over this memory, or over one that it wraps."""
+        """Whether a run is using this memory, or one that it wraps."""
         claimed = self.claim is not None and self.claim.holds(self)
         return claimed or any(inner.busy for inner in self.wrapped)
 
@@ -113,12 +117,12 @@ class Memory(ABC):
 
     @property
     def wrapped(self) -> tuple[Memory, ...]:
-        """The memories that this one stands in front of; a run over it is a run over them."""
+        """The memories that this one wraps; a run over it is a run over them."""
         return ()
 
     @property
     def done(self) -> bool:
-        """A state has said that the goal is reached; the Brain then ends the run."""
+        """Whether a state has declared the goal reached; the Brain then ends the run."""
         return self.control.done
 
     @done.setter
@@ -127,7 +131,7 @@ class Memory(ABC):
 
     @property
     def next_actions(self) -> list[Action]:
-        """Calls that were asked for and not answered yet."""
+        """Calls that have no result yet."""
         return self.control.next_actions
 
     @next_actions.setter
@@ -144,31 +148,31 @@ class Memory(ABC):
         self.control.next_actions = [] if action is None else [action]
 
     def list_tools(self) -> str:
-        """All offered tools as one JSON object: name to description and input schema."""
+        """Return all offered tools as a JSON object: name to description and input schema."""
         described: dict[str, Any] = {}
         for tool in self.offered_tools().values():
             described |= tool.to_dict()
         return to_compact_json(described)
 
     def get_tool(self, name: str) -> BaseTool | None:
-        """The tool of that name, or None."""
+        """Return the tool with this name, or None."""
         return self.available_tools.get(name)
 
     @abstractmethod
     async def set_goal(self, goal: str | Message) -> None:
-        """Start a turn: ``goal`` is what is asked for now."""
+        """Start a turn with ``goal``, what is asked for now."""
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
-        """Start a turn and a run of it. Built-in memories record all of it in one write.
+        """Start a turn and a run of it; built-in memories record both in one write.
 
         Args:
             goal: The goal of the turn.
-            run_id: The id of the run.
+            run_id: The ID of the run.
             state: The name of the state that the run begins in.
-            before: Messages to record ahead of the goal: results of calls that the run before left
-                open.
+            before: Messages to record ahead of the goal: results of calls that the previous run
+                left open.
         """
         if before:
             await self.update([*before])
@@ -186,27 +190,27 @@ class Memory(ABC):
 
     @abstractmethod
     async def goal(self) -> list[Message]:
-        """The current goal as a list of one message, or an empty list."""
+        """Return the current goal as a list of one message, or an empty list."""
 
     @abstractmethod
     async def dump(self) -> list[Message]:
-        """A copy of all that the memory still holds, oldest first, without the current goal."""
+        """Return a copy of all that the memory holds without the current goal, oldest first."""
 
     async def context(self) -> list[Message]:
-        """What a model should see now; default: earlier turns, the goal, what this turn produced.
+        """Return what a model sees: earlier turns, the goal, and what this turn produced.
 
         The default puts each result right behind its call, before what arrived in between. It
-        tells earlier turns from this one as :meth:`turn` does.
+        separates earlier turns as :meth:`turn` does.
         """
         goal = await self.goal()
         earlier, later = self._split_at(goal, await self.dump())
         return arranged(earlier + goal + later)
 
     async def turn(self) -> list[Message]:
-        """The current goal and what was recorded since, as far as the memory still holds it.
+        """Return the current goal and what was recorded since, if the memory still holds it.
 
-        The default knows by :meth:`begin` what was there before; for a turn that began otherwise,
-        or in another process, it goes by the time.
+        By default :meth:`begin` notes what was there before; for a turn that began otherwise, or in
+        another process, the times of the messages decide.
         """
         goal = await self.goal()
         return arranged(goal + self._split_at(goal, await self.dump())[1])
@@ -214,7 +218,7 @@ class Memory(ABC):
     def _split_at(
         self, goal: Sequence[Message], messages: Sequence[Message]
     ) -> tuple[list[Message], list[Message]]:
-        """``messages`` from before the turn of ``goal``, and those of the turn."""
+        """Return ``messages`` from before the turn of ``goal``, and those of the turn."""
         if not goal:
             return [], list(messages)
         began, before = self._turn_began
@@ -226,10 +230,10 @@ class Memory(ABC):
         return earlier, [m for m in messages if m.id not in early]
 
     async def open(self) -> None:
-        """Get ready: called by the Brain before a run, and again does nothing. Default: nothing."""
+        """Get ready; called by the Brain before a run. Idempotent. Does nothing by default."""
 
     async def snapshot(self) -> Snapshot:
-        """All that the memory holds, as plain data of its own."""
+        """Return all that the memory holds, as plain data."""
         return Snapshot(
             goal=await self.goal(),
             messages=await self.dump(),
@@ -237,10 +241,10 @@ class Memory(ABC):
         )
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds. The default fills a memory that is still empty.
+        """Hold what ``snapshot`` holds. The default fills an empty memory.
 
         Raises:
-            MemoryUseError: The memory already holds messages and does not know how to drop them.
+            MemoryUseError: The memory holds messages and cannot drop them.
             SnapshotError: The snapshot's version is unknown.
         """
         snapshot.check()
@@ -257,21 +261,21 @@ class Memory(ABC):
 
     @property
     def durable(self) -> bool:
-        """Whether :meth:`checkpoint` does anything; states skip their notes for it if not."""
+        """Whether :meth:`checkpoint` does anything; if not, states write no notes for it."""
         return type(self).checkpoint is not Memory.checkpoint
 
     async def checkpoint(self) -> None:
-        """Make what happened so far durable; called after every step. Default: nothing."""
+        """Make what happened so far durable; called after each step. Does nothing by default."""
 
     async def rollback(self) -> None:
-        """Drop what an interrupted step wrote after the last checkpoint. Default: nothing.
+        """Drop what an interrupted step wrote after the last checkpoint. Does nothing by default.
 
-        The Brain calls it before it resumes a run that was cut off inside a step, so that the step
-        can be taken again from its beginning.
+        The Brain calls it before it resumes a run that was interrupted inside a step, and repeats
+        the step from its beginning.
         """
 
     async def fork(self) -> Memory:
-        """An independent copy for a parallel branch; the default copies every attribute deeply.
+        """Return an independent copy for a parallel branch; by default a deep copy.
 
         Raises:
             MemoryUseError: An attribute cannot be copied.
@@ -285,7 +289,7 @@ class Memory(ABC):
             ) from error
 
     async def aclose(self) -> None:
-        """Give back what the memory opened; twice is fine. Default: nothing."""
+        """Release what the memory opened. Idempotent. Does nothing by default."""
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -1,4 +1,4 @@
-"""A queue of messages: the inbox of an agent."""
+"""A queue of messages, as the inbox of an agent."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ class _Waiting(BaseModel):
 
 
 class MessageQueue:
-    """First in, first out; among priorities the lowest number first, and equals in their order.
+    """A queue of messages: lowest priority number first, then first in, first out.
 
-    Pushing and popping cost the same however long the queue is (with many different priorities,
-    their logarithm). A message that is waiting already is not taken twice. All calls are made from
-    one event loop.
+    Pushing and popping take constant time (with many different priorities, their logarithm). A
+    message that is already queued is not added again. Call it from one event loop only::
+
+        inbox = MessageQueue()
+        inbox.push(Message.user("urgent"), priority=-1)
+        message = await inbox.get()
     """
 
     def __init__(self) -> None:
         self._by_priority: dict[int, deque[int]] = {}
-        self._priorities: list[int] = []  # a heap of those that are in use
+        self._priorities: list[int] = []  # a heap of those in use
         self._waiting: dict[int, tuple[Message, int]] = {}  # by number, in order of arrival
         self._ids: set[str] = set()
         self._last = 0
@@ -44,10 +47,10 @@ class MessageQueue:
         return len(self._waiting)
 
     def push(self, message: Message, *, priority: int = 0) -> bool:
-        """Add a message; False if one of its id is waiting already.
+        """Add a message; return False if one with its ID is already queued.
 
         Args:
-            message: What to add.
+            message: The message to add.
             priority: The lower the number, the sooner it is popped.
 
         Raises:
@@ -75,7 +78,7 @@ class MessageQueue:
         self._ids.add(message.id)
 
     def pop(self) -> Message | None:
-        """Take the next message; None if there is none."""
+        """Remove and return the next message, or None."""
         if not self._priorities:
             return None
         priority = self._priorities[0]
@@ -88,39 +91,40 @@ class MessageQueue:
         return message
 
     def pop_all(self) -> list[Message]:
-        """Take all messages, in the order in which :meth:`pop` would have given them."""
+        """Remove and return all messages, in the order of :meth:`pop`."""
         messages: list[Message] = []
         while (message := self.pop()) is not None:
             messages.append(message)
         return messages
 
     def peek(self) -> Message | None:
-        """The next message, left where it is; None if there is none."""
+        """Return the next message without removing it, or None."""
         if not self._priorities:
             return None
         return self._waiting[self._by_priority[self._priorities[0]][0]][0]
 
     def empty(self) -> bool:
-        """Whether nothing is waiting."""
+        """Return whether the queue is empty."""
         return not self._waiting
 
     async def get(self) -> Message:
-        """Take the next message; wait for one if there is none."""
+        """Remove and return the next message; wait until there is one."""
         while (message := self.pop()) is None:
             await self.wait()
         return message
 
     async def wait(self) -> None:
-        """Return when something is waiting, and leave it there."""
+        """Wait until the queue is not empty; remove nothing."""
         while not self._waiting:
             if self._arrival is None:
                 self._arrival = anyio.Event()
             await self._arrival.wait()
 
     def find_news(self, after: int = 0) -> tuple[list[Message], int]:
-        """What arrived after a cursor and still waits, oldest first, and the cursor for next time.
+        """Return what arrived after a cursor and is still queued, and the cursor for the next call.
 
-        Nothing is taken; each reader keeps a cursor of its own. Costs as much as there is new::
+        Oldest first. Nothing is removed; each reader has a cursor of its own. The cost depends on
+        what is new only::
 
             news, cursor = queue.find_news(cursor)
         """
@@ -132,7 +136,7 @@ class MessageQueue:
         return found[::-1], max(after, self._last)
 
     def dump(self) -> dict[str, Any]:
-        """All that is waiting as plain data, in order of arrival; nothing is taken."""
+        """Return the queue as plain data, in order of arrival; nothing is removed."""
         items = [
             _Waiting(message=message, priority=priority, number=number).model_dump(mode="json")
             for number, (message, priority) in self._waiting.items()
@@ -141,9 +145,9 @@ class MessageQueue:
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> MessageQueue:
-        """A queue in which the same is waiting as when :meth:`dump` was called.
+        """Return a queue with the content of a :meth:`dump`.
 
-        Cursors of :meth:`find_news` go on to count.
+        Cursors of :meth:`find_news` stay valid.
 
         Raises:
             SnapshotError: It is not a dump of a queue.
@@ -178,9 +182,9 @@ class _Dump(BaseModel):
 def _read(data: Mapping[str, Any]) -> _Dump:
     if not isinstance(data, Mapping) or data.get("version") != VERSION:
         raise SnapshotError(
-            f"This is no dump of a MessageQueue of version {VERSION}: {data!r:.100}"
+            f"This is not a dump of a MessageQueue of version {VERSION}: {data!r:.100}"
         )
     try:
         return _Dump.model_validate(data)
     except ValidationError as error:
-        raise SnapshotError(f"This is no dump of a MessageQueue: {error}") from error
+        raise SnapshotError(f"This is not a dump of a MessageQueue: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -12,18 +13,19 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.checks import whole_number
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
-from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.memories.store.erasure import deleted, forgotten
+from agent_brain.memories.store import removal
+from agent_brain.memories.store.checks import whole_number
+from agent_brain.memories.store.erasure import Gone, deleted, forgotten
+from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Filters, Names, Query, Where, Which, names
-from agent_brain.memories.store.queries import forgettable
-from agent_brain.memories.store.store import checked
+from agent_brain.memories.store.hand_over import HANDED, HandOver
+from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
 from agent_brain.memories.wrapper import WrappingMemory
@@ -34,27 +36,34 @@ if TYPE_CHECKING:
     from agent_brain.memories.recall.tenant import Scope
     from agent_brain.memories.vector import VectorMemory
 
-LONG = "long"  # under this name a snapshot says what of it the long-term memory holds
+LONG = "long"  # the name under which a snapshot says what of it the long-term memory holds
 
 
 class LayeredMemory(WrappingMemory):
     """A window of recent messages over a memory that keeps what has left it.
 
-    The context is what the long-term memory says to the goal (what it recalls, quoted in a message
-    that says so; if it cannot recall, its own context), and the recent messages, in the order it
-    all happened; none of them twice. The query face concerns both.
+    The context has what the long-term memory recalls for the goal, quoted in a message that says so
+    (its own context, if it cannot recall), and the recent messages, in the order it all happened;
+    none of them twice. Queries concern both. One long-term memory may serve many conversations at
+    once, if it is opened with ``shared=True``::
 
-    The long-term memory gets the conversation in order: when a message leaves the window, those
-    before it that stay (the goal, pinned ones) are copied along. Goal, control and what is kept
-    beside the messages are with the short-term memory.
+        user = VectorMemory(path="users", session="user:ann", shared=True)
+        chat = WindowedMemory(journal="chats.db", session="ann/42")
+        async with LayeredMemory(chat, user) as memory:
+            ...
+
+    The long-term memory gets the conversation in order: what leaves the window, with what stays
+    before it (the goal, pinned messages), and the rest when the conversation ends: with
+    :meth:`aclose`, or :meth:`hand_over`. It gets each message once, also after a crash. Goal,
+    control and values are with the short-term memory.
 
     Args:
-        short: Holds the current turn, the goal and where the run stands; its evictions are taken.
-        long: Gets what leaves ``short``: any memory with the query face, such as VectorMemory.
-        k: How many messages to recall, at most.
+        short: The current conversation, its goal and the state of the run.
+        long: Gets what leaves ``short``: any built-in memory, such as VectorMemory.
+        k: How many messages to recall at most.
         recall_tokens: How many tokens they may take.
-        min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
-            None leaves it to ``long``.
+        min_score: Recall for the goal only messages with at least this score, from 0 to 1; None
+            leaves it to ``long``.
 
     Raises:
         MemoryDefinitionError: The two do not go together.
@@ -63,16 +72,20 @@ class LayeredMemory(WrappingMemory):
     def __init__(
         self,
         short: WindowedMemory,
-        long: RecordMemory,
+        long: StoredMemory,
         *,
         k: int = 10,
         recall_tokens: int = 1500,
         min_score: float | None = None,
     ) -> None:
-        if not isinstance(short, WindowedMemory) or not isinstance(long, RecordMemory):
+        if not isinstance(short, WindowedMemory) or not isinstance(long, StoredMemory):
             raise MemoryDefinitionError(
                 f"LayeredMemory takes a WindowedMemory and a built-in memory, not {short!r} and "
                 f"{long!r}"
+            )
+        if short.shared:
+            raise MemoryDefinitionError(
+                "The short-term memory is one conversation: not shared=True"
             )
         if short.on_evict is not None:
             raise MemoryDefinitionError("LayeredMemory sets on_evict of its short memory itself")
@@ -84,8 +97,8 @@ class LayeredMemory(WrappingMemory):
         self.k = k
         self.recall_tokens = recall_tokens
         self.min_score = checked_score(min_score)
-        self._places: dict[str, int] = {}  # of what was handed over; they grow along the dict
-        short.on_evict = self._take_over
+        self._closed = False
+        self._handed = HandOver(short, long)
 
     @property
     def wrapped(self) -> tuple[Memory, ...]:
@@ -94,38 +107,24 @@ class LayeredMemory(WrappingMemory):
 
     # Handing over
 
-    async def _take_over(self, messages: list[Message]) -> None:
-        await self._hand(self.short.leaving[: len(messages)])
+    async def hand_over(self) -> int:
+        """Give the long-term memory all of the conversation that it does not have yet.
 
-    async def _hand(self, left: Sequence[tuple[int, Message]]) -> None:
-        """Give ``left`` to the long-term memory, with those before it that stay in the window."""
-        if not left:
-            return
-        stayed = self.short.stayed(max(place for place, _ in left))
-        due = sorted(
-            (pair for pair in [*left, *stayed] if pair[1].id not in self._places),
-            key=lambda pair: pair[0],
-        )
-        missing = [m for _, m in due if await self.long.get(m.id) is None]
-        if missing and not self.long.readonly:
-            await self.long.update(missing)
-        self._places.update((message.id, place) for place, message in due)
+        Done by :meth:`aclose`; idempotent. The messages stay in the window and are shown once.
 
-    async def _catch_up(self) -> None:
-        """Finish what a crash has interrupted: handing over, and deleting."""
-        left, struck = self.short.take_left_before()
-        if left:
-            self._places = {}  # the session was read again
-            await self._hand(left)
-        gone = [message_id for message_id in struck if await self.long.get(message_id) is not None]
-        if gone and not self.long.readonly:
-            await self.long.delete(gone)
+        Returns:
+            How many messages it had not got before.
+        """
+        await self.open()
+        if self.short.readonly or self.long.readonly:
+            return 0
+        return await self._handed.rest()
 
     async def open(self) -> None:
         """Open both; what left ``short`` before a crash and did not arrive is handed over now."""
         await self.short.open()
         await self.long.open()
-        await self._catch_up()
+        await self._handed.finish()
 
     # Writing
 
@@ -150,35 +149,44 @@ class LayeredMemory(WrappingMemory):
     async def checkpoint(self) -> None:
         """Make what happened so far durable, in both."""
         await self.long.checkpoint()
+        await self._handed.mark_if_due()
         await self.short.checkpoint()
 
     async def rollback(self) -> None:
         """Drop what was written after the last checkpoint, from both."""
         await self.open()
-        unfinished = [message.id for message in await self.short.unfinished()]
-        if unfinished:
-            await self.long.strike(unfinished)
-            self._lose(unfinished)
+        session = self.short.store.session
+        if session is not None and session.control_at:
+            rows = await session.journal.rows(session.key, session.safe_at)
+            unfinished = [*replay(effective(rows), removed=True)]
+            if unfinished:
+                await self._remove(self.long, unfinished, Gone())
+                self._handed.lose(unfinished)
         await self.short.rollback()
-        await self._catch_up()
+        await self._handed.finish()
 
     async def reopen(self) -> None:
         """Read both sessions again, with what others have written to them."""
         await self.short.reopen()
         await self.long.reopen()
-        await self._catch_up()
+        await self._handed.finish()
 
     async def aclose(self) -> None:
-        """Close both."""
+        """Hand the conversation over to the long-term memory, and close both. Idempotent."""
         try:
-            await self.short.aclose()
+            if not self._closed and not self.short.store.stale:
+                await self._handed.rest_at_end()
         finally:
-            await self.long.aclose()
+            self._closed = True
+            try:
+                await self.short.aclose()
+            finally:
+                await self.long.aclose()
 
     # Reading
 
     async def context(self) -> list[Message]:
-        """What is recalled for the goal, and the recent messages."""
+        """Return what is recalled for the goal, and the recent messages."""
         await self.open()
         recent = await self.short.context()
         held = {message.id for message in await self._held()}
@@ -208,40 +216,43 @@ class LayeredMemory(WrappingMemory):
         return recalled_block(fresh, self.recall_tokens, count_tokens)
 
     async def _held(self) -> list[Message]:
-        """What the long-term memory does not have, or does not need to show, in order."""
+        """Return what the short-term memory has, also what it is handing over, in order."""
         left = [message for _, message in self.short.leaving]
         return [*left, *await self.short.messages()]
 
     def _merged(self, earlier: Sequence[Message], recent: Sequence[Message]) -> list[Message]:
-        """Messages of the long and of the short memory in order, each once, as the short has it."""
+        """Return the messages of both in order, each once, as the short-term memory has it."""
         own = {message.id: message for message in recent}
         both = own.keys() & {message.id for message in earlier}
         rest = deque(message for message in recent if message.id not in both)
         merged: list[Message] = []
         for message in earlier:
-            place = self._places.get(message.id)
+            place = self._handed.places.get(message.id)
             while place is not None and rest and (self._place(rest[0].id) or place) < place:
                 merged.append(rest.popleft())
             merged.append(own.get(message.id, message))
         return arranged([*merged, *rest])
 
     def _place(self, message_id: str) -> int | None:
-        return self._places.get(message_id) or self.short.place(message_id)
+        log = self.short.store.log
+        return self._handed.places.get(message_id) or (
+            log.place(message_id) if message_id in log else None
+        )
 
     async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
-        """As :meth:`RecordMemory.messages`, over both."""
+        """As :meth:`StoredMemory.messages`, over both."""
         await self.open()
         fits = Query(**filters).predicate()
         recent = [message for message in await self._held() if fits(message)]
         return newest(self._merged(await self.long.messages(**filters), recent), last)
 
     async def dump(self) -> list[Message]:
-        """Everything in both memories but the goal, oldest first."""
+        """Return everything in both memories but the goal, oldest first."""
         goal = {message.id for message in await self.goal()}
         return [message for message in await self.messages() if message.id not in goal]
 
     async def get(self, message_id: str) -> Message | None:
-        """The message of that id, or None."""
+        """Return the message with this ID, or None."""
         await self.open()
         left = {message.id: message for _, message in self.short.leaving}
         return (
@@ -251,23 +262,18 @@ class LayeredMemory(WrappingMemory):
         )
 
     async def count(self) -> int:
-        """How many messages both hold."""
+        """Return the number of messages that both hold."""
         return len(await self.messages())
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
-        """As :meth:`RecordMemory.find_news`, over both."""
+        """As :meth:`StoredMemory.find_news`, over both."""
         await self.open()
         news, cursor = await self.short.find_news(after)
         if cursor < after:  # a cursor of another memory
             after = 0
-        found = {message.id: (self.short.place(message.id) or 0, message) for message in news}
-        for message_id, place in reversed(self._places.items()):
-            if place <= after:
-                break
-            message = await self.long.get(message_id)
-            if message is not None:
-                found.setdefault(message_id, (place, message))
-        for place, message in self.short.leaving:
+        log = self.short.store.log
+        found = {message.id: (log.place(message.id), message) for message in news}
+        for place, message in [*self.short.leaving, *await self._handed.after(after)]:
             if place > after:
                 found.setdefault(message.id, (place, message))
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
@@ -277,7 +283,7 @@ class LayeredMemory(WrappingMemory):
         return ordered, cursor
 
     async def history(self) -> list[Message]:
-        """Everything that is not deleted, in order."""
+        """Return everything that is not deleted, in order."""
         return await self.messages()
 
     async def recall(
@@ -312,108 +318,142 @@ class LayeredMemory(WrappingMemory):
     # Changing
 
     async def tag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`RecordMemory.tag`, in both."""
+        """As :meth:`StoredMemory.tag`, in both."""
         known = await self._known(ids)
-        await self.short.tag(known, *tags)
-        await self.long.tag(known, *tags)
+        for memory in (self.short, self.long):
+            await memory.tag(known, *tags)
         return len(known)
 
     async def untag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`RecordMemory.untag`, in both."""
+        """As :meth:`StoredMemory.untag`, in both."""
         known = await self._known(ids)
-        await self.short.untag(known, *tags)
-        await self.long.untag(known, *tags)
+        for memory in (self.short, self.long):
+            await memory.untag(known, *tags)
         return len(known)
 
     async def pin(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.pin`, in both."""
+        """As :meth:`StoredMemory.pin`, in both."""
         known = await self._known(ids)
-        await self.short.pin(known)
-        await self.long.pin(known)
+        for memory in (self.short, self.long):
+            await memory.pin(known)
         return len(known)
 
     async def unpin(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.unpin`, in both."""
+        """As :meth:`StoredMemory.unpin`, in both."""
         known = await self._known(ids)
-        await self.short.unpin(known)
-        await self.long.unpin(known)
+        for memory in (self.short, self.long):
+            await memory.unpin(known)
         return len(known)
 
     async def _known(self, ids: Names) -> list[str]:
         return [i for i in names("ids", ids) if await self.get(i) is not None]
 
+    async def _remove(self, memory: StoredMemory, ids: Sequence[str], gone: Gone) -> None:
+        await memory._write("delete()")
+        await removal.remove(memory, ids, gone)
+
     async def delete(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.delete`, in both."""
+        """As :meth:`StoredMemory.delete`, in both."""
         messages = await self.messages()
         going = with_partners(await self._known(ids), messages)
-        await self.short.strike(going, deleted(m for m in messages if m.id in {*going}))
+        chosen = {*going}
+        await self._remove(self.short, going, deleted(m for m in messages if m.id in chosen))
         await self.long.delete(going)
-        self._lose(going)
+        self._handed.lose(going)
         return len(going)
 
-    def _lose(self, ids: Iterable[str]) -> None:
-        for message_id in ids:
-            self._places.pop(message_id, None)
-
     async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
-        """As :meth:`RecordMemory.forget`, in both."""
-        fits = forgettable(ids, which, self.short.now())
+        """As :meth:`StoredMemory.forget`, in both."""
+        fits = removal.forgettable(ids, which, self.short.store.clock())
         await self.open()
-        found = {m.id: m for memory in (self.long, self.short) for m in await memory.everything()}
-        everything = arranged(found.values())
-        going = with_partners([m.id for m in everything if fits(m)], everything)
-        gone = forgotten((m for m in everything if m.id in {*going}), which.get("text"))
+        found = {
+            message.id: message
+            for memory in (self.long, self.short)
+            for message in await removal.everything(memory)
+        }
+        held = arranged(found.values())
+        going = with_partners([m.id for m in held if fits(m)], held)
+        chosen = {*going}
+        gone = forgotten((m for m in held if m.id in chosen), which.get("text"))
         if going:
-            await self.short.strike(going, gone)
+            await self._remove(self.short, going, gone)
             await self.long.forget(going)
-            self._lose(going)
-        await self.short.erase(going, gone)
+            self._handed.lose(going)
+        await self.short._write("forget()")
+        known = await removal.everything(self.short)
+        await removal.erase(self.short, going, gone, chosen, known)
         return len(going)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`RecordMemory.clear`, in both."""
+        """As :meth:`StoredMemory.clear`, in both.
+
+        A shared long-term memory loses only what this conversation gave it.
+        """
         before = await self.count()
-        self._places = {}
-        await self.long.clear(keep_pinned=keep_pinned)
+        if self.long.shared:
+            own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)]
+            if own:
+                await self.long.forget(own)
+        else:
+            await self.long.clear(keep_pinned=keep_pinned)
+        self._handed.reset()
         await self.short.clear(keep_pinned=keep_pinned)
         return before - await self.count()
+
+    async def _own(self) -> list[Message]:
+        """Return the messages of this conversation, wherever they are."""
+        held = {message.id: message for _, message in await self._handed.after(0)}
+        return arranged((held | {m.id: m for m in await self._held()}).values())
 
     # As a whole
 
     async def snapshot(self) -> Snapshot:
-        """All that both hold, in order; ``views`` says what is in the long-term memory."""
-        messages = await self.messages()
+        """Return all that both hold, in order; ``views`` says what is in the long-term memory.
+
+        Of a shared long-term memory only what this conversation gave it.
+        """
+        shared = self.long.shared
+        messages = await (self._own() if shared else self.messages())
         snapshot = await self.short.snapshot()
-        long = await self.long.snapshot()
-        held = {message.id for message in long.messages}
+        snapshot.views.pop(HANDED, None)
+        own = {message.id for message in messages}
+        held = own & {message.id for message in await self.long.messages()}
         only = held - {message.id for message in snapshot.messages}
         part = _Part(held=[m.id for m in messages if m.id in held], only=sorted(only))
-        part.views = long.views
+        part.views = {} if shared else copy.deepcopy(self.long.store.values)
         snapshot.messages = messages
         snapshot.views[LONG] = part.model_dump(mode="json")
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds; one of another memory fills the short-term memory."""
+        """Hold what ``snapshot`` holds; one of another memory fills the short-term memory.
+
+        A shared long-term memory keeps what it has and gets what is missing.
+        """
         snapshot.check()
         views = dict(snapshot.views)
         part = _read_part(views.pop(LONG, None))
+        views.pop(HANDED, None)
         held, only = set(part.held), set(part.only)
         await self.open()
-        self._places = {}
-        kept = [m for m in snapshot.messages if m.id in held]
+        self._handed.reset()
+        kept = [m for m in snapshot.messages if m.id in held] or part.messages
         recent = [m for m in snapshot.messages if m.id not in only]
-        await self.long.restore(Snapshot(messages=kept or part.messages, views=part.views))
+        if self.long.shared:
+            await self.long.update(kept)
+        else:
+            await self.long.restore(Snapshot(messages=kept, views=part.views))
         await self.short.restore(snapshot.model_copy(update={"messages": recent, "views": views}))
 
     async def fork(self) -> LayeredMemory:
-        """An independent copy, of both."""
+        """Return an independent copy of both."""
         await self.open()
         self.short.on_evict = None
         try:
             short = await self.short.fork()
         finally:
-            self.short.on_evict = self._take_over
+            self.short.on_evict = self._handed.take
+        short.store.values.pop(HANDED, None)
         long = await self.long.fork()
         return type(self)(
             short, long, k=self.k, recall_tokens=self.recall_tokens, min_score=self.min_score
@@ -421,13 +461,13 @@ class LayeredMemory(WrappingMemory):
 
 
 class _Part(BaseModel):
-    """What of a snapshot's messages the long-term memory holds.
+    """Which messages of a snapshot the long-term memory holds.
 
     Attributes:
-        held: Ids of its messages.
+        held: IDs of its messages.
         only: Those of them that are not in the short-term memory as well.
-        views: What it keeps beside its messages.
-        messages: Its messages, as snapshots of earlier versions have them.
+        views: Its values.
+        messages: Its messages, in snapshots of earlier versions.
     """
 
     held: list[str] = []
@@ -447,7 +487,7 @@ def make_layered(
     tools: Iterable[ToolLike] = (),
     *,
     short: WindowedMemory | None = None,
-    long: RecordMemory | str = "vector",
+    long: StoredMemory | str = "vector",
     k: int = 10,
     recall_tokens: int = 1500,
     min_score: float | None = None,
@@ -459,7 +499,7 @@ def make_layered(
     readonly: bool = False,
     **options: Any,
 ) -> LayeredMemory:
-    """A layered memory from options alone, for ``Brain(memory="layered")``.
+    """Create a layered memory from options, for ``Brain(memory="layered")``.
 
     Args:
         tools: What the agent may call.
@@ -495,6 +535,8 @@ def make_layered(
         made = create_memory(long, **place)
     else:
         made = long
-    if not isinstance(made, RecordMemory):
-        raise MemoryDefinitionError(f"{long!r} cannot be a long-term memory: it has no query face")
+    if not isinstance(made, StoredMemory):
+        raise MemoryDefinitionError(
+            f"{long!r} cannot be a long-term memory: it has no queries, as StoredMemory does"
+        )
     return LayeredMemory(short, made, k=k, recall_tokens=recall_tokens, min_score=min_score)

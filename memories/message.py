@@ -21,7 +21,7 @@ from pydantic import (
 from typing_extensions import Unpack
 
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.fields import MessageFields
+from agent_brain.memories.store.fields import MessageFields
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.models import assembler

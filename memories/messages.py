@@ -1,13 +1,16 @@
-"""The memory that keeps every message, in order, and shows all of them."""
+"""The memory that keeps every message and shows all of them."""
 
 from __future__ import annotations
 
-from agent_brain.memories.record_memory import RecordMemory
+from agent_brain.memories.stored import StoredMemory
 
 
-class MessagesMemory(RecordMemory):
+class MessagesMemory(StoredMemory):
     """Everything, in the order it happened.
 
-    It takes the options of :class:`RecordMemory`: ``journal``, ``session``, ``tenant``, ``ttl``,
-    ``clock`` and ``readonly``.
+    Takes the options of :class:`StoredMemory`: ``journal``, ``session``, ``tenant``, ``ttl``,
+    ``clock``, ``readonly`` and ``shared``::
+
+        memory = MessagesMemory(journal="brain.db", session="alice/42")
+        await memory.update([Message.user("hello")])
     """

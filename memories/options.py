@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime, timedelta
     from os import PathLike
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.function import EmbedderLike
-    from agent_brain.memories.record_memory import RecordMemory
     from agent_brain.memories.store.store import JournalLike
+    from agent_brain.memories.stored import StoredMemory
+    from agent_brain.memories.views.base import View
     from agent_brain.memories.views.summary_writer import Summarize
     from agent_brain.memories.views.tokens import Counter
     from agent_brain.memories.windowed import OnEvict, WindowedMemory
@@ -36,7 +37,7 @@ class MemoryOptions(TypedDict, total=False):
     journal: JournalLike | None
     k: int
     keep: int | None
-    long: RecordMemory | str
+    long: StoredMemory | str
     max_messages: int | None
     max_share: float | None
     max_summary_tokens: int
@@ -49,8 +50,10 @@ class MemoryOptions(TypedDict, total=False):
     recalled_tokens: int
     recent: int
     session: str
+    shared: bool
     short: WindowedMemory | None
     summarize: Summarize | None
     tenant: str | None
     ttl: timedelta | float | None
     url: str | None
+    views: Iterable[View]

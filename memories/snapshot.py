@@ -9,6 +9,7 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.tools.models import assembler
+from agent_brain.tools.values import error_lines
 
 VERSION = 1
 
@@ -65,9 +66,8 @@ class Snapshot(BaseModel, extra="forbid", defer_build=True):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "the text"
-            raise SnapshotError(f"Not a snapshot of a memory: {place}: {first['msg']}") from error
+            first = next(error_lines(error, "the text"))
+            raise SnapshotError(f"Not a snapshot of a memory: {first}") from error
 
     def check(self) -> None:
         """Check that the version is supported.

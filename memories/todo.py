@@ -1,4 +1,4 @@
-"""A to-do list that the model keeps with tools, always in view."""
+"""A memory with a to-do list that the model edits with tools."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import Names, Which
-from agent_brain.memories.store.lock import Turns
+from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 from agent_brain.tools.toolset import ToolLike
 
-KEPT_AS = "todo"  # the name under which it is kept
+KEPT_AS = "todo"  # the name of the stored value
 INTRODUCTION = (
     "To-do list; keep it up to date with add_todo, complete_todo, revise_todo and remove_todo:"
 )
@@ -31,10 +31,10 @@ class Todo(BaseModel, frozen=True):
     """One item of the list.
 
     Attributes:
-        number: What it is called by; never given twice.
+        number: Its number; never reused.
         text: What is to be done.
-        done: It has been.
-        at: When it was written, or last revised.
+        done: Whether it has been done.
+        at: When it was written or last revised.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Todo(BaseModel, frozen=True):
 
 
 class _List(BaseModel, frozen=True):
-    """The list as it is kept; ``shown`` is what a model sees of it, empty if there are no items."""
+    """The list as it is stored; ``shown`` is its text for the model, empty without items."""
 
     items: list[Todo] = []
     next: int = 1
@@ -55,25 +55,27 @@ class TodoMemory(WrappingMemory):
     """A to-do list over any memory.
 
     The model gets the tools ``add_todo``, ``complete_todo``, ``revise_todo`` and ``remove_todo``;
-    the list is in the context as a system message just before the goal, whatever else is in view,
-    and counts in the token limit of the inner memory. It lasts over the turns of a session, is part
-    of snapshots and exports, and is kept with the record where there is a journal. :meth:`clear`
-    empties it, and :meth:`forget` takes out the items that may quote what is forgotten.
+    the list is always in the context, as a system message just before the goal, and counts in the
+    token limit of the inner memory. It lasts over the turns of a session and is part of snapshots,
+    exports and the journal. :meth:`clear` empties it, and :meth:`forget` removes the items that may
+    quote what is forgotten::
+
+        memory = TodoMemory(WindowedMemory(max_tokens=8_000))
 
     Args:
-        inner: The memory that does the rest; None for a :class:`MessagesMemory`.
+        inner: The wrapped memory; None for a :class:`MessagesMemory`.
     """
 
     def __init__(self, inner: Memory | None = None) -> None:
         super().__init__(create_memory("messages") if inner is None else inner)
-        self._own = _List()  # where the inner memory cannot keep it
-        self._lock = Turns()  # the model may call several tools at once
+        self._own = _List()  # if the inner memory cannot store it
+        self._lock = Lock()  # the model may call several tools at once
         edits = (self.add_todo, self.complete_todo, self.revise_todo, self.remove_todo)
         self._tools = [tool(edit) for edit in edits]
         self.add_tools(self._tools)
 
     async def todos(self) -> list[Todo]:
-        """The list, in the order in which it was made."""
+        """Return the items in the order of their creation."""
         return list((await self._list()).items)
 
     async def _list(self) -> _List:
@@ -141,7 +143,7 @@ class TodoMemory(WrappingMemory):
         return shown or EMPTY
 
     async def context(self) -> list[Message]:
-        """What the inner memory shows, with the list just before the goal."""
+        """Return what the inner memory shows, with the list just before the goal."""
         context = await self.inner.context()
         shown = (await self._list()).shown
         if not shown:
@@ -152,16 +154,16 @@ class TodoMemory(WrappingMemory):
         return [*context[:at], message, *context[at:]]
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`RecordMemory.clear`; the list is emptied too."""
+        """As :meth:`StoredMemory.clear`; the list is emptied too."""
         count = await super().clear(keep_pinned=keep_pinned)
         self._own = _List()
         return count
 
     async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
-        """As :meth:`RecordMemory.forget`, in the list too.
+        """As :meth:`StoredMemory.forget`, in the list too.
 
-        Items go that contain ``text``, and those that were written since the oldest of the
-        forgotten messages, as they may quote it.
+        Items that contain ``text`` are removed, and those written since the oldest of the forgotten
+        messages, as they may quote it.
         """
         before = {message.id: message for message in await self.messages()}
         count = await super().forget(ids, **which)
@@ -182,7 +184,7 @@ class TodoMemory(WrappingMemory):
         return count
 
     async def snapshot(self) -> Snapshot:
-        """All that the inner memory holds, and the list."""
+        """Return all that the inner memory holds, and the list."""
         snapshot = await self.inner.snapshot()
         snapshot.views[KEPT_AS] = (await self._list()).model_dump(mode="json")
         return snapshot
@@ -194,7 +196,7 @@ class TodoMemory(WrappingMemory):
         await self._write(todos.items, todos.next)
 
     async def fork(self) -> TodoMemory:
-        """An independent copy, of the inner memory and the list."""
+        """Return an independent copy of the inner memory and the list."""
         inner = await self.inner.fork()
         for mine in self._tools:
             inner.available_tools.pop(mine.name, None)
@@ -205,7 +207,7 @@ class TodoMemory(WrappingMemory):
 
 
 def render(todos: Iterable[Todo]) -> str:
-    """The list as a model reads it."""
+    """Return the list as a model reads it."""
     lines = [f"{todo.number}. [{'x' if todo.done else ' '}] {todo.text}" for todo in todos]
     return "\n".join([INTRODUCTION, *lines])
 
@@ -216,11 +218,11 @@ def make_todo(
     inner: Memory | str = "messages",
     **options: Any,
 ) -> TodoMemory:
-    """A to-do memory from options alone, for ``Brain(memory="todo")``.
+    """Create a to-do memory from options, for ``Brain(memory="todo")``.
 
     Args:
         tools: What the agent may call.
-        inner: The memory that does the rest, or the name of one.
+        inner: The wrapped memory, or the name of one.
         **options: For the inner memory, such as ``journal``.
     """
     if isinstance(inner, str):
@@ -238,7 +240,7 @@ def _checked(text: str) -> str:
 
 
 def _read(value: JsonValue) -> _List:
-    """What is kept; earlier versions kept the items alone."""
+    """Return the stored list; earlier versions stored the items only."""
     try:
         if not isinstance(value, list):
             return _List.model_validate(value or {})

@@ -6,30 +6,32 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from agent_brain.memories.checks import whole_number
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Search
 from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
-from agent_brain.memories.record_memory import RecordMemory
 from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where
+from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.session import read_session_key
-from agent_brain.memories.store.store import JournalLike, checked
+from agent_brain.memories.store.store import JournalLike
+from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.vectors.chroma_folder import make_store
 from agent_brain.memories.vectors.pipeline import VectorPipeline
-from agent_brain.memories.views.recent import Tail
-from agent_brain.memories.views.tokens import Counter, kept_tokens
+from agent_brain.memories.views.base import View
+from agent_brain.memories.views.recent import Recent
+from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens
 
 
-class VectorMemory(RecordMemory):
+class VectorMemory(StoredMemory):
     """A memory that shows the recent messages and the older ones that fit the goal.
 
     Recall is hybrid: it weighs meaning (vectors of the embedder), words (BM25), the speaker, the
@@ -65,7 +67,8 @@ class VectorMemory(RecordMemory):
         min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
             None for no limit. Start with 0.3 and look at the scores of :meth:`recall`.
         counter: Counts the tokens of a text.
-        journal: As for :class:`RecordMemory`, like ``ttl``, ``clock`` and ``readonly``.
+        journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly`` and
+            ``shared``.
 
     Raises:
         MemoryDefinitionError: Options that do not go together.
@@ -92,6 +95,7 @@ class VectorMemory(RecordMemory):
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
+        shared: bool = False,
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
@@ -105,24 +109,24 @@ class VectorMemory(RecordMemory):
         self._recalled_tokens = recalled_tokens
         self.min_score = checked_score(min_score)
         self._counter = counter
-        self._tail = Tail(recent, max_tokens, counter)
         model = as_embedder(embedder)
         scope = repr((tenant, session))
         store = make_store(path, url, client, scope, readonly=readonly)
-        self._vectors = VectorPipeline(model, store)
-        self._questions: dict[str, Any] = {}
+        pipeline = VectorPipeline(model, store, shared=shared)
         if path is not None and journal is None:
             if not readonly:
                 Path(path).mkdir(parents=True, exist_ok=True)
             journal = Path(path) / "journal.db"
         super().__init__(
             tools,
+            views=[Recent(recent, max_tokens, counter), _Indexed(pipeline)],
             journal=journal,
             session=session,
             tenant=tenant,
             ttl=ttl,
             clock=clock,
             readonly=readonly,
+            shared=shared,
         )
 
     @property
@@ -130,45 +134,23 @@ class VectorMemory(RecordMemory):
         """The embedder that makes the vectors."""
         return self._vectors.embedder
 
-    # Changes of the record
+    @property
+    def _tail(self) -> Recent:
+        return cast("Recent", self.store.views[0])
 
-    def _emptied(self) -> None:
-        self._tail = self._tail.emptied()
-        self._vectors.reset()
-        self._vectors.attach(self._record.get)
-        self._forget_answers()
+    @property
+    def _indexed(self) -> _Indexed:
+        return cast("_Indexed", self.store.views[1])
 
-    def _added(self, messages: Sequence[Message]) -> None:
-        self._tail.add(messages)
-        self._vectors.add(messages)
+    @property
+    def _vectors(self) -> VectorPipeline:
+        return self._indexed.pipeline
 
-    def _removed(self, messages: Sequence[Message]) -> None:
-        self._tail.remove([message.id for message in messages], self._record)
-        self._vectors.remove(messages)
-        self._questions.clear()
-        self._forget_answers()
-
-    def _pins_changed(self) -> None:
-        self._tail.pins_changed(self._record)
-        self._forget_answers()
-
-    def _kept_changed(self, name: str) -> None:
-        self._tail.reserve(kept_tokens(self._kept, self._counter))
-
-    def _goal_changed(self) -> None:
-        self._tail.set_goal(self._goal_id)
-
-    def _forked(self) -> None:
-        self._vectors = self._vectors.fresh()
+    async def _forked(self) -> None:
         self._vectors_at = {}
         self._other_sessions = None
-        if self._session is not None:
-            self._session_name, self._tenant = read_session_key(self._session.key)
-        self._forget_answers()
-
-    def _forget_answers(self) -> None:
-        self._block: tuple[object, list[Message]] = (None, [])  # for which state, what was recalled
-        self._search = Search(self._vectors, self._questions)
+        if self.store.session is not None:
+            self._session_name, self._tenant = read_session_key(self.store.session.key)
 
     # Reading and writing
 
@@ -196,7 +178,7 @@ class VectorMemory(RecordMemory):
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
-        """Like :meth:`RecordMemory.begin`; when it returns the messages can be found."""
+        """Like :meth:`StoredMemory.begin`; when it returns the messages can be found."""
         await self._get_ready([*before, goal])
         await super().begin(goal, run_id, state, before=before)
         await self._vectors.catch_up()
@@ -237,7 +219,7 @@ class VectorMemory(RecordMemory):
             await super().aclose()
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """Like :meth:`RecordMemory.clear`, with the vectors."""
+        """Like :meth:`StoredMemory.clear`, with the vectors."""
         await self._get_ready()
         count = await super().clear(keep_pinned=keep_pinned)
         await self._vectors.catch_up()
@@ -245,7 +227,7 @@ class VectorMemory(RecordMemory):
         return count
 
     async def forget(self, *args: Any, **which: Any) -> int:
-        """Like :meth:`RecordMemory.forget`, with the vectors.
+        """Like :meth:`StoredMemory.forget`, with the vectors.
 
         Chroma keeps in its files what it has deleted. So a folder is written again without the
         forgotten vectors, in about a millisecond a vector; on a server Chroma decides.
@@ -267,9 +249,8 @@ class VectorMemory(RecordMemory):
             VectorStoreError: The store cannot be reached.
         """
         await self._write("reindex()")
-        self._forget_answers()
-        self._questions.clear()
-        await self._vectors.begin_again(list(self._record))
+        self._indexed.forget_answers()
+        await self._vectors.begin_again(await self._all())
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
         """Open and check everything before anything is written."""
@@ -277,38 +258,39 @@ class VectorMemory(RecordMemory):
             await self.open()
         await self._vectors.connect()
         if not self.readonly:
-            await self._vectors.check_length([m for m in coming if m.id not in self._record])
+            await self._vectors.check_length([m for m in coming if m.id not in self.store.log])
 
     # Showing and recalling
 
     async def context(self) -> list[Message]:
         """Return the recent messages, and before them a marked block of what fits the goal."""
         await super().open()
-        recent = self._tail.show(self._record)
-        goal = None if self._goal_id is None else self._record.get(self._goal_id)
+        recent = self._tail.show()
+        goal = None if self.store.goal_id is None else self.store.log.get(self.store.goal_id)
         if goal is None or not self._tail.older or not self._k or not self._recalled_tokens:
             return recent
         state = goal.id, len(self._tail.older)
-        if self._block[0] != state:
-            self._block = state, await self._recall_for(goal)
+        indexed = self._indexed
+        if indexed.block[0] != state:
+            indexed.block = state, await self._recall_for(goal)
         lead = 0
         while lead < len(recent) and recent[lead].role is Role.SYSTEM:
             lead += 1
-        return [*recent[:lead], *self._block[1], *recent[lead:]]
+        return [*recent[:lead], *indexed.block[1], *recent[lead:]]
 
     async def _recall_for(self, goal: Message) -> list[Message]:
         older = self._tail.older
         await self._vectors.wake()
-        hits = await self._search.find(
+        hits = await Search(self._vectors, self._indexed.questions).find(
             goal.content,
             self._k,
             older.__contains__,
-            now=self._clock(),
+            now=self.store.clock(),
             patient=False,
             min_score=self.min_score,
             itself=goal.id,
         )
-        found = [message for hit in hits if (message := self._record.get(hit.id)) is not None]
+        found = [message for hit in hits if (message := self.store.log.get(hit.id)) is not None]
         return recalled_block(found, self._recalled_tokens, self._counter)
 
     async def recall(
@@ -351,6 +333,7 @@ class VectorMemory(RecordMemory):
         min_score = checked_score(min_score)
         found = await self._recall(query, k, query_filter, min_score)
         for memory in await self._others() if everywhere else ():
+            memory._indexed.questions = self._indexed.questions  # embedded once
             found += await memory.recall(
                 query, k, where=where, since=since, until=until, min_score=min_score
             )
@@ -364,21 +347,21 @@ class VectorMemory(RecordMemory):
         await self._vectors.wake()
 
         def accepted(message_id: str) -> bool:
-            message = self._record.get(message_id)
+            message = self.store.log.get(message_id)
             return message is not None and fits(message)
 
         goal = await self.goal()
-        hits = await self._search.find(
+        hits = await Search(self._vectors, self._indexed.questions).find(
             query,
             k,
             None if wanted.where is None else accepted,
             wanted.since,
             wanted.until,
-            now=self._clock(),
+            now=self.store.clock(),
             min_score=min_score,
-            itself=self._goal_id if goal and goal[0].content == query else None,
+            itself=self.store.goal_id if goal and goal[0].content == query else None,
         )
-        found = [(self._record.get(hit.id), hit) for hit in hits]
+        found = [(self.store.log.get(hit.id), hit) for hit in hits]
         return [
             Recalled(m, hit.score, hit.why, self._session_name) for m, hit in found if m is not None
         ]
@@ -392,16 +375,53 @@ class VectorMemory(RecordMemory):
         return await self._other_sessions.but(self._session_name)
 
     def _reader(self, session: str) -> VectorMemory:
-        reader = VectorMemory(
+        return VectorMemory(
             journal=self.journal,
             session=session,
             tenant=self._tenant,
             embedder=self.embedder,
-            ttl=self._ttl,
-            clock=self._clock,
+            ttl=self.store.ttl,
+            clock=self.store.clock,
             readonly=True,
+            shared=True,
             **self._vectors_at,
         )
-        reader._vectors.shared = True  # its owner stores vectors meanwhile
-        reader._questions = self._questions
-        return reader
+
+
+class _Indexed(View):
+    """Notifies a pipeline of the changes of the log.
+
+    Attributes:
+        pipeline: The pipeline.
+        block: What was recalled for the goal, with the state that it was recalled in.
+        questions: The vectors of the last questions.
+    """
+
+    def __init__(self, pipeline: VectorPipeline) -> None:
+        self.pipeline = pipeline
+        self.forget_answers()
+
+    def attach(self, log: MessageLog) -> None:
+        super().attach(log)
+        self.pipeline.attach(log.get)
+
+    def fresh(self) -> _Indexed:
+        return _Indexed(self.pipeline.fresh())
+
+    def forget_answers(self) -> None:
+        self.block: tuple[object, list[Message]] = (None, [])
+        self.questions: dict[str, Any] = {}
+
+    def reset(self) -> None:
+        self.pipeline.reset()
+        self.forget_answers()
+
+    def add(self, messages: Sequence[Message]) -> None:
+        self.pipeline.add(messages)
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        self.pipeline.remove(messages)
+        self.forget_answers()
+
+    def update_pins(self) -> None:
+        self.forget_answers()

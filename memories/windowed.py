@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from pydantic import JsonValue
-
 from agent_brain.memories.errors import MemoryDefinitionError
-from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.message import Message, Role
-from agent_brain.memories.store.events import live, told
+from agent_brain.memories.message import Message
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.lock import Turns
-from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.store import JournalLike
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged
-from agent_brain.memories.views.tokens import Counter, kept_tokens
-from agent_brain.memories.views.trimming import TrimmingMemory
+from agent_brain.memories.views.tokens import Counter
 from agent_brain.memories.views.window import Window
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 
 OnEvict: TypeAlias = Callable[[list[Message]], Awaitable[object] | object]
 
 
-class WindowedMemory(TrimmingMemory):
+class WindowedMemory(StoredMemory):
     """The newest messages, within a limit of messages, of tokens, or both.
 
     Whole groups leave, oldest first; a group is an assistant message with all its tool results, or
     any other message alone. The goal, pinned messages and the newest group always stay, even where
     they alone exceed a limit. System messages stay as long as they take at most half of each limit;
     beyond it the first and the newest of them stay. A group that is larger than the token budget
-    has its tool results shortened in the context (head, marker, tail) before anything leaves; the
-    record has them whole.
+    has its tool results shortened in the context (head, marker, tail) before anything leaves; they
+    are stored whole::
 
-    What has left is dropped when its turn is over, so the memory does not grow; in a durable
-    journal it stays on the disk, where :meth:`history` and :meth:`forget` find it.
+        memory = WindowedMemory(max_tokens=8_000)
+        brain = Brain("react", memory)
+
+    What has left is dropped from RAM when its turn is over; a durable journal keeps it, where
+    :meth:`history` and :meth:`forget` find it.
 
     Args:
-        tools: What the agent may call.
-        max_messages: At most so many messages; None for no such limit.
-        max_tokens: At most so many tokens; None for no such limit.
+        tools: The tools that the agent may call.
+        max_messages: How many messages at most; None for no such limit.
+        max_tokens: How many tokens at most; None for no such limit.
         counter: Counts the tokens of a text; the default estimates, without a tokenizer.
-        on_evict: Gets what leaves, oldest first, in lists; sync or async. While it raises, what it
-            was given stays, and ``update``, which has added its messages, raises the error.
-        journal: As for :class:`RecordMemory`, like ``session``, ``tenant``, ``ttl``, ``clock`` and
-            ``readonly``.
+        on_evict: Called with what leaves, oldest first, in lists; sync or async. While it raises,
+            these messages stay, and ``update``, which has added its messages, raises the error.
+        journal: As for :class:`StoredMemory`, like ``session``, ``tenant``, ``ttl``, ``clock``,
+            ``readonly`` and ``shared``.
 
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1.
@@ -68,182 +66,97 @@ class WindowedMemory(TrimmingMemory):
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
+        shared: bool = False,
     ) -> None:
-        self._window = Window(max_messages, max_tokens, counter)
         if on_evict is not None and not callable(on_evict):
             raise MemoryDefinitionError(f"on_evict= must be a function, not {on_evict!r}")
-        self.on_evict = on_evict
-        self._handing = Turns()
-        self._under_way: list[tuple[int, Message]] = []
-        self._outlived: list[int] = []  # places of what has left, which a rollback brings back
-        self._gone_before: set[str] = set()  # deleted while the journal was read
-        self._reading = False
+        if on_evict is not None and shared:
+            raise MemoryDefinitionError(
+                "on_evict= and shared=True do not go together: every memory of the session would "
+                "hand over the same messages"
+            )
         super().__init__(
             tools,
+            views=[Window(max_messages, max_tokens, counter)],
             journal=journal,
             session=session,
             tenant=tenant,
             ttl=ttl,
             clock=clock,
             readonly=readonly,
+            shared=shared,
         )
+        self._on_evict: OnEvict | None = None
+        self.on_evict = on_evict
+        self._start_handing()
 
-    async def context(self) -> list[Message]:
-        """What fits, in the order it happened."""
-        if self._due is not None:
-            await self._settle()
-        return self._window.show(list(self._record))
+    @property
+    def on_evict(self) -> OnEvict | None:
+        """Called with what leaves the window."""
+        return self._on_evict
+
+    @on_evict.setter
+    def on_evict(self, function: OnEvict | None) -> None:
+        self._on_evict = function
+        store = self.store
+        outlives = store.session is not None and store.in_ram and not store.shared
+        store.takes_evicted = function is not None or outlives
+
+    def _start_handing(self) -> None:
+        self._handing = Lock()
+        self._under_way: list[tuple[int, Message]] = []
+        self._outlived: list[int] = []  # places of what has left, which a rollback brings back
+
+    async def _forked(self) -> None:
+        self.on_evict = self._on_evict
+        self._start_handing()
 
     async def history(self) -> list[Message]:
-        """Everything that is not deleted, with what has left the window, as far as it is kept."""
-        await self._settle()
-        if self._session is None:
-            return list(self._record)
-        entries = await self._session.journal.read(self._session.key)
-        return arranged(told(live(entries)).values())
-
-    async def keep(self, name: str, value: JsonValue, *, erase: bool = False) -> None:
-        """As :meth:`RecordMemory.keep`; messages may leave to make room for what is shown of it."""
-        await super().keep(name, value, erase=erase)
-        if self._leaving:
-            await self._hand_over()
+        """Return everything that is not deleted, also what has left the window, if it is stored."""
+        if not self.store.settled:
+            await self._settle()
+        if self.store.session is None:
+            return list(self.store.log)
+        return arranged(await self.store.stored())
 
     async def checkpoint(self) -> None:
-        """Write where the run stands, if that has changed."""
+        """Write the state of the run, if it has changed."""
         await super().checkpoint()
-        if self._outlived and self._session is not None:
+        session = self.store.session
+        if self._outlived and session is not None:
             places, self._outlived = self._outlived, []
-            await self._session.remove(places)
-
-    # For a memory that sets ``on_evict``
+            await session.remove(places)
 
     @property
     def leaving(self) -> list[tuple[int, Message]]:
         """What has left and ``on_evict`` has not taken yet, with its places."""
-        return [*self._under_way, *self._leaving]
+        return [*self._under_way, *self.store.evicted]
 
-    def stayed(self, upto: int) -> list[tuple[int, Message]]:
-        """The messages of the window that arrived before a place, with their places."""
-        found: list[tuple[int, Message]] = []
-        for message in self._record:
-            place = self._record.place(message.id)
-            if place < upto:
-                found.append((place, message))
-            elif message.role is not Role.TOOL:  # a result may be in front of what is older
-                break
-        return found
-
-    def place(self, message_id: str) -> int | None:
-        """When a message of the window arrived, as a number that grows; None if it is not here."""
-        return self._record.place(message_id) if message_id in self._record else None
-
-    def take_left_before(self) -> tuple[list[tuple[int, Message]], set[str]]:
-        """What left the window while the journal was read, with its places; once.
-
-        Returns:
-            What left, and the ids of what was deleted and may be somewhere else.
-        """
-        left, self._left_before = self._left_before, []
-        struck, self._gone_before = self._gone_before, set()
-        return [(place, message) for place, message in left if message.id not in struck], struck
-
-    async def unfinished(self) -> list[Message]:
-        """What was recorded after the last checkpoint, wherever it is now."""
-        await self._settle()
-        session = self._session
-        if session is None or not session.control_at:
-            return []
-        entries = await session.journal.read(session.key, session.safe_at)
-        return list(told(live(entries), removed=True).values())
-
-    # What happens to the record happens to the window
-
-    def _replay(self, session: Session, entries: Sequence[Entry]) -> None:
-        self._reading = True
-        try:
-            super()._replay(session, entries)
-        finally:
-            self._reading = False
-        if not session.journal.persistent:
-            self._outlived = [place for place, _ in self._left_before]
-        if self.on_evict is None:
-            self._left_before, self._gone_before = [], set()
-
-    def _emptied(self) -> None:
-        super()._emptied()
-        self._outlived, self._gone_before = [], set()
-        self._renew_window()
-
-    def _forked(self) -> None:
-        super()._forked()
-        self._handing, self._under_way = Turns(), []
-
-    def _renew_window(self) -> None:
-        window = self._window
-        self._window = Window(window.max_messages, window.max_tokens, window.counter)
-        self._window.reserve(kept_tokens(self._kept, window.counter))
-
-    def _added(self, messages: Sequence[Message]) -> None:
-        if self._gone_before:
-            self._gone_before.difference_update(message.id for message in messages)
-        self._window.add(messages)
-        self._let_go()
-
-    def _let_go(self) -> None:
-        leaving = self._window.overflow()
-        if not leaving:
-            return
-        left = self._depart(leaving)
-        if self.on_evict is not None or self._session is not None:
-            self._leaving += left
-
-    def _goal_changed(self) -> None:
-        super()._goal_changed()
-        self._window.set_goal(self._goal_id)
-
-    def _kept_changed(self, name: str) -> None:
-        self._window.reserve(kept_tokens(self._kept, self._window.counter))
-        self._let_go()
-
-    def _pins_changed(self) -> None:
-        self._removed(())
-
-    def _drop(self, ids: Sequence[str]) -> None:
-        super()._drop(ids)
-        if self._reading:
-            self._gone_before.update(ids)
-
-    def _removed(self, messages: Sequence[Message]) -> None:
-        self._renew_window()
-        self._fill(self._window)
+    async def _settle(self) -> None:
+        stale = self.store.stale
+        await super()._settle()
+        if stale and not self.store.stale and self.store.in_ram:
+            self._outlived = [place for place, _ in self.store.evicted_before]
 
     async def _hand_over(self) -> None:
+        store = self.store
         async with self._handing:
-            leaving, self._leaving = self._leaving, []
+            leaving, store.evicted = store.evicted, []
             self._under_way = leaving
             try:
                 if self.on_evict is not None and leaving:
-                    done = self.on_evict([message for _, message in leaving])
-                    if inspect.isawaitable(done):
-                        await done
+                    await maybe_await(self.on_evict([message for _, message in leaving]))
             except BaseException:
-                leaving, self._leaving = [*leaving, *self._leaving], []
-                self._take_back(leaving)
+                back, store.evicted = [*leaving, *store.evicted], []
+                store.take_back(back)
                 raise
             finally:
                 self._under_way = []
-        session = self._session
-        if session is None or session.journal.persistent:
+        session = store.session
+        if session is None or not store.in_ram:
             return
         places = [place for place, _ in leaving]
         if session.control_at:
             self._outlived += places
         else:
             await session.remove(places)
-
-    def _take_back(self, leaving: list[tuple[int, Message]]) -> None:
-        for _, message in leaving:
-            self._departed.pop(message.id, None)
-        self._record.put_back(leaving)
-        self._expiry.add(message for _, message in leaving)
-        self._removed(())

@@ -1,4 +1,4 @@
-"""A memory over another one: everything is the inner one's, except what is overridden."""
+"""The base class for memories that wrap another one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.recall.results import Recalled
     from agent_brain.memories.recall.tenant import Scope
-    from agent_brain.memories.record_memory import RecordMemory
-    from agent_brain.memories.store.queries import Loadable
+    from agent_brain.memories.stored import Loadable, StoredMemory
     from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory
 
 
 class WrappingMemory(Memory):
-    """Passes everything on to ``inner``; its tools and its control are this memory's too.
+    """Base class for memories that wrap another one: every method calls that of ``inner``.
 
-    The query face of the built-in memories (``messages``, ``get``, ``forget``, ``recall`` …) is
-    passed on as well; where the inner memory does not have a method of it, the error says so. What
-    only one kind of memory has, such as ``compact``, is reached by ``inner``.
+    The methods of the built-in memories (``messages``, ``get``, ``forget``, ``recall`` …) are
+    passed on as well; if the inner memory does not have one, the error says so. What only one kind
+    of memory has, such as ``compact``, is available as ``memory.inner.compact``::
+
+        class Dated(WrappingMemory):
+            async def context(self):
+                return [Message.system(f"Today is {date.today()}"), *await self.inner.context()]
 
     Args:
-        inner: The memory that does the work.
+        inner: The wrapped memory. Its tools and its control are those of this memory.
     """
 
     def __init__(self, inner: Memory) -> None:
@@ -54,7 +57,7 @@ class WrappingMemory(Memory):
 
     @property
     def control(self) -> Control:
-        """Where the run stands: the inner memory's."""
+        """The state of the run: that of the inner memory."""
         return self.inner.control
 
     @control.setter
@@ -76,19 +79,19 @@ class WrappingMemory(Memory):
         await self.inner.update(messages)
 
     async def goal(self) -> list[Message]:
-        """The current goal as a list of one message, or an empty list."""
+        """Return the current goal as a list of one message, or an empty list."""
         return await self.inner.goal()
 
     async def dump(self) -> list[Message]:
-        """A copy of everything but the current goal, oldest first."""
+        """Return everything but the current goal, oldest first."""
         return await self.inner.dump()
 
     async def context(self) -> list[Message]:
-        """What a model should see now."""
+        """Return what a model sees now."""
         return await self.inner.context()
 
     async def turn(self) -> list[Message]:
-        """The current goal and what was recorded since."""
+        """Return the current goal and what was recorded since."""
         return await self.inner.turn()
 
     async def open(self) -> None:
@@ -96,7 +99,7 @@ class WrappingMemory(Memory):
         await self.inner.open()
 
     async def snapshot(self) -> Snapshot:
-        """All that the memory holds."""
+        """Return all that the memory holds."""
         return await self.inner.snapshot()
 
     async def restore(self, snapshot: Snapshot) -> None:
@@ -120,10 +123,10 @@ class WrappingMemory(Memory):
         """Close the inner memory."""
         await self.inner.aclose()
 
-    # What built-in memories have besides
+    # Methods of the built-in memories
 
-    def _with(self, method: str) -> RecordMemory:
-        """The inner memory, if it has a method of the query face.
+    def _with(self, method: str) -> StoredMemory:
+        """Return the inner memory, if it has a method of the built-in memories.
 
         Raises:
             MemoryUseError: It does not.
@@ -134,57 +137,57 @@ class WrappingMemory(Memory):
                 f"{type(self.inner).__name__} does not have it: wrap a built-in memory, or write "
                 "the method"
             )
-        return cast("RecordMemory", self.inner)
+        return cast("StoredMemory", self.inner)
 
     async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
-        """As :meth:`RecordMemory.messages`."""
+        """As :meth:`StoredMemory.messages`."""
         return await self._with("messages").messages(last, **filters)
 
     async def get(self, message_id: str) -> Message | None:
-        """The message of that id, or None."""
+        """Return the message with this ID, or None."""
         return await self._with("get").get(message_id)
 
     async def count(self) -> int:
-        """How many messages the memory holds."""
+        """Return the number of messages that the memory holds."""
         return await self._with("count").count()
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
-        """As :meth:`RecordMemory.find_news`."""
+        """As :meth:`StoredMemory.find_news`."""
         return await self._with("find_news").find_news(after)
 
     async def tag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`RecordMemory.tag`."""
+        """As :meth:`StoredMemory.tag`."""
         return await self._with("tag").tag(ids, *tags)
 
     async def untag(self, ids: Names, *tags: str) -> int:
-        """As :meth:`RecordMemory.untag`."""
+        """As :meth:`StoredMemory.untag`."""
         return await self._with("untag").untag(ids, *tags)
 
     async def pin(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.pin`."""
+        """As :meth:`StoredMemory.pin`."""
         return await self._with("pin").pin(ids)
 
     async def unpin(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.unpin`."""
+        """As :meth:`StoredMemory.unpin`."""
         return await self._with("unpin").unpin(ids)
 
     async def delete(self, ids: Names) -> int:
-        """As :meth:`RecordMemory.delete`."""
+        """As :meth:`StoredMemory.delete`."""
         return await self._with("delete").delete(ids)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`RecordMemory.clear`."""
+        """As :meth:`StoredMemory.clear`."""
         return await self._with("clear").clear(keep_pinned=keep_pinned)
 
     async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
-        """As :meth:`RecordMemory.forget`."""
+        """As :meth:`StoredMemory.forget`."""
         return await self._with("forget").forget(ids, **which)
 
     async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
-        """As :meth:`RecordMemory.export`: all that this memory holds, over any inner one."""
-        from agent_brain.memories.store.export import write_portable
+        """As :meth:`StoredMemory.export`: over any inner memory."""
+        from agent_brain.memories.store.export import write_export
 
-        return await write_portable(await self.snapshot(), path)
+        return await write_export(await self.snapshot(), path)
 
     async def load(
         self,
@@ -194,22 +197,22 @@ class WrappingMemory(Memory):
         text: str | None = None,
         merge: bool = False,
     ) -> int:
-        """As :meth:`RecordMemory.load`, over any inner memory that can be restored."""
-        from agent_brain.memories.store.queries import load_into
+        """As :meth:`StoredMemory.load`, over any inner memory that can be restored."""
+        from agent_brain.memories.stored import load_into
 
         await load_into(self, data, path=path, text=text, merge=merge)
         return len(await self.goal()) + len(await self.dump())
 
     async def keep(self, name: str, value: JsonValue, *, erase: bool = False) -> None:
-        """As :meth:`RecordMemory.keep`."""
+        """As :meth:`StoredMemory.keep`."""
         await self._with("keep").keep(name, value, erase=erase)
 
     async def kept(self, name: str) -> JsonValue:
-        """As :meth:`RecordMemory.kept`."""
+        """As :meth:`StoredMemory.kept`."""
         return await self._with("kept").kept(name)
 
     async def reopen(self) -> None:
-        """As :meth:`RecordMemory.reopen`."""
+        """As :meth:`StoredMemory.reopen`."""
         await self._with("reopen").reopen()
 
     async def history(self) -> list[Message]:
@@ -244,9 +247,19 @@ class WrappingMemory(Memory):
         """The journal of the inner memory, if there is one."""
         return getattr(self.inner, "journal", None)
 
+    @property
+    def readonly(self) -> bool:
+        """Whether the inner memory never writes."""
+        return bool(getattr(self.inner, "readonly", False))
+
+    @property
+    def shared(self) -> bool:
+        """Whether other memories append to the session of the inner memory."""
+        return bool(getattr(self.inner, "shared", False))
+
 
 def offers(memory: Memory, method: str) -> bool:
-    """Whether a memory has a method of the query face, and not only passes it on to one without."""
+    """Return whether a memory has a method, and does not only pass it on to one without."""
     while isinstance(memory, WrappingMemory):
         if getattr(type(memory), method, None) is not getattr(WrappingMemory, method, None):
             return True

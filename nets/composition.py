@@ -17,9 +17,10 @@ from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Together, maybe_await
+from agent_brain.states.concurrency import Together
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.work import StreamItem
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.text import to_text
 from agent_brain.tools.values import is_count
 

@@ -19,6 +19,7 @@ from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM
 from agent_brain.tools.suggest import did_you_mean
+from agent_brain.tools.values import error_details, error_line
 
 
 class NetSpec(BaseModel):
@@ -120,9 +121,8 @@ def _states(spec: NetSpec, site: Site, where: str) -> tuple[dict[Enum, State], l
             states[site.keys[name]] = _state(dict(data), site)
         except ValidationError as error:
             hint = "'agent-brain nets schema' prints the options of each type of state"
-            for e in error.errors(include_url=False):
-                place = ".".join(map(str, (f"{where}states", name, *e["loc"])))
-                message = f"{place}: {e['msg']}{_meant_option(e, data)}"
+            for e in error_details(error):
+                message = f"{where}states.{name}.{error_line(e)}{_meant_option(e, data)}"
                 problems.append(Problem("bad_option", message, hint, (name,)))
         except (StateDefinitionError, ValueError) as error:
             message = f"{where}states.{name}: {error}"

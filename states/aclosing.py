@@ -1,4 +1,4 @@
-"""Async streams: closed when they are left, and fair to the event loop."""
+"""Closing async streams, and yielding to the event loop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class closing(Generic[T]):  # noqa: N801 - reads as contextlib.aclosing does
 
 
 class Pace:
-    """Lets the event loop turn now and then, in a loop that may not have to wait for anything.
+    """Yields to the event loop now and then, in a loop that may never wait.
 
     A loop that yields nothing while it reads a stream whose pieces are all ready would keep every
     timer, the run's limit of time among them, from going off.
@@ -51,7 +51,7 @@ class Pace:
         self._turned = anyio.current_time()
 
     async def keep(self) -> None:
-        """Let the event loop turn if it has not for ``TURN_SECONDS``."""
+        """Yield to the event loop if it has not run for ``TURN_SECONDS``."""
         now = anyio.current_time()
         if now - self._turned > TURN_SECONDS:
             await anyio.lowlevel.checkpoint()

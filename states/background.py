@@ -1,4 +1,4 @@
-"""Work that goes on in a task of its own while a generator yields what it reports.
+"""Background tasks whose reports a generator yields.
 
 An async generator must not hold a task group or a cancel scope open across a ``yield``: whoever
 iterates may leave at any item, from another task, or never come back. So the work gets a task of
@@ -29,7 +29,7 @@ _running: set[asyncio.Task[None]] = set()  # the loop itself keeps weak referenc
 
 
 class BackgroundTask:
-    """A task that its owner ends; nothing of it belongs to the task that started it.
+    """A task that is independent of the task that started it and is ended by its owner.
 
     Args:
         work: What it does.
@@ -123,7 +123,7 @@ def _in_trio() -> bool:
 async def live(
     work: Callable[[Report[T]], Awaitable[None]], *, may_drop: Callable[[T], bool] | None = None
 ) -> AsyncGenerator[T, None]:
-    """Run ``work`` in a task of its own; yield what it reports as soon as it is reported.
+    """Run ``work`` in its own task; yield what it reports as it is reported.
 
     Closing the generator cancels the work and waits until it has ended.
 
@@ -156,17 +156,6 @@ async def live(
         await task.aclose()
     if task.error is not None:
         raise task.error
-
-
-async def collected(work: Callable[[Report[T]], Awaitable[None]]) -> AsyncGenerator[T, None]:
-    """Do ``work`` at once, in the task of the caller; yield what it reported when it has ended.
-
-    It costs less than :func:`live`, where nobody would see an item sooner.
-    """
-    reports: list[T] = []
-    await work(reports.append)
-    for item in reports:
-        yield item
 
 
 class _Reports(Generic[T]):

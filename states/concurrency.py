@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
 from agent_brain.states.background import live
 from agent_brain.states.events import Event
-from agent_brain.states.model_call import ModelCall
 from agent_brain.states.work import Work, WorkContext, close_stream, perform
+from agent_brain.tools.aio import maybe_await
 
 T = TypeVar("T")
 Report: TypeAlias = Callable[[str | Event], None]
@@ -91,18 +90,5 @@ async def _do(work: Piece[T], context: WorkContext | None, report: Report) -> T:
     return result
 
 
-async def ask_aside(question: ModelCall, report: Report) -> Any:
-    """Return the result of ``question``; what would stream is reported instead."""
-    return await _do(question, None, report)
-
-
-async def maybe_await(value: T | Awaitable[T]) -> T:
-    """Return what a function that may be sync or async has returned."""
-    if inspect.isawaitable(value):
-        awaited: T = await value
-        return awaited
-    return value
-
-
 settle = maybe_await
-"""The old name of :func:`maybe_await`."""
+"""The old name of :func:`agent_brain.tools.aio.maybe_await`."""

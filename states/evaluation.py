@@ -1,4 +1,4 @@
-"""Evaluation: is what was said good enough?"""
+"""Evaluation: judging whether an answer is good enough."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agent_brain.memories.base import Memory
 from agent_brain.states import prompts
 from agent_brain.states.answering import last_answer
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import maybe_await
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.model_request import StructuredRequest, build_messages
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.values import is_count
 
 
@@ -55,12 +55,12 @@ class Trial(BaseModel):
 
 
 class Trials(Notes):
-    """What was evaluated since the method began, oldest first."""
+    """The answers evaluated so far, oldest first."""
 
     trials: list[Trial] = Field(default_factory=list)
 
     def best(self) -> str:
-        """The answer that was judged best; of equals the last, which could learn the most."""
+        """Return the answer that was judged best; the last one of equals."""
         found = max(
             reversed(self.trials),
             key=lambda trial: (trial.evaluation.passed, trial.evaluation.score),
@@ -70,18 +70,18 @@ class Trials(Notes):
 
 
 class EvaluationState(State):
-    """Judge the last answer, by a model or by any function, and note the judgement.
+    """Judge the last answer with a model or a function, and record the judgement.
 
     Args:
         evaluate: A model; or a function of the memory and the answer, sync or async, that returns
             whether it passes, a score, what is wrong with it (empty text: nothing), or an
             :class:`Evaluation`.
-        on_pass: Where to go with an answer that is good enough; None ends the run.
-        on_fail: Where to go with any other.
-        attempts: After so many answers go to ``on_pass``, however the last was judged.
-        threshold: The least score that passes.
-        prompt: What the model is told first.
-        request: What it is asked last; ``{answer}`` is what is to be judged.
+        on_pass: The next state if the answer is good enough; None ends the run.
+        on_fail: The next state otherwise.
+        attempts: Maximum number of answers; after the last one the next state is ``on_pass``.
+        threshold: The lowest score that passes.
+        prompt: The system prompt.
+        request: The last message; ``{answer}`` is replaced by the answer.
 
     Raises:
         StateDefinitionError: ``attempts`` below 1.
@@ -109,7 +109,7 @@ class EvaluationState(State):
         self.request = request
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Judge, and say so in a thought."""
+        """Judge the answer and stream the verdict as a thought."""
         answer = await last_answer(memory)
         if isinstance(self.evaluate, LLM):
             request = self.request.replace("{answer}", answer)
@@ -137,9 +137,9 @@ class EvaluationState(State):
         )
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """``on_pass`` or ``on_fail``."""
+        """Return ``on_pass`` or ``on_fail``."""
         return self.on_pass if Trials.read(memory).ended else self.on_fail
 
     def targets(self) -> tuple[Enum | None, ...]:
-        """Both."""
+        """Return both."""
         return (self.on_pass, self.on_fail)

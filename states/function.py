@@ -17,14 +17,14 @@ StateFunction: TypeAlias = Callable[[Memory], Awaitable[str | None] | AsyncItera
 
 
 class FunctionState(State):
-    """Calls an async function of the memory; what it returns, or yields, is what the state says.
+    """A state that calls an async function of the memory and streams what it returns or yields.
 
     Args:
         function: ``async def f(memory)`` that returns text or None, or an async generator function
             that yields text and events.
-        on_done: Where to go afterwards; None ends the run.
-        choose: Decides where to go, from the memory; then say the possible targets in the net's
-            ``transitions=`` (otherwise every state is one).
+        on_done: The next state; None ends the run.
+        choose: Returns the next state, from the memory. Declare its targets in the net's
+            ``transitions=``; otherwise every state is one.
 
     Raises:
         StateDefinitionError: The function is not async, or ``on_done`` and ``choose`` are both
@@ -61,9 +61,9 @@ class FunctionState(State):
                 yield text
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """What ``choose`` says, else ``on_done``."""
+        """Return what ``choose`` returns, else ``on_done``."""
         return self.on_done if self.choose is None else self.choose(memory)
 
     def targets(self) -> tuple[Enum | None, ...] | None:
-        """``on_done`` or the end; with ``choose``, every state of the net."""
+        """Return ``on_done``; with ``choose``, None for every state of the net."""
         return (self.on_done,) if self.choose is None else None

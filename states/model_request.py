@@ -21,6 +21,7 @@ from agent_brain.states.model_call import ModelCall
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import Shape, shape_of
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.values import error_lines
 
 T = TypeVar("T")
 
@@ -128,7 +129,8 @@ class StructuredRequest(ModelCall, Generic[T]):
         try:
             self.output = self.shape.read(self.text, repair=cut is None)
         except ValidationError as error:
-            return cut or ("it was empty" if not self.text.strip() else _explain(error))
+            lines = error_lines(error, "the answer") if self.text.strip() else ["it was empty"]
+            return cut or "; ".join(lines)
         return None if self._check_output is None else self._check_output(self.output)
 
 
@@ -172,10 +174,3 @@ TextQuestion = TextRequest
 
 def _not_empty(call: ModelCall) -> str | None:
     return None if call.text.strip() else call.cut or "it was empty"
-
-
-def _explain(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc'])) or 'the answer'}: {e['msg']}"
-        for e in error.errors(include_url=False, include_context=False, include_input=False)
-    )

@@ -1,4 +1,4 @@
-"""Planning: the way to the goal, step by step, before it is gone."""
+"""Planning: making and revising a plan."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ STEP = "Now do step {number} of the plan, and only that: {task}\nEnd with its re
 
 
 class Plan(BaseModel, frozen=True):
-    """What is to be done, in order."""
+    """The steps to take, in order."""
 
     steps: list[str] = Field(description="tasks, in the order in which they are to be done")
 
 
 class Planned(Notes):
-    """The plan that is being followed.
+    """The plan in progress.
 
     Attributes:
-        steps: What is to be done.
-        at: Which of them is being done, from 0.
-        plans: How many plans were made.
-        why: Why the plan must be made anew; None while it is good.
+        steps: The steps.
+        at: Index of the current step.
+        plans: Number of plans made so far.
+        why: Why a new plan is needed; None if it is not.
     """
 
     steps: list[str] = Field(default_factory=list)
@@ -54,7 +54,7 @@ class Planned(Notes):
     why: str | None = None
 
     def order(self) -> list[Message]:
-        """The message that asks for the step that is to be done now, if one is left."""
+        """Return the message that asks for the current step, if one is left."""
         if self.at >= len(self.steps):
             return []
         text = STEP.replace("{number}", str(self.at + 1)).replace("{task}", self.steps[self.at])
@@ -62,17 +62,17 @@ class Planned(Notes):
 
 
 class PlanningState(State):
-    """Make a plan, or a new one where the old one has failed.
+    """Make a plan, or a new one if the old one has failed.
 
     The plan is recorded as the assistant's message, followed by a user's message that asks for its
-    first step; :class:`Planned` notes where it stands.
+    first step; ``Planned`` holds the progress.
 
     Args:
         llm: The model that plans.
-        on_plan: Where to go to carry it out.
-        on_nothing: Where to go when nothing is left to do.
-        max_steps: At most so many steps in one plan.
-        prompt: What the model is told first; ``{tools}`` are the tools at hand.
+        on_plan: The next state, which carries out the plan.
+        on_nothing: The next state if nothing is left to do.
+        max_steps: Maximum number of steps in a plan.
+        prompt: The system prompt; ``{tools}`` is replaced by the available tools.
 
     Raises:
         StateDefinitionError: ``max_steps`` below 1.
@@ -97,7 +97,7 @@ class PlanningState(State):
         self.prompt = prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Ask for a plan, tell it as a thought, and record it."""
+        """Request a plan, stream it as a thought, and record it."""
         notes = Planned.take_up(memory)
         request = REQUEST if notes.why is None else AGAIN.replace("{why}", notes.why)
         request = request.replace("{most}", str(self.max_steps))
@@ -119,5 +119,5 @@ class PlanningState(State):
         return f"it has {len(plan.steps)} steps, and at most {self.max_steps} are allowed"
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_plan``, or ``on_nothing`` if the plan is empty."""
+        """Return ``on_plan``, or ``on_nothing`` if the plan is empty."""
         return self.on_plan if Planned.read(memory).steps else self.on_nothing

@@ -6,7 +6,6 @@ function (sync or async) from the memory to text. Braces that mean nothing here 
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
 
@@ -161,8 +161,7 @@ async def _fill(
     prompt: Prompt, memory: Memory, tools: Sequence[BaseTool], more: Mapping[str, str] = _NOTHING
 ) -> str:
     if not isinstance(prompt, str):
-        text = prompt(memory)
-        return await text if inspect.isawaitable(text) else text
+        return await maybe_await(prompt(memory))
     if "{" not in prompt:
         return prompt
     goal = await memory.goal()

@@ -110,11 +110,6 @@ class ReasoningState(State):
         return self.on_action if memory.control.next_actions else self.on_answer
 
 
-def is_native(mode: Mode, llm: LLM) -> bool:
-    """Whether tools are called natively in this mode with this model."""
-    return llm.supports_tools if mode == "auto" else mode == "native"
-
-
 class _Turn(NamedTuple):
     """What a response comes to.
 

@@ -1,4 +1,4 @@
-"""Reflection: looking at one's own work, and saying what to do differently."""
+"""Reflection: judging previous work and saying what to do differently."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ LESSON = "{feedback}\nWhat I take from this: {reflection}\nTry again from the be
 
 
 class Reflection(BaseModel, frozen=True):
-    """A judgement of one step, and how to go on if it was not good."""
+    """A judgement of one step, and what to do differently."""
 
     on_track: bool = Field(description="whether the last step was good")
     remark: str = Field(default="", description="what to do differently; empty if on track")
 
 
 class ReflectionState(State):
-    """Judge the last step, and steer.
+    """Judge the last step and give feedback.
 
-    A remark is recorded as a user's message, which the next model call sees last and heeds; a step
-    that was good leaves nothing behind. What is said here streams as a thought.
+    A remark is recorded as a user message, which is the last one that the next model call sees. A
+    step that was good records nothing. The remark streams as a thought.
 
     Args:
         llm: The model that judges.
-        on_done: Where to go afterwards.
-        prompt: What it is told first.
+        on_done: The next state.
+        prompt: The system prompt.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ReflectionState(State):
         self.prompt = prompt
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Judge, and record the remark if there is one to heed."""
+        """Judge the step, and record the remark if there is one."""
         messages = await build_messages(self.llm, memory, self.prompt, REQUEST)
         question = StructuredRequest(self.llm, messages, Reflection)
         yield question
@@ -70,7 +70,7 @@ class ReflectionState(State):
             await memory.update([Message.user(remark, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_done``, always."""
+        """Return ``on_done``."""
         return self.on_done
 
 
@@ -82,8 +82,8 @@ class SelfReflectionState(State):
 
     Args:
         llm: The model that reflects on its failure.
-        on_done: Where the next attempt is made.
-        prompt: What it is told first.
+        on_done: The next state, which makes the next attempt.
+        prompt: The system prompt.
     """
 
     def __init__(
@@ -106,5 +106,5 @@ class SelfReflectionState(State):
         await memory.update([Message.user(lesson, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum:
-        """``on_done``, always."""
+        """Return ``on_done``."""
         return self.on_done

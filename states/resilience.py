@@ -1,8 +1,7 @@
-"""A state with something around it: hooks, a limit of time, another try."""
+"""A state with hooks, a time limit and retries around it."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
 from contextlib import aclosing
 from enum import Enum
@@ -31,6 +30,7 @@ from agent_brain.states.work import (
     next_item,
     perform,
 )
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.errors import InputNeeded
 from agent_brain.tools.values import is_amount, is_count
 
@@ -57,25 +57,28 @@ NOT_RETRIED: tuple[type[Exception], ...] = (
     StateDefinitionError,
     TypeError,
 )
-"""Errors that a retry does not cure: faults of a program, and what a provider refuses for good."""
+"""Errors that a retry does not fix: bugs, and requests that a provider always refuses."""
 
 
 class GuardedState(State):
-    """Another state, guarded. It has the same edges, and is the same state to the net's picture.
+    """A wrapper around a state, with the same edges.
+
+    ::
+
+        GuardedState(ReasoningState(llm, …), timeout=30, retries=2)
 
     Args:
         wrapped: The state.
         before: Called before it runs.
         after: Called after it ran without an error.
-        on_error: Called when it raised; returning True swallows the error and the run goes on as
-            the state proposes.
-        timeout: Seconds that it may take, consumers' time not counted.
-        retries: How often to try again when it raised before it had streamed anything but the usage
-            of model calls; what it wrote to the memory until then stays, so states should write
-            last, as the built-in ones do.
-        retry_on: Which errors to try again after: classes of errors, or a function of the error,
-            sync or async, that returns whether to. Default: all but those that would only come
-            again (:data:`NOT_RETRIED`).
+        on_error: Called when it raised; if it returns True, the error is ignored and the run
+            continues as the state proposes.
+        timeout: Maximum time in seconds, without the time of the consumer.
+        retries: Number of retries when it raised before it had streamed anything but the usage of
+            model calls. What it wrote to the memory until then stays, so states should write last,
+            as the built-in ones do.
+        retry_on: The errors to retry after: classes of errors, or a function of the error, sync or
+            async, that returns whether to retry. Default: all but :data:`NOT_RETRIED`.
         backoff: Seconds before the first retry, doubled each time.
 
     Raises:
@@ -127,17 +130,17 @@ class GuardedState(State):
         return getattr(self.wrapped, "output_type", None)
 
     async def on_enter(self, memory: Memory) -> None:
-        """As the wrapped state."""
+        """Do as the wrapped state does."""
         await self.wrapped.on_enter(memory)
 
     async def on_exit(self, memory: Memory) -> None:
-        """As the wrapped state."""
+        """Do as the wrapped state does."""
         await self.wrapped.on_exit(memory)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Run the wrapped state with all that is around it."""
+        """Run the wrapped state."""
         if self.before is not None:
-            await _call(self.before(memory))
+            await maybe_await(self.before(memory))
         for attempt in range(self.retries + 1):
             streamed = False
             try:
@@ -161,12 +164,15 @@ class GuardedState(State):
                 left = attempt < self.retries and not streamed
                 if left and await self._is_retried(error):
                     await anyio.sleep(self.backoff * 2**attempt)
-                elif self.on_error is None or await _call(self.on_error(memory, error)) is not True:
+                elif (
+                    self.on_error is None
+                    or await maybe_await(self.on_error(memory, error)) is not True
+                ):
                     raise
                 else:
                     return
         if self.after is not None:
-            await _call(self.after(memory))
+            await maybe_await(self.after(memory))
 
     async def _is_retried(self, error: Exception) -> bool:
         retry_on = self.retry_on
@@ -174,7 +180,7 @@ class GuardedState(State):
             return not isinstance(error, NOT_RETRIED)
         if isinstance(retry_on, type | tuple):
             return isinstance(error, retry_on)
-        return bool(await _call(retry_on(error)))
+        return bool(await maybe_await(retry_on(error)))
 
     async def _guarded(self, memory: Memory) -> AsyncGenerator[StreamItem, None]:
         """Yield what the wrapped state yields, within the limit of time."""
@@ -201,20 +207,20 @@ class GuardedState(State):
                 raise StateTimeoutError(type(self.wrapped).__name__, self.timeout or 0) from error
 
     async def costs_nothing(self, memory: Memory) -> bool:
-        """As the wrapped state."""
+        """Do as the wrapped state does."""
         return await self.wrapped.costs_nothing(memory)
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """As the wrapped state."""
+        """Do as the wrapped state does."""
         return await self.wrapped.next_state(memory)
 
     def targets(self) -> Collection[Enum | None] | None:
-        """As the wrapped state."""
+        """Do as the wrapped state does."""
         return self.wrapped.targets()
 
 
 class _Watched(Work):
-    """The work of a guarded state, within its time; notes whether it has streamed anything."""
+    """The work of a guarded state, within its time limit; records whether it has streamed."""
 
     def __init__(self, work: Work, clock: Clock | None = None) -> None:
         self.work = work
@@ -242,7 +248,3 @@ def _are_errors(value: object) -> bool:
 
 def _is_function(value: object) -> bool:
     return callable(value) and not isinstance(value, type)
-
-
-async def _call(result: object) -> object:
-    return await result if inspect.isawaitable(result) else result

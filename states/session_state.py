@@ -1,4 +1,4 @@
-"""What a method must know from step to step, as typed data in the memory."""
+"""Typed data of states, kept in the memory from step to step."""
 
 from __future__ import annotations
 
@@ -14,20 +14,29 @@ Scope: TypeAlias = Literal["run", "session"]
 
 
 class Notes(BaseModel):
-    """A record in the memory, under the name of its class.
+    """Base class for a record in the memory, stored under the name of its class.
 
-    A subclass says what there is to note, with a default for each field. States read it, change
-    their copy, and write it back as the last thing they do, so that a step that is cut short leaves
-    no half of itself. Nets on one memory share its notes: two of the same kind, one inside the
-    other, need memories of their own.
+    ::
 
-    How long it lasts is an argument of the class. The default, ``scope="run"``, keeps it in
+        class Basket(Notes):
+            items: list[str] = []
+
+        basket = Basket.read(memory)
+        basket.items.append("tea")
+        basket.write(memory)
+
+    A subclass declares the fields, each with a default. States read the record, change their copy,
+    and write it back as the last thing they do, so that an interrupted step writes nothing. Nets on
+    one memory share its records: two nets of the same kind, one inside the other, need memories of
+    their own.
+
+    Its lifetime is an argument of the class. The default, ``scope="run"``, keeps it in
     ``memory.control.scratch``, which is emptied when a run begins. ``class Basket(Notes,
     scope="session")`` keeps it in ``memory.control.session``: from run to run, with a journal from
     process to process, in forks, snapshots and exports, until ``memory.clear()``.
 
     Attributes:
-        ended: The method has come to its end; who begins anew begins with an empty record.
+        ended: The work is done; the next :meth:`take_up` begins with an empty record.
 
     Raises:
         StateDefinitionError: A scope that is neither of these.
@@ -50,18 +59,18 @@ class Notes(BaseModel):
 
     @classmethod
     def read(cls, memory: Memory) -> Self:
-        """What is noted, or an empty record."""
+        """Return the record, or an empty one."""
         noted = cls._room(memory).get(cls.__name__)
         return cls() if noted is None else cls.model_validate(noted)
 
     @classmethod
     def take_up(cls, memory: Memory) -> Self:
-        """What is noted so far; an empty record if that has ended."""
+        """Return the record, or an empty one if it has ended."""
         notes = cls.read(memory)
         return cls() if notes.ended else notes
 
     def write(self, memory: Memory) -> None:
-        """Note this, in place of what was noted before.
+        """Store this record in place of the one before.
 
         Raises:
             ScratchError: A field holds what JSON does not hold.

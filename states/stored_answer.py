@@ -1,4 +1,4 @@
-"""Telling what is already known: an answer that earlier states have found."""
+"""Answering with what earlier states have found."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from agent_brain.states.work import StreamItem
 
 
 class TellState(State):
-    """End the turn with an answer that is there already; no model is asked.
+    """End the turn with an answer from the memory; no model is called.
 
     Args:
-        find: The answer, from the memory.
+        find: Returns the answer from the memory.
         output_type: A pydantic model, or any other type that pydantic validates, that the answer is
             the JSON of; ``Result.output`` is the object.
 
@@ -38,7 +38,7 @@ class TellState(State):
         self.output_type = output_type
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Say the answer; record it unless it is what was recorded last."""
+        """Stream the answer; record it unless it was recorded last."""
         answer = self.find(memory)
         if answer and self.output_type is not None:
             shape = shape_of(self.output_type)
@@ -54,9 +54,9 @@ class TellState(State):
             yield answer
 
     async def costs_nothing(self, memory: Memory) -> bool:
-        """The answer is there already."""
+        """Return True."""
         return True
 
     async def next_state(self, memory: Memory) -> Literal[None]:
-        """The end."""
+        """Return None, the end."""
         return None

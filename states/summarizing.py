@@ -38,13 +38,13 @@ def model_summarizer(
     prompt: str = SUMMARY,
     form: type[BaseModel] | None = None,
 ) -> Callable[[str, list[Message]], Awaitable[str]]:
-    """A summariser for :class:`agent_brain.memories.SummaryMemory` that asks a model.
+    """Return a summariser for :class:`agent_brain.memories.SummaryMemory` that calls a model.
 
     Args:
-        llm: The model to ask; one call a summary.
-        max_words: How long a summary may be, as the model is told.
-        prompt: What the model is told first; ``{previous}`` and ``{max_words}`` are filled in.
-        form: Ask for JSON that fits this pydantic model, for ``SummaryMemory(form=…)``.
+        llm: The model; one call for each summary.
+        max_words: Maximum length that the model is asked for.
+        prompt: The system prompt; ``{previous}`` and ``{max_words}`` are filled in.
+        form: Request JSON that fits this pydantic model, for ``SummaryMemory(form=…)``.
 
     Returns:
         An async function of the summary so far and the messages to add to it. It raises what the

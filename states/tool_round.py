@@ -1,4 +1,4 @@
-"""The calls of one step: which may run, what came of each, and how that is recorded."""
+"""A round of tool calls: which may run, their results, and how these are recorded."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
 from agent_brain.states.nested_tools import NestedRun, NestedTool
 from agent_brain.states.work import Work, WorkContext, position_of
 from agent_brain.tools.action import Action
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result
 from agent_brain.tools.context import ToolContext
@@ -37,8 +38,6 @@ from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
 
 Report: TypeAlias = Callable[[Event], None]
-
-CLEANUP_SECONDS = 5.0  # how long an interrupted round may take to record what had finished
 
 
 class ToolRound(Work):
@@ -149,7 +148,7 @@ class ToolRound(Work):
         return found
 
     def sort_out(self) -> None:
-        """Sort the calls: which have an outcome already, which the Brain runs, which run here."""
+        """Sort the calls into those with a result, those that the Brain runs, and the others."""
         if self.control.pending:
             self._take_over()
         for index in range(len(self.actions)):
@@ -315,7 +314,7 @@ class ToolRound(Work):
         return True
 
     def _as_decided(self, index: int, tool: BaseTool) -> bool:
-        """Do as a person has said; False if that leaves nothing to run."""
+        """Apply a person's decision; return False if the call then does not run."""
         action = self.actions[index]
         decision, answer = self.control.decision_on(action), self.control.answer_to(action.id)
         if answer is not None:
@@ -359,7 +358,7 @@ class ToolRound(Work):
             await stack.enter_async_context(self._runs[-1].memory)
 
     async def _take(self, run: NestedRun) -> list[ActionFinished]:
-        """Take over the answer of a branch that has ended."""
+        """Record the answer of a branch that has ended."""
         index = self.nested[self._runs.index(run)]
         action, error, text = self.actions[index], run.error, run.answer
         if error is not None:
@@ -419,7 +418,7 @@ class ToolRound(Work):
         return message.model_copy(update={"content": content, "metadata": metadata})
 
     def wait(self) -> list[tuple[str, str]]:
-        """Keep what has finished until the questions are answered: ids of calls, and questions."""
+        """Keep finished results until the questions are answered; return these with their IDs."""
         for index, action in enumerate(self.actions):
             if index in self._outcomes:
                 self.control.finish_call(action, self._message(index), reported=True)
@@ -428,7 +427,7 @@ class ToolRound(Work):
         return [(self.actions[i].id, prompt) for i, prompt in sorted(self.questions.items())]
 
     async def record(self) -> None:
-        """Write all results in the order of the calls, in one update; twice writes the same."""
+        """Record all results in the order of the calls, in one update; idempotent."""
         open_calls = set(map(attrgetter("id"), self.control.next_actions))  # others were forgotten
         results: list[Message] = []
         for index in range(len(self.actions)):

@@ -1,4 +1,4 @@
-"""What a tool is."""
+"""The base class of tools."""
 
 from __future__ import annotations
 
@@ -24,34 +24,46 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class BaseTool(ABC):
-    """Something a model may call by name.
+    """Base class for tools: functions that a model may call by name.
 
-    Subclass it when a function will not do (see :func:`agent_brain.tools.tool`). A tool holds
-    configuration only and may run any number of calls at once.
+    Most tools are made from a function, see :func:`agent_brain.tools.tool`. Subclass it for a tool
+    with a JSON Schema of its own. A tool holds configuration only, and any number of its calls may
+    run at once::
+
+        from agent_brain import BaseTool
+
+        class Weather(BaseTool):
+            def __init__(self) -> None:
+                properties = {"city": {"type": "string"}}
+                schema = {"type": "object", "properties": properties, "required": ["city"]}
+                super().__init__("weather", "Return the weather.", schema, timeout=10)
+
+            async def execute(self, city: str) -> str:
+                return f"Sunny in {city}"
 
     Args:
-        name: What the model calls it: 1 to 64 of ``A-Z a-z 0-9 _ -``.
+        name: Name for the model: 1 to 64 of ``A-Z a-z 0-9 _ -``.
         description: What it does and when to use it, for the model.
         input_schema: JSON Schema of an object: the arguments by name.
         timeout: Seconds after which a call is cancelled and reported as an error; None waits.
-        requires_approval: True stops the run before the call until a person approves it; a
-            function of the validated arguments (as a dict) tells which calls need that. A call
-            about which the function raises needs approval.
-        idempotent: Running the same call twice does no more than running it once, so an
-            interrupted call may be repeated.
+        requires_approval: True stops the run before each call until a person approves it; a
+            function of the validated arguments (a dict) decides per call. If it raises, approval
+            is required.
+        idempotent: Running a call twice has the same effect as running it once, so an interrupted
+            call may be repeated.
         max_result_tokens: Longer results are shortened to this many estimated tokens (head and
             tail are kept), and the model is offered a tool that reads the rest; None keeps all.
-        max_concurrency: How many of its calls may run at once, in the whole process; others wait.
-        repeatable: Calling it again with the same arguments is normal, whatever it returns, as when
-            waiting for something: its calls do not count when a run goes in circles.
-        rate: How many of its calls may begin in a span of time, as ``"10/min"``, ``"3/10s"`` or
+        max_concurrency: Calls that may run at once in the whole process; others wait.
+        repeatable: Repeating a call is normal, as in polling: its calls are ignored when the run is
+            checked for loops.
+        rate: Calls that may begin in a span of time, as ``"10/min"``, ``"3/10s"`` or
             ``(calls, seconds)``; others wait.
 
     Raises:
-        ToolDefinitionError: A name or schema that no model API would take, or a limit below zero.
+        ToolDefinitionError: A name or schema that no model API accepts, or an invalid limit.
     """
 
-    nested: ClassVar[bool] = False  # the Brain runs it, as a branch of the run that calls it
+    nested: ClassVar[bool] = False  # the Brain runs it as a branch of the calling run
 
     def __init__(
         self,
@@ -84,8 +96,7 @@ class BaseTool(ABC):
                 self.limiter = Limiter(max_concurrency, None if rate is None else read_rate(rate))
         except (TypeError, ValueError) as error:
             problems.append(str(error))
-        if problems:
-            raise ToolDefinitionError(f"Tool {name!r} cannot be used: " + "; ".join(problems))
+        self._refuse(problems)
 
     def _problems(self) -> list[str]:
         found = []
@@ -99,7 +110,7 @@ class BaseTool(ABC):
         elif schema.get("type") != "object":
             found.append('its input_schema must have "type": "object"')
         if self.timeout is not None and not is_amount(self.timeout):
-            found.append(f"its timeout must be above 0 seconds, not {self.timeout!r}")
+            found.append(f"its timeout must be greater than 0 seconds, not {self.timeout!r}")
         if self.max_result_tokens is not None and not is_count(self.max_result_tokens):
             found.append(f"max_result_tokens must be at least 1, not {self.max_result_tokens!r}")
         for name in ("idempotent", "repeatable"):
@@ -113,37 +124,36 @@ class BaseTool(ABC):
         return found
 
     def _schema_problems(self) -> list[str]:
-        found = []
-        if self.input_schema.get("type") != "object":
-            found.append('it must have "type": "object" at its root, as arguments have names')
+        is_object = self.input_schema.get("type") == "object"
+        found = [] if is_object else ['it must have "type": "object" at its root']
         found += self._schema.problems
         for pattern in self._schema.unchecked:
             logger.info(
                 "Tool %r: arguments are not checked against the pattern %r, which cannot be "
-                "searched for safely here (the extra agent-brain[search] takes more of them)",
+                "matched safely (the extra agent-brain[search] supports more patterns)",
                 self.name,
                 shorten(pattern, 40),
             )
         return [f"its input_schema is not usable: {problem}" for problem in found]
 
     def to_dict(self) -> dict[str, Any]:
-        """``{name: {"description": …, "input_schema": …}}``."""
+        """Return ``{name: {"description": …, "input_schema": …}}``."""
         return {self.name: {"description": self.description, "input_schema": self.input_schema}}
 
     @abstractmethod
     async def execute(self, **kwargs: Any) -> Any:
-        """Do it. Text is handed to the model as it is, any other value as JSON.
+        """Run a call. The model gets text unchanged, and any other value as JSON.
 
         Raises:
-            ToolError: Its text goes to the model as an error; so does any other exception, which
+            ToolError: Its text goes to the model as an error. So does any other exception, which
                 is also kept on the event of the call.
         """
 
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Check ``args`` against the input schema and return what ``execute`` is called with.
+        """Check ``args`` against the input schema and return the arguments of ``execute``.
 
         Raises:
-            ToolArgumentsError: Every problem found, in one error.
+            ToolArgumentsError: All problems, in one error.
         """
         problems = self._schema.errors(dict(args))
         if problems:
@@ -154,44 +164,39 @@ class BaseTool(ABC):
         """Validate ``args``, then execute.
 
         Raises:
-            ToolArgumentsError: The arguments do not fit; nothing was executed.
+            ToolArgumentsError: The arguments are invalid; nothing was executed.
         """
         return await self.execute(**self.validate(args))
 
     def needs_approval(self, args: Mapping[str, Any]) -> bool:
-        """Whether a person must approve a call with ``args`` before it runs.
+        """Return whether a person must approve a call with ``args`` before it runs.
 
-        A call whose arguments do not fit does not need it: it will not run.
+        A call with invalid arguments needs no approval, as it will not run.
         """
         if self.requires_approval is False:
             return False
         try:
             valid = self.validate(args)
+            return self.requires_approval is True or bool(self.requires_approval(valid))
         except ToolArgumentsError:
             return False
-        except Exception:  # of a subclass; when in doubt, a person decides
-            return True
-        if not callable(self.requires_approval):
-            return bool(self.requires_approval)
-        try:
-            return bool(self.requires_approval(valid))
         except Exception:  # when in doubt, a person decides
             return True
 
     def renamed(self, name: str) -> BaseTool:
-        """The same tool under another name; limits are shared with this one."""
-        from agent_brain.tools.renamed import RenamedTool
-
+        """Return the same tool under another name; limits are shared with this one."""
         return RenamedTool(self, name)
 
     def _copy_as(self, name: str) -> Self:
-        """A copy with another name, for tools to which their own name means nothing."""
+        """Return a copy with another name, for tools that do not use their name."""
         copied = type(self).__new__(type(self))
         vars(copied).update(vars(self), name=name)
-        problems = copied._problems()
-        if problems:
-            raise ToolDefinitionError(f"Tool {name!r} cannot be used: " + "; ".join(problems))
+        copied._refuse(copied._problems())
         return copied
+
+    def _refuse(self, problems: list[str]) -> None:
+        if problems:
+            raise ToolDefinitionError(f"Tool {self.name!r} cannot be used: " + "; ".join(problems))
 
     @cached_property
     def _schema(self) -> Schema:
@@ -202,3 +207,38 @@ class BaseTool(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
+
+
+class RenamedTool(BaseTool):
+    """A tool that runs another tool, under another name. Made by :meth:`BaseTool.renamed`."""
+
+    def __init__(self, wrapped: BaseTool, name: str) -> None:
+        options = ("timeout", "requires_approval", "idempotent", "repeatable", "max_result_tokens")
+        super().__init__(
+            name,
+            wrapped.description,
+            wrapped.input_schema,
+            **{option: getattr(wrapped, option) for option in options},
+        )
+        self.wrapped = wrapped
+        self.limiter = wrapped.limiter
+
+    def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Validate like the wrapped tool; errors carry the new name."""
+        try:
+            return self.wrapped.validate(args)
+        except ToolArgumentsError as error:
+            raise ToolArgumentsError(self.name, error.problems) from None
+
+    async def execute(self, **kwargs: Any) -> Any:
+        """Run the wrapped tool."""
+        return await self.wrapped.execute(**kwargs)
+
+    async def invoke(self, args: Mapping[str, Any]) -> Any:
+        """Validate ``args``, then run the wrapped tool."""
+        self.validate(args)
+        return await self.wrapped.invoke(args)
+
+    def renamed(self, name: str) -> BaseTool:
+        """Return the wrapped tool under yet another name."""
+        return self.wrapped.renamed(name)

@@ -1,4 +1,4 @@
-"""What a running tool may know of the call it serves."""
+"""The current tool call, as the running tool sees it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ from agent_brain.tools.progress import report_progress
 
 @dataclass(slots=True)
 class ToolContext:
-    """One call, as the tool that serves it sees it.
+    """A tool call and the run it belongs to.
 
-    A function tool with a parameter annotated ``ToolContext`` is given it; the model is not told of
-    that parameter. Any other tool reads it with :func:`current_call`.
+    A function tool with a parameter annotated ``ToolContext`` receives it; the parameter is hidden
+    from the model. Any other tool calls :func:`current_call`::
+
+        from agent_brain import tool
+        from agent_brain.tools import ToolContext
+
+        @tool
+        async def book(room: str, context: ToolContext) -> str:
+            "Book a room."
+            return f"{room} is booked as {context.key}"
 
     Attributes:
         action: The call: its name, arguments and id.
-        memory: The memory of the run that asked for it (an ``agent_brain.memories.Memory``); None
-            outside of a run.
-        place: The run, its branch and the step that asked; the same when the step is repeated.
+        memory: The memory of the run (an ``agent_brain.memories.Memory``); None outside of a run.
+        place: The run, its branch and the step of the call; the same when the step is repeated.
     """
 
     action: Action = field(default_factory=lambda: Action(name="direct"))
@@ -30,19 +37,19 @@ class ToolContext:
 
     @property
     def key(self) -> str:
-        """Names this call and no other, and names it again when it is repeated after a crash.
+        """A unique key of this call; the same when the call is repeated after a crash.
 
-        Hand it to a service that takes idempotency keys, so that what was done is not done twice.
+        Pass it to services that take idempotency keys, so that nothing is done twice.
         """
         return "/".join(str(part) for part in (*self.place, self.action.id) if part != "")
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell how far the call is.
+        """Report the progress of the call.
 
         Args:
-            done: How much is done, in units of the tool's own.
-            total: How much there is to do, if that is known.
-            message: What is going on.
+            done: How much is done, in any unit.
+            total: How much there is to do, if known.
+            message: The current activity.
         """
         report_progress(done, total, message)
 
@@ -53,5 +60,5 @@ leave_call = _current.reset
 
 
 def current_call() -> ToolContext | None:
-    """The call that the running tool serves; None outside of one. Also for threads it started."""
+    """Return the call that the running tool serves, also in its threads; None outside of a tool."""
     return _current.get()

@@ -9,20 +9,20 @@ from collections.abc import Sequence
 
 
 class AgentBrainError(Exception):
-    """Base of every error that this library raises on purpose."""
+    """Base class of every error that this library raises on purpose."""
 
 
 class ToolError(AgentBrainError):
-    """Raise it inside a tool: its text goes back to the model as the tool's result."""
+    """Raise it inside a tool: its text is sent to the model as the tool's result."""
 
 
 class InputNeeded(AgentBrainError):  # noqa: N818 - nothing went wrong
-    """Raise it inside a tool: the run waits, and what a person answers is the tool's result.
+    """Raise it inside a tool to ask a person: the run waits, and the answer is the tool's result.
 
-    The tool is not run again. Where nobody can be asked, the model is told so.
+    The tool is not run again. Where nobody can be asked, the model gets an error instead.
 
     Attributes:
-        prompt: What the person is asked.
+        prompt: The question.
     """
 
     def __init__(self, prompt: str) -> None:
@@ -35,7 +35,7 @@ class ToolArgumentsError(ToolError):
 
     Attributes:
         tool: Name of the tool that was called.
-        problems: One line for each thing that was wrong.
+        problems: One line for each problem.
     """
 
     def __init__(self, tool: str, problems: list[str]) -> None:
@@ -45,22 +45,20 @@ class ToolArgumentsError(ToolError):
 
 
 class ToolDefinitionError(AgentBrainError, ValueError):
-    """A tool, or a set of tools, cannot be built as it was described."""
+    """A tool, or a set of tools, cannot be built from its definition."""
 
 
 class McpConfigError(ToolDefinitionError):
-    """MCP servers cannot be used as they were described. No value of a variable is repeated.
+    """The configuration of MCP servers is invalid. The message contains no configured values.
 
     Attributes:
-        problems: One line for each thing that is wrong.
+        problems: One line for each problem.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = list(problems)
-        several = len(self.problems) > 1
-        listed = "".join(
-            f"\n- {problem}" if several else f" {problem}" for problem in self.problems
-        )
+        lead = " " if len(self.problems) == 1 else "\n- "
+        listed = "".join(lead + problem for problem in self.problems)
         super().__init__(f"MCP servers cannot be used as described:{listed}")
 
 
@@ -77,4 +75,4 @@ class McpServerError(ToolError):
 
 
 class EventLoopError(AgentBrainError, RuntimeError):
-    """Something that needs asyncio was used on another event loop."""
+    """Something that requires asyncio was used on another event loop."""

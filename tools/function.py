@@ -1,4 +1,4 @@
-"""``@tool``: a tool from a function, its schema from the type hints and the docstring."""
+"""``@tool``: make tools from functions, with schemas from type hints and docstrings."""
 
 from __future__ import annotations
 
@@ -8,25 +8,20 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Self, overload
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from agent_brain.tools.action import Action
+from agent_brain.tools.aio import maybe_await, run_in_thread
 from agent_brain.tools.base import Approval, BaseTool
 from agent_brain.tools.context import ToolContext, current_call
-from agent_brain.tools.docstrings import read_docstring
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
-from agent_brain.tools.signature import (
-    arguments_model,
-    innermost,
-    plain_schema,
-    without_partials,
-)
-from agent_brain.tools.threads import run_in_thread
+from agent_brain.tools.signature import innermost, read_signature, without_partials
+from agent_brain.tools.values import error_lines
 
 
 class FunctionTool(BaseTool):
-    """A function as a tool. Made by :func:`tool`; still callable as the function it wraps."""
+    """A tool made from a function by :func:`tool`. Calling it calls the function itself."""
 
     def __init__(
         self,
@@ -39,71 +34,66 @@ class FunctionTool(BaseTool):
     ) -> None:
         label = name or str(getattr(function, "__name__", ""))
         _check_callable(label, function)
-        text, parameter_texts = read_docstring(innermost(function))
+        text, texts = _read_docstring(innermost(function))
+        signature = read_signature(label, function, texts, dict(local_names or {}))
         self.function = function
         self._is_async = _is_async(function)
-        self._parameters, self._model, self._context = arguments_model(
-            label, function, parameter_texts, dict(local_names or {})
+        self._validator = signature.validator
+        self._positional = signature.positional
+        self._context = signature.context
+        super().__init__(
+            label, text if description is None else description, signature.schema, **options
         )
-        self._positional = [name for name, _, by_position in self._parameters if by_position]
-        schema = plain_schema(label, self._model)
-        super().__init__(label, text if description is None else description, schema, **options)
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the wrapped function itself: no validation, no thread."""
+        """Call the wrapped function: no validation, no thread."""
         return self.function(*args, **kwargs)
 
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Coerce ``args`` to the annotated types.
+        """Return ``args`` coerced to the annotated types.
 
         Raises:
-            ToolArgumentsError: Every problem found, in one error.
+            ToolArgumentsError: All problems, in one error.
         """
         try:
-            model = self._model.model_validate(args)
+            values: dict[str, Any] = self._validator.validate_python(args)
+            return values
         except ValidationError as error:
-            model = self._validate_as_json(args, error)
-        values = model.__dict__
-        return {parameter: values[field] for parameter, field, _ in self._parameters}
+            return self._validate_as_json(args, error)
 
-    def _validate_as_json(self, args: Mapping[str, Any], error: ValidationError) -> BaseModel:
-        """Ask again as JSON, from which strict types take what they refuse from Python.
-
-        Only when the fast way, by far the most common, has failed.
-        """
+    def _validate_as_json(self, args: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+        """Validate as JSON, from which strict types accept what they refuse from Python."""
         try:
-            return self._model.model_validate_json(to_json(args))
+            values: dict[str, Any] = self._validator.validate_json(to_json(args))
+            return values
         except ValidationError as as_json:
             error = as_json
         except PydanticSerializationError:  # a caller in Python passed what JSON cannot express
             pass
-        raise ToolArgumentsError(self.name, _explain(error)) from None
+        raise ToolArgumentsError(self.name, list(error_lines(error, "arguments"))) from None
 
     async def execute(self, **kwargs: Any) -> Any:
         """Validate and coerce ``kwargs``, then run the function; a sync one in a worker thread.
 
-        A cancelled call of a sync function returns at once; the thread, which Python cannot stop,
-        finishes on its own and its result is thrown away; a program that ends meanwhile says that
-        it waits for it.
+        A cancelled call of a sync function returns at once; its thread, which Python cannot stop,
+        continues and its result is discarded. A program that exits meanwhile says that it waits.
         """
         return await self.invoke(kwargs)
 
     async def invoke(self, args: Mapping[str, Any]) -> Any:
-        """As :meth:`execute`, with the arguments as one mapping."""
+        """Run the function like :meth:`execute`, with the arguments as one mapping."""
         values = self.validate(args)
         if self._context is not None:
             values[self._context] = current_call() or ToolContext(Action(name=self.name))
-        positional = [values.pop(name) for name in self._positional]
+        positional = [values.pop(name) for name in self._positional] if self._positional else ()
         if self._is_async:
             return await self.function(*positional, **values)
-
         call = functools.partial(self.function, *positional, **values)
-        result = await run_in_thread(self.name, call)
-        return await result if inspect.isawaitable(result) else result
+        return await maybe_await(await run_in_thread(self.name, call))
 
     def renamed(self, name: str) -> Self:
-        """The same tool under another name; limits are shared with this one."""
+        """Return the same tool under another name; limits are shared with this one."""
         return self._copy_as(name)
 
 
@@ -123,18 +113,27 @@ def tool(
     repeatable: bool = ...,
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Make a tool of a sync or async function.
+    """Make a tool from a sync or async function.
+
+    ::
+
+        from agent_brain import tool
+
+        @tool(timeout=10)
+        async def get_weather(city: str) -> str:
+            "Return the weather in a city."
+            return f"Sunny in {city}"
 
     The description is the docstring's text; parameters are described by the docstring (Google,
-    NumPy and Sphinx styles) or by ``Annotated[..., Field(description=…)]``, which wins. Hints may
-    be anything pydantic knows: enums, models, unions, ``Literal``, containers.
+    NumPy and Sphinx styles) or by ``Annotated[..., Field(description=…)]``, which takes precedence.
+    Hints may be anything pydantic supports: enums, models, unions, ``Literal``, containers.
 
     Bound methods, objects with ``__call__`` and ``functools.partial`` objects (which need
-    ``name=``) are functions too; what a partial has bound is hidden from the model. So is a
-    parameter annotated :class:`ToolContext`: the function is given the call it serves.
+    ``name=``) work too. Parameters that a partial has bound are hidden from the model, and so is a
+    parameter annotated :class:`ToolContext`, which receives the current call.
 
     Args:
-        function: The function, when used as ``@tool`` without brackets.
+        function: The function, when used as ``@tool`` without parentheses.
         **options: ``name``, ``description`` and the options of :class:`BaseTool`.
 
     Raises:
@@ -153,10 +152,10 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def as_tool(value: BaseTool | Callable[..., Any]) -> BaseTool:
-    """``value`` if it is a tool, else a tool made of the function it is.
+    """Return ``value`` if it is a tool, else a tool made from the function.
 
     Raises:
-        ToolDefinitionError: It is neither.
+        ToolDefinitionError: It is neither a tool nor a function.
     """
     if isinstance(value, BaseTool):
         return value
@@ -174,10 +173,10 @@ def as_tool(value: BaseTool | Callable[..., Any]) -> BaseTool:
 
 def _check_callable(name: str, function: Callable[..., Any]) -> None:
     if isinstance(function, BaseTool):
-        raise ToolDefinitionError(f"{function!r} is a tool already: use it as it is")
+        raise ToolDefinitionError(f"{function!r} is already a tool: use it directly")
     if not callable(function):
         raise ToolDefinitionError(
-            f"{function!r} is no function: write @tool or @tool(name=…, …) above a function"
+            f"{function!r} is not a function: write @tool or @tool(name=…, …) above a function"
         )
     inner = without_partials(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
@@ -186,15 +185,26 @@ def _check_callable(name: str, function: Callable[..., Any]) -> None:
         )
 
 
-def _explain(error: ValidationError) -> list[str]:
-    return [
-        f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}"
-        for e in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-
-
 def _is_async(function: Callable[..., Any]) -> bool:
     function = without_partials(function)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         type(function).__call__
     )
+
+
+def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Return the description in a docstring, and its descriptions of parameters."""
+    text = inspect.getdoc(function) or ""
+    if not text:
+        return "", {}
+    import docstring_parser
+
+    parsed = docstring_parser.parse(text)  # of several styles: one of them takes any text
+    parts = (parsed.short_description, parsed.long_description)
+    description = "\n\n".join(part for part in parts if part)
+    texts = {
+        name.strip(): param.description or ""
+        for param in parsed.params
+        for name in param.arg_name.split(",")  # NumPy style: "x, y : int"
+    }
+    return description or text, texts

@@ -1,4 +1,4 @@
-"""How many calls of a tool may run at once, and how many may begin in a span of time."""
+"""Limits on the concurrency and the rate of a tool's calls. Private."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _SECONDS["day"] = 86_400
 
 
 def read_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
-    """``"10/min"``, ``"3/10s"`` or ``(calls, seconds)`` as calls and seconds.
+    """Return ``"10/min"``, ``"3/10s"`` or ``(calls, seconds)`` as calls and seconds.
 
     Raises:
-        ValueError: It is neither, or not above 0.
+        ValueError: It has another form, or a number is not greater than 0.
     """
     if isinstance(rate, str):
         match = _RATE.fullmatch(rate.strip())
         if match is None:
-            raise ValueError(f"rate={rate!r} is no rate: write it as '10/min' or '3/10s'")
+            raise ValueError(f"rate={rate!r} is not a rate: write '10/min' or '3/10s'")
         rate = int(match[1]), float(match[2] or 1) * _SECONDS[match[3]]
     calls, seconds = rate
     if calls < 1 or not seconds > 0:
@@ -36,12 +36,11 @@ def read_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
 class Limiter:
     """``async with limiter:`` waits until another call may run.
 
-    One limiter counts for the whole process: calls on several event loops and in several threads
-    share it. Who waits longest goes first.
+    Calls on all event loops and threads of the process share it, first come, first served.
 
     Args:
-        max_concurrency: How many calls may run at once.
-        rate: How many calls may begin in so many seconds (any span of that length).
+        max_concurrency: Calls that may run at once.
+        rate: Calls that may begin in any span of that many seconds.
     """
 
     def __init__(
@@ -72,10 +71,7 @@ class Limiter:
         self._give_place()
 
     def reserve(self, now: float) -> float:
-        """The moment at which a call that is asked for ``now`` may begin; it counts from then on.
-
-        A call that is cancelled while it waits has used up its turn.
-        """
+        """Reserve a turn, which a cancelled call does not give back, and return when it begins."""
         assert self._rate is not None
         calls, seconds = self._rate
         with self._lock:
@@ -100,12 +96,12 @@ class Limiter:
                 gone = waiter in self._waiting
                 if gone:
                     self._waiting.remove(waiter)
-            if not gone:  # the place was given to this call just before it was cancelled
+            if not gone:  # this call got its place just before it was cancelled
                 self._give_place()
             raise
 
     def _give_place(self) -> None:
-        """Hand the place to the call that has waited longest, or put it back."""
+        """Pass the place to the call that has waited longest, or free it."""
         if self._free is None:
             return
         while True:
@@ -119,7 +115,7 @@ class Limiter:
 
 
 def _wake(token: EventLoopToken, turn: anyio.Event) -> bool:
-    """Let the waiter on the loop of ``token`` go on; False if that loop is no more."""
+    """Wake the waiter on the loop of ``token``; return False if that loop has been closed."""
     if token == current_token():
         turn.set()
         return True
@@ -128,6 +124,6 @@ def _wake(token: EventLoopToken, turn: anyio.Event) -> bool:
     try:
         assert call is not None
         call(turn.set)
-    except RuntimeError:  # it was closed: nobody waits there any more
+    except RuntimeError:  # closed
         return False
     return True

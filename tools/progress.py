@@ -1,7 +1,7 @@
-"""How far a tool call has come, said while it runs.
+"""Progress of a tool call, reported while it runs.
 
-Who runs a call says where its progress goes, through a context variable: so a tool may report from
-anywhere below its ``execute``, also from the thread that a sync function runs in.
+The caller of a tool sets a context variable to receive it, so a tool may report from anywhere below
+its ``execute``, also from the thread that a sync function runs in.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a call has come.
+    """The progress of a call.
 
     Attributes:
-        done: How much is done, in units of the tool's own.
-        total: How much there is to do, if that is known.
-        message: What is going on, for people.
+        done: How much is done, in any unit.
+        total: How much there is to do, if known.
+        message: The current activity, for people.
     """
 
     done: float
@@ -29,11 +29,11 @@ class Progress:
 ProgressSink = Callable[[Progress], None]  # may be called from any thread, and must not block
 
 progress_sink: ContextVar[ProgressSink | None] = ContextVar("progress_sink", default=None)
-"""Where the progress of the call under way goes."""
+"""Receives the progress of the current call."""
 
 
 def report_progress(done: float, total: float | None = None, message: str | None = None) -> None:
-    """Say inside of a tool how far it has come; without effect where nobody listens."""
+    """Report the progress of the current tool call. Has no effect if nobody listens."""
     sink = progress_sink.get()
     if sink is not None:
         sink(Progress(done, total, message))

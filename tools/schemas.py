@@ -1,46 +1,51 @@
-"""JSON Schemas of tools: what is wrong with one, and a validator that is safe to run.
+"""Check JSON Schemas of tools, and validate values without ever hanging. Private.
 
-A schema may come from a stranger. So everything that could go wrong while arguments are checked is
-found when the tool is defined: references that lead nowhere, to another machine or in a circle.
+A schema may come from a stranger. Everything that could go wrong while arguments are validated is
+found when the tool is defined: references that lead nowhere, to another document or in a circle.
 """
 
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from agent_brain.tools.patterns import found, is_checked
+from agent_brain.tools.suggest import closest
 
 MOST_STEPS = 10_000
-"""Subschemas that apply to one value, counted along every path of references."""
+"""Limit on subschemas that apply to one value, counted along every path of references."""
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _MEANT = {
-    **dict.fromkeys(("float", "double", "decimal", "numeric", "real"), "number"),
-    **dict.fromkeys(("int", "long", "int32", "int64"), "integer"),
-    **dict.fromkeys(("str", "text", "char", "date", "uuid"), "string"),
-    **dict.fromkeys(("dict", "map", "mapping", "json", "struct"), "object"),
-    **dict.fromkeys(("list", "tuple", "set", "sequence"), "array"),
-    **dict.fromkeys(("none", "nil", "undefined"), "null"),
-    "bool": "boolean",
+    alias: name
+    for name, aliases in {
+        "array": "list tuple set sequence",
+        "boolean": "bool",
+        "integer": "int long int32 int64",
+        "null": "none nil undefined",
+        "number": "float double decimal numeric real",
+        "object": "dict map mapping json struct",
+        "string": "str text char date uuid",
+    }.items()
+    for alias in aliases.split()
 }
 _LISTS = ("allOf", "anyOf", "oneOf")
 _SINGLES = ("not", "if", "then", "else")
+_MAPPINGS = ("dependentSchemas", "dependencies")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 @dataclass(slots=True)
 class Schema:
-    """A schema that has been looked at.
+    """A checked schema.
 
     Attributes:
         problems: Why it cannot be used; empty if it can.
-        unchecked: Patterns that no text is held against: see :mod:`agent_brain.tools.patterns`.
-        validator: Checks values, if there are no problems.
+        unchecked: Patterns that no text is checked against: see :mod:`agent_brain.tools.patterns`.
+        validator: Validates values, if there are no problems.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -48,13 +53,13 @@ class Schema:
     validator: Any = None
 
     def errors(self, value: Any) -> list[str]:
-        """What is wrong with ``value``, one line for each."""
+        """Return the problems of ``value``, one line for each."""
         errors = sorted(self.validator.iter_errors(value), key=lambda e: [str(p) for p in e.path])
         return [f"{'.'.join(map(str, e.path)) or 'arguments'}: {e.message}" for e in errors]
 
 
 def read_schema(schema: Mapping[str, Any]) -> Schema:
-    """``schema``, checked in full, with its validator."""
+    """Check ``schema`` in full and return it with its validator."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from referencing import Registry
@@ -80,7 +85,7 @@ def read_schema(schema: Mapping[str, Any]) -> Schema:
 
 
 def _form_problems(kind: Any, schema: Mapping[str, Any]) -> Iterator[str]:
-    """What the meta-schema says, which leaves patterns to ECMAScript."""
+    """Yield what the meta-schema refuses."""
     errors = kind(kind.META_SCHEMA).iter_errors(schema)
     for error in sorted(errors, key=lambda error: error.json_path):
         names = error.instance if isinstance(error.instance, list) else [error.instance]
@@ -93,18 +98,15 @@ def _form_problems(kind: Any, schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _meant(name: str) -> str:
-    near = _MEANT.get(name.lower()) or next(
-        iter(difflib.get_close_matches(name.lower(), _TYPES, n=1)), None
-    )
+    near = _MEANT.get(name.lower()) or closest(name, _TYPES)
     return f" (did you mean {near!r}?)" if near else f" (there are: {', '.join(_TYPES)})"
 
 
 class _Walk:
-    """All subschemas, and where their references lead.
+    """Visits all subschemas and follows their references.
 
-    A subschema that names a dialect of its own would bring an unsafe validator back: there is one
-    dialect for all. ``unevaluatedProperties`` searches patterns by itself, so where it meets any,
-    it is left out.
+    Removes what would bypass the safe validator: the dialect of a subschema, and
+    ``unevaluatedProperties`` beside patterns, which it would match by itself.
     """
 
     def __init__(self, schema: dict[str, Any], kind: Any) -> None:
@@ -113,53 +115,45 @@ class _Walk:
 
         uri = kind.META_SCHEMA.get("$schema", "")
         self._specification = specification_with(uri, default=DRAFT202012)
-        root = self._specification.create_resource(schema)
-        resolver = Registry().resolver_with_root(root)
         self.problems: list[str] = []
         self.patterns: dict[str, None] = {}
         self._steps: dict[int, int] = {}
         self._active: set[int] = set()
-        self._waiting: list[tuple[Any, Any]] = [(schema, resolver)]
+        root = self._specification.create_resource(schema)
+        self._waiting: list[tuple[Any, Any]] = [(schema, Registry().resolver_with_root(root))]
         self._root = schema
-        self._with_patterns = False
-        self._unevaluated: list[dict[str, Any]] = []
+        visited: list[dict[str, Any]] = []
         while self._waiting:
-            self._visit(*self._waiting.pop())
-        if self._with_patterns:
-            for contents in self._unevaluated:
-                del contents["unevaluatedProperties"]
+            self._visit(*self._waiting.pop(), visited)
+        if any("patternProperties" in contents for contents in visited):
+            for contents in visited:
+                contents.pop("unevaluatedProperties", None)
 
-    def _visit(self, contents: Any, resolver: Any) -> int:
-        """Look at a subschema; returns how many of them apply to the value it is for."""
+    def _visit(self, contents: Any, resolver: Any, visited: list[dict[str, Any]]) -> int:
+        """Check a subschema; return how many subschemas apply to its value."""
         if not isinstance(contents, dict):
             return 1
         key = id(contents)
         if key in self._active:
-            self._say("a $ref leads back to itself and never to a value")
+            self._report("a $ref leads back to itself and never to a value")
             return 1
         if key not in self._steps:
             self._active.add(key)
-            self._read(contents)
-            applied = [*self._referred(contents, resolver), *_in_place(contents, resolver, self)]
-            self._steps[key] = 1 + sum(self._visit(*each) for each in applied)
+            visited.append(contents)
+            if contents is not self._root and isinstance(contents.get("$schema"), str):
+                del contents["$schema"]
+            patterns = (contents.get("pattern"), *contents.get("patternProperties", ()))
+            self.patterns |= dict.fromkeys(p for p in patterns if isinstance(p, str))
+            applied = [*self._referred(contents, resolver), *self._in_place(contents, resolver)]
+            self._steps[key] = 1 + sum(self._visit(*each, visited) for each in applied)
             self._active.discard(key)
             for resource in self._specification.create_resource(contents).subresources():
                 if id(resource.contents) not in self._steps:
-                    self._waiting.append(self.enter(resource.contents, resolver))
+                    self._waiting.append(self._enter(resource.contents, resolver))
             if self._steps[key] > MOST_STEPS:
-                self._say(f"more than {MOST_STEPS:,} subschemas apply to one value")
+                self._report(f"more than {MOST_STEPS:,} subschemas apply to one value")
                 self._steps[key] = 1
         return self._steps[key]
-
-    def _read(self, contents: dict[str, Any]) -> None:
-        if contents is not self._root and isinstance(contents.get("$schema"), str):
-            del contents["$schema"]
-        self._with_patterns = self._with_patterns or "patternProperties" in contents
-        if "unevaluatedProperties" in contents:
-            self._unevaluated.append(contents)
-        for pattern in (contents.get("pattern"), *contents.get("patternProperties", ())):
-            if isinstance(pattern, str):
-                self.patterns[pattern] = None
 
     def _referred(self, contents: dict[str, Any], resolver: Any) -> Iterator[tuple[Any, Any]]:
         from jsonschema_specifications import REGISTRY
@@ -172,43 +166,34 @@ class _Walk:
             try:
                 resolved = resolver.lookup(reference)
             except (Unresolvable, ValueError):
-                where = "to another document" if _is_elsewhere(reference) else "nowhere"
-                self._say(f"{keyword} {reference!r} leads {where}")
+                where = "to another document" if reference.partition("#")[0] else "nowhere"
+                self._report(f"{keyword} {reference!r} leads {where}")
                 continue
             if isinstance(resolved.contents, dict | bool):
                 yield resolved.contents, resolved.resolver
             else:
-                self._say(f"{keyword} {reference!r} does not lead to a schema")
+                self._report(f"{keyword} {reference!r} does not lead to a schema")
 
-    def enter(self, contents: Any, resolver: Any) -> tuple[Any, Any]:
-        """A subschema with the resolver that is right for references in it."""
+    def _in_place(self, contents: dict[str, Any], resolver: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield subschemas that apply to the value itself, not to a part of it."""
+        subschemas = [sub for keyword in _LISTS for sub in contents.get(keyword, ())]
+        subschemas += [contents[keyword] for keyword in _SINGLES if keyword in contents]
+        subschemas += [sub for name in _MAPPINGS for sub in contents.get(name, {}).values()]
+        for sub in subschemas:
+            if isinstance(sub, dict):
+                yield self._enter(sub, resolver)
+
+    def _enter(self, contents: Any, resolver: Any) -> tuple[Any, Any]:
         return contents, resolver.in_subresource(self._specification.create_resource(contents))
 
-    def _say(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         if problem not in self.problems:
             self.problems.append(problem)
 
 
-def _in_place(contents: dict[str, Any], resolver: Any, walk: _Walk) -> Iterator[tuple[Any, Any]]:
-    """Subschemas that apply to the same value, not to a part of it."""
-    found_here: list[Any] = []
-    for keyword in _LISTS:
-        found_here += contents.get(keyword, ())
-    found_here += [contents[keyword] for keyword in _SINGLES if keyword in contents]
-    for keyword in ("dependentSchemas", "dependencies"):
-        found_here += contents.get(keyword, {}).values()
-    for sub in found_here:
-        if isinstance(sub, dict):
-            yield walk.enter(sub, resolver)
-
-
-def _is_elsewhere(reference: str) -> bool:
-    return bool(reference.partition("#")[0])
-
-
 @cache
 def _safe(kind: Any) -> Any:
-    """The validator class, with keywords that search patterns without hanging."""
+    """Return the validator class with keywords that match patterns without hanging."""
     from jsonschema.validators import extend
 
     keywords = {

@@ -1,8 +1,8 @@
-"""Secrets in text: find them, hide them. The one place that knows what a secret looks like.
+"""Find and hide secrets in text.
 
-Two kinds are known. *Patterns* are the forms that keys, tokens and passwords have; they are looked
-for in errors, logs and cassettes. *Values* are those that this process was configured with: they
-are registered by what uses them (models, MCP servers), and hidden in the results of tools too.
+*Patterns* are the forms of keys, tokens and passwords, hidden in errors, logs and cassettes.
+*Values* are the secrets that this process was configured with: models and MCP servers register
+them, and they are hidden in the results of tools too.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 HIDDEN = "[hidden]"
-SHORTEST = 8
-"""Shorter values count as placeholders: hiding them would hide ordinary words."""
-
-_LOOKS_RANDOM = 16
-"""A value of this length without spaces, of letters and digits, is a secret whatever its name."""
+SHORTEST = 8  # shorter values are placeholders: hiding them would hide ordinary words
+_LOOKS_RANDOM = 16  # from this length on, a value of letters and digits is a secret of any name
 
 _VARIABLE = re.compile(
     r"(?i)(?:key|token|secret|password|passwd|passphrase|credentials?|authorization|cookie)$"
@@ -43,35 +42,32 @@ _STRONG = (
     r"|password|passwd"
 )
 _WEAK = "token|secret|pwd|passphrase"
-_PATTERNS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
-        r"\bsk-(?!learn)[\w-]{8,}",  # OpenAI, Anthropic and others
-        r"\b(?:sk|rk|pk)_(?:live|test)_\w{8,}",  # Stripe
-        r"\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}",
-        r"\bxox[abeprs]-[\w-]{8,}|\bxapp-[\w-]{8,}",  # Slack
-        r"(?<=hooks\.slack\.com/services/)[\w/]{8,}",
-        r"\bA(?:KIA|SIA)[0-9A-Z]{12,}",  # AWS
-        r"\bAIza[\w-]{20,}|\bya29\.[\w-]{10,}",  # Google
-        r"\b(?:hf|npm|r8|gsk)_\w{16,}|\bpypi-[\w-]{16,}",  # Hugging Face and other hubs
-        r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
-        r"(?i)(?<=\bbearer )(?:[^\s\"',;]{12,}|(?=[^\s\"',;]{0,12}\d)[^\s\"',;]{4,})",
-        r"(?i)(?<=\bbasic )[\w+/]{8,}={0,2}(?![\w+/=-])(?<=[A-Z0-9+/=])",
-        rf"(?i)\bauthorization{_IS}(?P<secret>(?:(?:bearer|basic|token)\s+)?[^\s\"',;]+)",
-        rf"(?i)(?:{_STRONG}){_IS}(?P<secret>{_WORD})",
-        rf"(?i)(?<![a-z])(?:{_WEAK})(?:=|[\"']\s{{0,4}}[:=]\s{{0,4}})[\"']?(?P<secret>{_WORD})",
-        rf"(?i)(?<![a-z])(?:{_WEAK}):\s{{0,4}}(?P<secret>{_ODD}{_WORD})",
-        r"(?<=[?&])(?:key|sig|signature|X-Amz-Signature|token)=(?P<secret>[^\s\"'&#]{4,})",
-        r"(?<=://)[^\s/:@]{0,200}:(?P<secret>[^\s/@]{1,200})(?=@)",
-    )
+_PATTERNS = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
+    r"\bsk-(?!learn)[\w-]{8,}",  # OpenAI, Anthropic and others
+    r"\b(?:sk|rk|pk)_(?:live|test)_\w{8,}",  # Stripe
+    r"\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}",
+    r"\bxox[abeprs]-[\w-]{8,}|\bxapp-[\w-]{8,}",  # Slack
+    r"(?<=hooks\.slack\.com/services/)[\w/]{8,}",
+    r"\bA(?:KIA|SIA)[0-9A-Z]{12,}",  # AWS
+    r"\bAIza[\w-]{20,}|\bya29\.[\w-]{10,}",  # Google
+    r"\b(?:hf|npm|r8|gsk)_\w{16,}|\bpypi-[\w-]{16,}",  # Hugging Face and other hubs
+    r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
+    r"(?i)(?<=\bbearer )(?:[^\s\"',;]{12,}|(?=[^\s\"',;]{0,12}\d)[^\s\"',;]{4,})",
+    r"(?i)(?<=\bbasic )[\w+/]{8,}={0,2}(?![\w+/=-])(?<=[A-Z0-9+/=])",
+    rf"(?i)\bauthorization{_IS}(?P<secret>(?:(?:bearer|basic|token)\s+)?[^\s\"',;]+)",
+    rf"(?i)(?:{_STRONG}){_IS}(?P<secret>{_WORD})",
+    rf"(?i)(?<![a-z])(?:{_WEAK})(?:=|[\"']\s{{0,4}}[:=]\s{{0,4}})[\"']?(?P<secret>{_WORD})",
+    rf"(?i)(?<![a-z])(?:{_WEAK}):\s{{0,4}}(?P<secret>{_ODD}{_WORD})",
+    r"(?<=[?&])(?:key|sig|signature|X-Amz-Signature|token)=(?P<secret>[^\s\"'&#]{4,})",
+    r"(?<=://)[^\s/:@]{0,200}:(?P<secret>[^\s/@]{1,200})(?=@)",
 )
 
 _values: tuple[str, ...] = ()  # registered, longest first, in each of their written forms
 
 
 def register_secret(value: str) -> None:
-    """Have ``value`` hidden wherever this library shows text: results of tools, errors, logs.
+    """Hide ``value`` wherever this library shows text: results of tools, errors, logs.
 
     It is kept in memory until the process ends.
 
@@ -84,17 +80,20 @@ def register_secret(value: str) -> None:
 
 
 def register_secrets(values: Iterable[str]) -> None:
-    """As :func:`register_secret` for each of ``values``; short ones are ignored."""
+    """Register each of ``values`` like :func:`register_secret`; short ones are ignored."""
     global _values  # noqa: PLW0603 - one registry for the process
     found = set(_values)
     for value in values:
-        found.update(form for form in _forms(value) if len(form) >= SHORTEST)
+        # as such, in JSON, and in a URL
+        in_json = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
+        forms = (value, value.strip(), *in_json, quote(value, safe=""))
+        found.update(form for form in forms if len(form) >= SHORTEST)
     if len(found) > len(_values):
         _values = tuple(sorted(found, key=lambda form: (-len(form), form)))
 
 
 def hide_registered(text: str) -> str:
-    """``text`` without the registered values; the same object if it has none."""
+    """Return ``text`` without the registered values; the same object if it has none."""
     for value in _values:
         if value in text:
             text = text.replace(value, HIDDEN)
@@ -102,10 +101,10 @@ def hide_registered(text: str) -> str:
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
-    """``text`` without secrets: registered values, those of the environment, and known patterns.
+    """Return ``text`` without secrets: registered values, those in the environment, and patterns.
 
     Args:
-        text: What is to be shown.
+        text: The text.
         secrets: Further values to hide.
     """
     kept, at = [], 0
@@ -118,11 +117,11 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
 def secret_spans(
     text: str, secrets: Iterable[str] = (), patterns: Iterable[re.Pattern[str]] = ()
 ) -> list[tuple[int, int]]:
-    """Where the secrets in ``text`` begin and end, merged and in order.
+    """Return where the secrets in ``text`` begin and end, merged and in order.
 
     Args:
-        text: What is searched.
-        secrets: Values to find besides the registered ones and those of the environment.
+        text: The text.
+        secrets: Values to find besides the registered ones and those in the environment.
         patterns: Further patterns; of one with a group named ``secret``, only that group.
     """
     values = {*_values, *environment_secrets(), *(s for s in secrets if len(s) >= SHORTEST)}
@@ -130,7 +129,7 @@ def secret_spans(
     known = [re.compile("|".join(sorted(present, key=len, reverse=True)))] if present else []
     found = sorted(
         match.span("secret" if "secret" in pattern.groupindex else 0)
-        for pattern in (*known, *_PATTERNS, *patterns)
+        for pattern in (*known, *_patterns(), *patterns)
         for match in pattern.finditer(text)
     )
     merged: list[tuple[int, int]] = []
@@ -144,26 +143,28 @@ def secret_spans(
     return merged
 
 
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    return tuple(map(re.compile, _PATTERNS))
+
+
 def is_secret_field(name: str) -> bool:
-    """Whether a field or parameter of this name holds a secret; ``"key"`` alone says nothing."""
+    """Return whether a field of this name holds a secret; ``"key"`` alone does not say so."""
     return _FIELD.search(name) is not None
 
 
 def environment_secrets() -> set[str]:
-    """Values of environment variables whose names say that they are secret."""
-    return {
-        value
-        for name, value in os.environ.items()
-        if len(value) >= SHORTEST and _VARIABLE.search(name)
-    }
+    """Return the values of environment variables whose names say that they are secret."""
+    named = (value for name, value in os.environ.items() if _VARIABLE.search(name))
+    return {value for value in named if len(value) >= SHORTEST}
 
 
 def secret_values(params: Mapping[str, Any], *, inside: bool = False) -> Iterator[str]:
-    """Values in ``params`` that are secret by their names; of headers, all.
+    """Yield the values in ``params`` that are secret by their names, and all headers.
 
     Args:
-        params: Parameters of a model, say, with mappings in them.
-        inside: Everything in ``params`` is secret.
+        params: Parameters, such as those of a model; may be nested.
+        inside: Whether everything in ``params`` is secret.
     """
     for name, value in params.items():
         secret = inside or is_secret_field(str(name))
@@ -174,22 +175,23 @@ def secret_values(params: Mapping[str, Any], *, inside: bool = False) -> Iterato
 
 
 def configured_secrets(settings: Mapping[str, str]) -> Iterator[str]:
-    """Those of some settings (environment variables, headers) that are secret beyond doubt.
+    """Yield the values of environment variables or headers that are certainly secret.
 
-    A variable may hold a folder or the name of a model as well as a password. Secret are values
-    under a name that says so, long ones of letters and digits, and passwords in addresses.
+    A variable may hold a folder or a model's name as well as a password. Secret are values whose
+    name says so, long values of letters and digits, and passwords in URLs.
     """
     for name, value in settings.items():
         bare = _SCHEME.sub("", value)
         if "://" in value:
-            yield from filter(None, [_password(value)])
+            with suppress(ValueError):
+                yield from filter(None, [urlsplit(value).password])
         elif bare != value or _looks_random(name, value) or _VARIABLE.search(name):
-            if not value.startswith(("/", "./", "~/")):  # where a key is, not the key
+            if not value.startswith(("/", "./", "~/")):  # the place of a key, not the key
                 yield from (value, bare)
 
 
 def model_secrets(params: Mapping[str, Any]) -> Iterator[str]:
-    """Keys that a model is called with: in its parameters, its headers and the environment."""
+    """Yield the keys of a model: in its parameters, its headers and the environment."""
     for name, value in params.items():
         if isinstance(value, str) and is_secret_field(name):
             yield value
@@ -202,33 +204,18 @@ def _looks_random(name: str, value: str) -> bool:
     return (
         len(value) >= _LOOKS_RANDOM
         and not _PLAIN_HEADER.match(name)
-        and re.fullmatch(r"[\w.~+=-]+", value) is not None
-        and re.search(r"\d", value) is not None
-        and re.search(r"[A-Za-z]", value) is not None
+        and re.fullmatch(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+=-]+", value) is not None
     )
-
-
-def _password(url: str) -> str | None:
-    try:
-        return urlsplit(url).password
-    except ValueError:
-        return None
-
-
-def _forms(value: str) -> set[str]:
-    """``value`` as it is, as it stands in JSON, and as it stands in a URL."""
-    as_json = json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]
-    return {value, value.strip(), *as_json, quote(value, safe="")}
 
 
 class SecretFilter(logging.Filter):
     """Hides secrets in log records: in the message, its arguments and the traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite the record if there is a secret in it; never drops one."""
+        """Rewrite the record if it contains a secret; never drops one."""
         try:
             message = record.getMessage()
-        except (TypeError, ValueError):  # the handler reports that
+        except (TypeError, ValueError):  # reported by the handler
             return True
         clean = scrub(message)
         if clean != message:
@@ -236,13 +223,12 @@ class SecretFilter(logging.Filter):
         if record.exc_info and record.exc_info[0] is not None:
             text = record.exc_text or logging.Formatter().formatException(record.exc_info)
             if (hidden := scrub(text)) != text:
-                # Other formatters take the cached text, which is clean, unless they cannot.
-                record.exc_text, record.exc_info = hidden, None
+                record.exc_text, record.exc_info = hidden, None  # formatters use the cached text
         return True
 
 
 def get_logger(name: str) -> logging.Logger:
-    """The logger of a module of this library: its records carry no secrets."""
+    """Return the logger of a module of this library: its records contain no secrets."""
     logger = logging.getLogger(name)
     if not any(isinstance(known, SecretFilter) for known in logger.filters):
         logger.addFilter(SecretFilter())

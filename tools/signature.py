@@ -1,4 +1,4 @@
-"""From a signature to a pydantic model of the arguments, and to the JSON Schema of a tool."""
+"""Read a function's signature: the validator of its arguments and their JSON Schema. Private."""
 
 from __future__ import annotations
 
@@ -7,33 +7,56 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, SchemaValidator
+from typing_extensions import TypedDict
 
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolDefinitionError
 
-Parameters = list[tuple[str, str, bool]]  # (parameter, field of the model, passed by position)
+_typed_dict: Any = TypedDict  # type checkers know it with literal fields only
 
 
-def arguments_model(
-    name: str, function: Callable[..., Any], texts: dict[str, str], local_names: dict[str, Any]
-) -> tuple[Parameters, type[BaseModel], str | None]:
-    """A model with one field a parameter; aliases let a parameter have any name.
+class Signature(NamedTuple):
+    """The parameters of a function that a model fills in.
 
-    Returns:
-        The parameters, the model, and the parameter that takes the :class:`ToolContext`, if any.
+    Attributes:
+        validator: Turns arguments into a dict of coerced values by parameter name.
+        schema: The JSON Schema of the arguments.
+        positional: Parameters that are passed by position.
+        context: The parameter that takes the :class:`ToolContext`, if any.
+    """
+
+    validator: SchemaValidator
+    schema: dict[str, Any]
+    positional: list[str]
+    context: str | None
+
+
+def read_signature(
+    name: str, function: Callable[..., Any], texts: Mapping[str, str], local_names: dict[str, Any]
+) -> Signature:
+    """Read the signature of ``function``.
+
+    Args:
+        name: Name of the tool, for errors.
+        function: The function.
+        texts: Descriptions of parameters, by name.
+        local_names: Local names that its type hints may refer to.
+
+    Raises:
+        ToolDefinitionError: The signature cannot be offered to a model.
     """
     hints = _type_hints(name, function, local_names)
-    parameters: Parameters = []
     fields: dict[str, Any] = {}
+    positional: list[str] = []
     context: str | None = None
-    for index, parameter in enumerate(_open_parameters(name, function)):
+    for parameter in _open_parameters(name, function):
         if is_context(hints.get(parameter.name)):
             if context is not None or parameter.kind is parameter.POSITIONAL_ONLY:
                 raise ToolDefinitionError(
@@ -41,59 +64,64 @@ def arguments_model(
                 )
             context = parameter.name
             continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ToolDefinitionError(
-                f"Tool {name!r} takes {parameter}: a model cannot be told what to pass; "
-                "name every parameter"
-            )
-        field = f"p{index}"
         own = Any if parameter.annotation is parameter.empty else parameter.annotation
-        fields[field] = _field(parameter, hints.get(parameter.name, own), texts)
-        parameters.append((parameter.name, field, parameter.kind is parameter.POSITIONAL_ONLY))
-    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
-    try:
-        model = create_model(f"{name}_arguments", __config__=config, **fields)
-    except PydanticUserError as error:
-        raise ToolDefinitionError(f"Tool {name!r}: {error.message}") from error
-    return parameters, model, context
+        hint = hints.get(parameter.name, own)
+        fields[parameter.name] = _field(parameter, hint, texts.get(parameter.name, ""))
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(parameter.name)
+    adapter = _adapter(name, fields)
+    return Signature(
+        cast("SchemaValidator", adapter.validator),
+        _schema(name, adapter),
+        positional,
+        context,
+    )
 
 
 def is_context(hint: Any) -> bool:
-    """Whether a parameter of that hint takes the :class:`ToolContext`, perhaps as ``… | None``."""
+    """Return whether a parameter with this hint takes a ToolContext, perhaps as ``… | None``."""
     return hint is ToolContext or ToolContext in typing.get_args(hint)
 
 
-def _field(
-    parameter: inspect.Parameter, annotation: Any, texts: Mapping[str, str]
-) -> tuple[Any, Any]:
-    """Annotation and field of one parameter; a ``Field(…)`` of the function's author is kept."""
-    options: dict[str, Any] = {"alias": parameter.name}
-    if isinstance(parameter.default, FieldInfo):
-        annotation = Annotated[annotation, parameter.default]
-    elif parameter.default is not parameter.empty:
-        options["default"] = parameter.default
-    notes = typing.get_args(annotation)[1:] if typing.get_origin(annotation) is Annotated else ()
-    described = any(isinstance(note, FieldInfo) and note.description for note in notes)
-    if not described and texts.get(parameter.name):
-        options["description"] = texts[parameter.name]
-    return annotation, Field(**options)
-
-
 def without_partials(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a ``functools.partial`` object calls in the end."""
+    """Return the function that nested ``functools.partial`` objects call."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
 
 
 def innermost(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function inside of ``functools.partial`` objects and decorators."""
+    """Return the function inside of ``functools.partial`` objects and decorators."""
     inside: Callable[..., Any] = inspect.unwrap(without_partials(function))
     return inside
 
 
+def _adapter(name: str, fields: dict[str, Any]) -> TypeAdapter[Any]:
+    try:
+        # a dict rather than a model: its keys may have any name, and it is cheaper to validate
+        arguments = _typed_dict(f"{name}_arguments", fields)
+        arguments.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+        return TypeAdapter(arguments)
+    except PydanticUserError as error:
+        raise ToolDefinitionError(f"Tool {name!r}: {error.message}") from error
+
+
+def _field(parameter: inspect.Parameter, annotation: Any, text: str) -> Any:
+    """Return the annotation of one parameter; a ``Field(…)`` written by the user is kept."""
+    options: dict[str, Any] = {}
+    if isinstance(parameter.default, FieldInfo):
+        annotation = Annotated[annotation, parameter.default]
+    elif parameter.default is not parameter.empty:
+        options["default"] = parameter.default
+    notes = typing.get_args(annotation)[1:] if typing.get_origin(annotation) is Annotated else ()
+    described = any(isinstance(note, FieldInfo) and note.description for note in notes)
+    if text and not described:
+        options["description"] = text
+    return Annotated[annotation, Field(**options)] if options else annotation
+
+
 def _open_parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters that the model is to fill in; what a partial has bound is not among them."""
+    """Return the parameters that no partial has bound."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
@@ -104,30 +132,39 @@ def _open_parameters(name: str, function: Callable[..., Any]) -> list[inspect.Pa
     first = parameters[0] if parameters else None
     if first is not None and first.name in ("self", "cls") and first.annotation is first.empty:
         raise ToolDefinitionError(
-            f"Tool {name!r} takes {first.name!r}, which no model can fill in: make the tool of the "
-            "bound method, as in tool(object.method)"
+            f"Tool {name!r} takes {first.name!r}, which no model can fill in: make the tool from "
+            "the bound method, as in tool(object.method)"
         )
     bound: set[str] = set()
     while isinstance(function, functools.partial):
         bound |= function.keywords.keys()
         function = function.func
-    return [parameter for parameter in parameters if parameter.name not in bound]
+    found = [parameter for parameter in parameters if parameter.name not in bound]
+    for parameter in found:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise ToolDefinitionError(
+                f"Tool {name!r} takes {parameter}: a model cannot know what to pass; "
+                "name every parameter"
+            )
+    return found
 
 
 def _type_hints(
     name: str, function: Callable[..., Any], local_names: dict[str, Any]
 ) -> dict[str, Any]:
-    """The hints of the parameters, resolved; what is returned is not the model's matter."""
+    """Return the resolved hints of the parameters; the return annotation may be unresolvable."""
     target: Any = innermost(function)
     if isinstance(target, type):
         target = vars(target).get("__init__", target)
     elif not inspect.isroutine(target):
         target = type(target).__call__
-    hints = {k: v for k, v in getattr(target, "__annotations__", {}).items() if k != "return"}
+    hinted = type("Hinted", (), {})()  # get_type_hints reads any object with annotations
+    hinted.__annotations__ = {
+        key: hint for key, hint in getattr(target, "__annotations__", {}).items() if key != "return"
+    }
+    names = getattr(target, "__globals__", {})
     try:
-        return typing.get_type_hints(
-            _Hinted(hints), getattr(target, "__globals__", {}), local_names, include_extras=True
-        )
+        return typing.get_type_hints(hinted, names, local_names, include_extras=True)
     except Exception as error:  # a hint is code: it may raise anything
         raise ToolDefinitionError(
             f"Tool {name!r} has a type hint that cannot be resolved ({error}): define or import "
@@ -136,13 +173,8 @@ def _type_hints(
         ) from error
 
 
-class _Hinted:
-    def __init__(self, hints: dict[str, Any]) -> None:
-        self.__annotations__ = hints
-
-
 class _QuietSchema(GenerateJsonSchema):
-    """Leaves a default that JSON cannot express out of the schema without a warning."""
+    """Omits defaults that JSON cannot express, without a warning."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
@@ -150,26 +182,25 @@ class _QuietSchema(GenerateJsonSchema):
         default = super().encode_default(dft)
         try:
             json.dumps(default, allow_nan=False)
-        except ValueError as error:  # NaN and infinity, which JSON does not have
+        except ValueError as error:  # NaN and infinity
             raise PydanticSerializationError(str(error)) from error
         return default
 
 
-def plain_schema(name: str, model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON Schema of the arguments, as short as it can be said."""
+def _schema(name: str, adapter: TypeAdapter[Any]) -> dict[str, Any]:
     try:
-        schema = model.model_json_schema(by_alias=True, schema_generator=_QuietSchema)
+        schema = adapter.json_schema(by_alias=True, schema_generator=_QuietSchema)
     except PydanticUserError as error:
         raise ToolDefinitionError(
             f"Tool {name!r} has a parameter that JSON cannot express: {error.message}"
         ) from error
-    return typing.cast(dict[str, Any], _without_titles(schema))
+    return cast("dict[str, Any]", _without_titles({"properties": {}, **schema}))
 
 
 def _without_titles(node: Any, *, names: bool = False) -> Any:
-    """``node`` less the titles that pydantic adds: they cost tokens and say nothing.
+    """Return ``node`` without the titles that pydantic adds, which only cost tokens.
 
-    ``names`` tells that the keys of ``node`` are property names, where "title" may be one.
+    ``names`` says that the keys of ``node`` are property names, where "title" may be one.
     """
     if isinstance(node, dict):
         return {

@@ -1,4 +1,4 @@
-"""Tools that come and go while an agent lives: those of a server, say."""
+"""Tools that come and go while an agent runs, such as those of a server."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from agent_brain.tools.base import BaseTool
 
 
 class ToolSource(ABC):
-    """Where tools come from that may change, and that need closing.
+    """Base class for sources of tools that may change and must be closed.
 
-    A brain asks ``changed`` between two steps, which must cost nothing, and calls :meth:`refresh`
+    A brain checks ``changed`` between two steps, so it must be cheap, and calls :meth:`refresh`
     only if it is true.
     """
 
     @property
     @abstractmethod
     def tools(self) -> Sequence[BaseTool]:
-        """The tools as they were last listed."""
+        """The tools as last listed."""
 
     @property
     @abstractmethod
@@ -27,12 +27,12 @@ class ToolSource(ABC):
 
     @abstractmethod
     async def refresh(self, taken: Collection[str] = ()) -> None:
-        """List the tools anew; what cannot be listed now stays as it was.
+        """List the tools again; those that cannot be listed now stay unchanged.
 
         Args:
-            taken: Names that others use: tools of the source get other ones.
+            taken: Names that other tools use, to be avoided.
         """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Give back what the source opened; twice is fine."""
+        """Release all resources; is idempotent."""

@@ -1,28 +1,29 @@
-"""What somebody who misspelt a name may have meant."""
+"""Suggestions for misspelt names. Private."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import Any
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is closest to ``name``; None if none is close."""
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that is most similar to ``name``, whatever its case, or None."""
+    from difflib import get_close_matches
+
     by_fold = {text.casefold(): text for text in known}
-    close = get_close_matches(name.casefold(), by_fold, n=1)
+    close = get_close_matches(name.casefold(), by_fold, n=1, cutoff=cutoff)
     return by_fold[close[0]] if close else None
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """``" Did you mean 'react'?"``, or nothing if no known name is close to ``name``."""
-    close = closest(str(name), known)
+def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return ``" Did you mean 'react'?"``, or ``""`` if no known name is similar to ``name``."""
+    close = closest(str(name), known, cutoff)
     return "" if close is None else f" Did you mean {close!r}?"
 
 
 def wrong_option(function: Callable[..., Any], options: Iterable[str]) -> str | None:
-    """What is wrong with the first option that ``function`` does not take; None if it takes all."""
+    """Return a message about the first option that ``function`` does not take, or None."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None

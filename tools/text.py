@@ -1,4 +1,4 @@
-"""Text as models see it: how many tokens it has, how to shorten it, how to make any value text."""
+"""Text for models: count its tokens, shorten it, and turn any value into text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pydantic import BaseModel
 from pydantic_core import to_json, to_jsonable_python
 
 MARKER = "\n… [{} tokens left out] …\n"
+_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # JSON escapes the others itself
 
 
 def count_tokens(text: str) -> int:
-    """Estimate the tokens of ``text`` without a tokenizer and without a download.
+    """Estimate the number of tokens in ``text``, without a tokenizer.
 
-    Latin text has about four characters a token; in UTF-8 the letters of other scripts take two to
-    four bytes, and byte-pair vocabularies spend about one token on three of those bytes. The
-    estimate is linear in the text, needs no model, and errs on the high side for CJK.
+    Latin text has about four characters per token. Letters of other scripts take two to four bytes
+    in UTF-8, and byte-pair vocabularies use about one token for three of those bytes. The estimate
+    takes linear time and is rather too high for CJK.
     """
     if text.isascii():
         return (len(text) + 3) // 4
@@ -28,14 +29,14 @@ def count_tokens(text: str) -> int:
 
 
 def shorten(text: str, max_tokens: int) -> str:
-    """Keep the head and the tail of ``text`` so that it has at most ``max_tokens`` tokens.
+    """Return the head and the tail of ``text``, in at most ``max_tokens`` tokens.
 
-    The part left out is replaced by a marker that says how much is missing. With a budget smaller
-    than the marker itself, only a head is kept.
+    The omitted part is replaced by a marker that says how much is missing. If the marker alone
+    exceeds the limit, only a head is returned.
 
     Args:
-        text: What to shorten.
-        max_tokens: The budget in estimated tokens (see :func:`count_tokens`), at least 1.
+        text: The text.
+        max_tokens: The limit in estimated tokens (see :func:`count_tokens`), at least 1.
     """
     total = count_tokens(text)
     if total <= max_tokens:
@@ -50,7 +51,7 @@ def shorten(text: str, max_tokens: int) -> str:
 
 
 def _head(text: str, max_tokens: int) -> str:
-    """The longest prefix of at most ``max_tokens`` tokens, by bisection."""
+    """Return the longest prefix of at most ``max_tokens`` tokens."""
     low, high = 0, min(len(text), 4 * max_tokens)  # no token has more than four characters
     while low < high:
         middle = (low + high + 1) // 2
@@ -62,7 +63,7 @@ def _head(text: str, max_tokens: int) -> str:
 
 
 def clean(text: str) -> str:
-    """``text`` with lone surrogates, which no encoding can carry, replaced by U+FFFD."""
+    """Return ``text`` with lone surrogates, which cannot be encoded, replaced by U+FFFD."""
     if text.isascii():
         return text
     try:
@@ -73,10 +74,10 @@ def clean(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """``value`` as JSON can carry it: text cleaned, and infinite or undefined numbers made None.
+    """Return ``value`` with lone surrogates replaced by U+FFFD, and NaN and infinity by None.
 
-    Models do write broken surrogates and ``1e999``; one such value would make every later message
-    of the conversation impossible to send or to store. What is sound is returned as it is.
+    Models do write such values, and one of them would make every later message of the conversation
+    impossible to send or to store.
     """
     kind = type(value)
     if kind is int or kind is bool or value is None:
@@ -93,7 +94,7 @@ def clean_json(value: Any) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """What a model reads of a tool's result: text as it is, anything else as JSON."""
+    """Return a tool's result as text for a model: text unchanged, any other value as JSON."""
     if isinstance(value, str):
         return clean(value)
     if value is None:
@@ -103,36 +104,27 @@ def to_text(value: Any) -> str:
             return value.model_dump_json()
         return to_json(value, fallback=str, inf_nan_mode="null").decode()
     except Exception:  # a lone surrogate, or a value that no serialiser knows
-        return _to_text_slowly(value)
-
-
-def _to_text_slowly(value: Any) -> str:
+        pass
     try:
         return to_compact_json(to_json_data(value))
-    except Exception:  # what the value says of itself
+    except Exception:
         return clean(str(value))
 
 
 def to_json_data(value: Any) -> Any:
-    """Any value as JSON data: models, dataclasses, enums, times, sets and all else.
+    """Return any value as JSON data: models, dataclasses, enums, times, sets and all others.
 
-    Lone surrogates become U+FFFD, infinite and undefined numbers None, and what no serialiser knows
-    the text that it says of itself.
+    Lone surrogates become U+FFFD, NaN and infinity None, and unknown objects their ``str``.
     """
     return clean_json(to_jsonable_python(clean_json(value), fallback=str))
 
 
 def to_compact_json(value: Any) -> str:
-    """``value`` as JSON on one line, non-ASCII kept readable.
+    """Return ``value`` as JSON on one line, with readable non-ASCII characters.
 
-    It is one line for every way of splitting lines: characters such as U+2028 are escaped.
+    Line separators such as U+2028 are escaped, so every way of splitting lines gives one line.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
-    return text if text.isascii() else _LINE_ENDS.sub(_escaped, text)
-
-
-_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # JSON itself escapes the others
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    if text.isascii():
+        return text
+    return _LINE_ENDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Groups of tools: put together, chosen from, renamed."""
+"""Groups of tools: combine, filter and rename them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ Choice: TypeAlias = str | Callable[[BaseTool], object] | Iterable[str]
 
 
 class Toolset:
-    """Tools by name, none of them twice; goes wherever tools go. Its methods make new ones.
+    """Tools with unique names, accepted wherever tools are. Its methods return new toolsets.
 
     ::
 
-        files = Toolset([read, write, delete]).prefixed("fs_").filter(deny="fs_del*")
-        brain = Brain(tools=[files, search])
+        from agent_brain import Brain
+        from agent_brain.tools import Toolset
+        from agent_brain.tools.builtin import calculate, file_tools
+
+        files = Toolset(file_tools(".")).prefixed("fs_").filter(deny="fs_search*")
+        brain = Brain(tools=[files, calculate])
 
     Args:
         tools: Tools, functions with type hints, and other toolsets.
 
     Raises:
-        ToolDefinitionError: Two different tools have one name, or something is no tool.
+        ToolDefinitionError: Two different tools share a name, or something is not a tool.
     """
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
@@ -52,7 +56,7 @@ class Toolset:
         return f"Toolset({', '.join(self._tools)})"
 
     def filter(self, *, allow: Choice | None = None, deny: Choice | None = None) -> Toolset:
-        """Only the tools that ``allow`` means, less those that ``deny`` means.
+        """Return the tools that match ``allow`` and do not match ``deny``.
 
         Args:
             allow: A name or a pattern (``"fs_*"``), several of them, or a function of a tool; None
@@ -63,13 +67,13 @@ class Toolset:
         return Toolset(tool for tool in self if wanted(tool) and not unwanted(tool))
 
     def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> Toolset:
-        """The same tools under other names.
+        """Return the same tools under other names.
 
         Args:
-            names: New names by old ones, or a function that makes a new name of an old one.
+            names: New names by old ones, or a function from the old name to the new one.
 
         Raises:
-            ToolDefinitionError: It renames a tool that is not here, or two tools to one name.
+            ToolDefinitionError: A tool does not exist, or two tools would share a name.
         """
         if isinstance(names, Mapping):
             unknown = sorted(names.keys() - self._tools.keys())
@@ -86,7 +90,7 @@ class Toolset:
         )
 
     def prefixed(self, prefix: str) -> Toolset:
-        """The same tools, their names behind ``prefix``."""
+        """Return the same tools with ``prefix`` before their names."""
         return self.renamed(lambda name: prefix + name)
 
 
@@ -94,18 +98,14 @@ ToolLike: TypeAlias = BaseTool | Toolset | Callable[..., Any]
 
 
 def several(tools: Iterable[T]) -> Iterable[T]:
-    """``tools``, if they are several.
-
-    Raises:
-        ToolDefinitionError: One tool, one text, or something else that is not a collection of them.
-    """
+    """Return ``tools``, or raise ToolDefinitionError if they are not a collection of tools."""
     if isinstance(tools, BaseTool | str | Mapping) or not isinstance(tools, Iterable):
         raise ToolDefinitionError(f"tools= takes a list, not {tools!r}: write tools=[…]")
     return tools
 
 
 def flatten(tools: Iterable[ToolLike]) -> Iterator[BaseTool]:
-    """Every tool in ``tools``: functions made tools, toolsets opened."""
+    """Yield every tool in ``tools``, with functions made into tools and toolsets expanded."""
     for tool in several(tools):
         if isinstance(tool, Toolset):
             yield from tool
@@ -116,14 +116,14 @@ def flatten(tools: Iterable[ToolLike]) -> Iterator[BaseTool]:
 def collect(
     tools: Iterable[ToolLike], known: Mapping[str, BaseTool] | None = None
 ) -> dict[str, BaseTool]:
-    """Every tool in ``tools`` by its name; each may occur again, but its name is its own.
+    """Return every tool in ``tools`` by its name. A tool may occur twice.
 
     Args:
-        tools: What to collect.
-        known: Tools whose names are taken already.
+        tools: The tools.
+        known: Tools whose names are already used.
 
     Raises:
-        ToolDefinitionError: Two different tools have one name.
+        ToolDefinitionError: Two different tools share a name.
     """
     found: dict[str, BaseTool] = {}
     for tool in flatten(tools):
@@ -138,19 +138,18 @@ def collect(
 
 
 def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], object]:
-    """A function that tells whether ``choice`` means a tool; nothing chosen is ``default``.
+    """Return a function that says whether a tool matches ``choice``; ``default`` for None.
 
     Raises:
-        ToolDefinitionError: It is no choice.
+        ToolDefinitionError: ``choice`` has a wrong type.
     """
     if choice is None:
         return lambda tool: default
     if callable(choice):
         return choice
-    patterns = [choice] if isinstance(choice, str) else choice
-    if isinstance(patterns, Iterable):
-        patterns = list(patterns)
-    if not (isinstance(patterns, list) and all(isinstance(pattern, str) for pattern in patterns)):
+    several = isinstance(choice, Iterable) and not isinstance(choice, str)
+    patterns: list[str] = list(choice) if several else [choice]  # type: ignore[list-item]
+    if not all(isinstance(pattern, str) for pattern in patterns):
         raise ToolDefinitionError(
             f"{choice!r} chooses no tools: give names, patterns such as 'fs_*', or a function"
         )

@@ -1,20 +1,47 @@
-"""Numbers that callers pass as options, checked before they are used."""
+"""Checks of values that callers and models pass. Private."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 
 def is_count(value: Any, *, least: int = 1) -> bool:
-    """Whether this is a whole number of at least ``least``; True and False are not numbers here."""
+    """Return whether ``value`` is a whole number of at least ``least``; booleans are not."""
     return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
 
 
 def is_amount(value: Any, *, zero: bool = False) -> bool:
-    """Whether this is a number above 0, or 0 if ``zero``; True and False are not numbers here."""
+    """Return whether ``value`` is a number greater than 0, or 0 if ``zero``; booleans are not."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return False
     number = float(value)
     return number > 0 or (zero and number == 0)
+
+
+def error_details(error: ValidationError) -> list[ErrorDetails]:
+    """Return what pydantic found wrong, without its links, contexts and inputs."""
+    return error.errors(include_url=False, include_context=False, include_input=False)
+
+
+def error_lines(error: ValidationError, root: str = "") -> Iterator[str]:
+    """Yield one line for each problem: ``"place.in.the.value: what is wrong"``.
+
+    Args:
+        error: What pydantic raised.
+        root: The name of the value itself; without one, its problems have no place in front.
+    """
+    for detail in error_details(error):
+        yield error_line(detail, root)
+
+
+def error_line(detail: ErrorDetails, root: str = "") -> str:
+    """Return one problem as a line; see :func:`error_lines`."""
+    place = ".".join(map(str, detail["loc"])) or root
+    return f"{place}: {detail['msg']}" if place else detail["msg"]

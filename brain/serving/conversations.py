@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,6 +16,7 @@ from anyio.abc import TaskGroup
 from agent_brain.brain import Brain
 from agent_brain.errors import BrainUseError
 from agent_brain.serving.servers import SharedServers
+from agent_brain.tools.aio import maybe_await
 
 MakeBrain: TypeAlias = Callable[[], Brain | Awaitable[Brain]]
 
@@ -116,8 +116,7 @@ class Conversations:
             name = name or own or secrets.token_urlsafe(16)
             conversation = self._known.get(name)
             if conversation is None:
-                made = self._make_brain()
-                brain = await made if inspect.isawaitable(made) else made
+                brain = await maybe_await(self._make_brain())
                 await self._share_servers(brain)
                 conversation = self._known[name] = _Conversation(brain)
             self._known.move_to_end(name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agent_brain.testing.differences import args_text, explain_lines
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import ToolDefinitionError
 from agent_brain.tools.function import as_tool
@@ -124,8 +124,7 @@ class ToolSpy(BaseTool):
     async def _fake(self, index: int, args: dict[str, Any]) -> Any:
         reply = self._returns if self._raises is None else self._raises
         if self._does is not None:
-            reply = self._does(**args)
-            reply = await reply if inspect.isawaitable(reply) else reply
+            reply = await maybe_await(self._does(**args))
         elif self._replies is not None:
             if index >= len(self._replies):
                 raise AssertionError(

@@ -13,6 +13,7 @@ from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder
 from agent_brain.memories.embedders.minilm import MiniLMEmbedder
 from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder
 from agent_brain.memories.errors import EmbeddingError
+from agent_brain.tools.aio import maybe_await
 
 
 class FunctionEmbedder(Embedder):
@@ -49,7 +50,7 @@ class FunctionEmbedder(Embedder):
             return await self._function(list(texts))
         # in a list, as trio refuses functions that return a coroutine
         (vectors,) = await anyio.to_thread.run_sync(lambda: [self._function(list(texts))])
-        return await vectors if inspect.isawaitable(vectors) else vectors
+        return await maybe_await(vectors)
 
 
 class ChromaEmbedder(FunctionEmbedder):

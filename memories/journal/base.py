@@ -1,4 +1,4 @@
-"""What every journal is."""
+"""The base class for journals."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from agent_brain.memories.errors import JournalConflictError
-from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.entry import Entry, Row, to_line
 
 
 class Journal(ABC):
-    """Append-only entries per session: the source of truth under a memory.
+    """Base class for journals: append-only entries per session, the source of truth of a memory.
 
-    One journal holds any number of sessions; each is known by an opaque string, and no call for
-    one session touches or shows another. A journal may be shared by many memories; who made it
-    closes it.
+    A journal holds any number of sessions, each identified by an opaque string; no call for one
+    session changes or returns entries of another. Several memories may share a journal; whoever
+    created it closes it.
 
     Attributes:
-        persistent: Entries outlive the process.
+        persistent: Whether entries outlive the process.
     """
 
     persistent: ClassVar[bool] = True
@@ -28,37 +28,46 @@ class Journal(ABC):
     async def append(
         self, session: str, entries: Sequence[Entry], *, expect: int | None = None
     ) -> int:
-        """Add ``entries`` to the end of a session: all of them, or none.
+        """Append ``entries`` to a session, all or none, with consecutive sequence numbers.
 
-        They get consecutive sequence numbers. When the call returns they are as durable as this
-        journal makes anything. When it is cancelled, they are written either completely or not at
-        all before any later call on the same session looks.
+        When the call returns they are as durable as this journal makes them. When it is cancelled,
+        they are written either completely or not at all before any later call on the same session.
 
         Args:
             session: The session's key.
-            entries: What to add, in order; their ``seq`` is ignored. None of them changes nothing.
+            entries: The entries in order; their ``seq`` is ignored. An empty list changes nothing.
             expect: The last sequence number that the writer knows, 0 for a session without entries;
-                None writes in any case.
+                None writes without a check.
 
         Returns:
             The last sequence number of the session after the call.
 
         Raises:
-            JournalConflictError: The session's last number is not ``expect``; nothing was written.
+            JournalConflictError: The session's last sequence number is not ``expect``; nothing was
+                written.
             JournalError: The journal is closed, or its storage cannot be used.
         """
 
     @abstractmethod
     async def read(self, session: str, after: int = 0) -> list[Entry]:
-        """The entries with a sequence number above ``after``, in order."""
+        """Return the entries with a sequence number above ``after``, in order."""
+
+    async def rows(self, session: str, after: int = 0) -> list[Row]:
+        """As :meth:`read`, with the data as JSON text.
+
+        Memories read sessions with it and decode a message when it is used. The default encodes
+        what :meth:`read` returns; a journal that stores text overrides it.
+        """
+        entries = await self.read(session, after)
+        return [(entry.seq, entry.kind, to_line(entry.data)) for entry in entries]
 
     @abstractmethod
     async def last(self, session: str) -> int:
-        """The last sequence number the session was given, 0 if none; deletions do not lower it."""
+        """Return the last sequence number of the session, 0 if none; deletions do not lower it."""
 
     @abstractmethod
     async def sessions(self, prefix: str = "") -> list[str]:
-        """The keys of all sessions that begin with ``prefix``, sorted."""
+        """Return the keys of all sessions that start with ``prefix``, sorted."""
 
     @abstractmethod
     async def delete(
@@ -68,20 +77,21 @@ class Journal(ABC):
 
         Args:
             session: The session's key.
-            seqs: Which entries; unknown numbers are passed over. None removes the whole session.
-            scrub: Make sure that no copy of their data stays behind. False is for entries that are
-                merely outdated: cheaper, and the next deletion that scrubs removes what it left.
+            seqs: The sequence numbers of the entries; unknown ones are ignored. None removes the
+                whole session.
+            scrub: Leave no copy of their data behind. False is cheaper and for entries that are
+                merely outdated; the next deletion that scrubs removes their copies as well.
 
         Returns:
-            How many entries were removed.
+            The number of removed entries.
         """
 
     def same_as(self, other: Journal) -> bool:
-        """Whether both keep the same sessions. Default: they are one object."""
+        """Return whether both store the same sessions. Default: whether they are one object."""
         return self is other
 
     async def aclose(self) -> None:
-        """Give back what the journal opened; twice is fine. Default: nothing."""
+        """Release what the journal opened. Idempotent. Does nothing by default."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,7 +106,7 @@ class Journal(ABC):
 
 
 def conflict(session: str, expected: int, found: int) -> JournalConflictError:
-    """The error of an append that came too late."""
+    """Return the error of an append whose ``expect`` is outdated."""
     return JournalConflictError(
         f"Session {session!r} stands at entry {found}, and this writer knows it only up to "
         f"{expected}: someone else has written to it. Nothing was written; read it again first",

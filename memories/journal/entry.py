@@ -1,25 +1,27 @@
-"""One entry of a journal, and how its data becomes text."""
+"""One entry of a journal, and its data as text."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 from pydantic import JsonValue
 
 from agent_brain.tools.text import clean
 
+Row: TypeAlias = tuple[int, str, str]  # an entry as it is stored: seq, kind, data as JSON text
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that happened in a session: plain data, never changed afterwards.
+    """One change in a session: plain, immutable data.
 
     Attributes:
-        kind: What happened, such as ``"message"`` or ``"control"``.
-        data: The particulars, as a JSON value.
-        seq: The entry's place: grows within a session and is never used twice, not even after a
-            deletion; 0 in an entry that no journal has written yet.
+        kind: The kind of change, such as ``"message"`` or ``"control"``.
+        data: Its details, as a JSON value.
+        seq: The sequence number. It grows within a session and is never reused, not even after a
+            deletion; 0 before the entry is written.
     """
 
     kind: str
@@ -28,10 +30,10 @@ class Entry:
 
 
 def to_line(data: JsonValue) -> str:
-    """``data`` as JSON text that every encoding and every database can carry."""
+    """Return ``data`` as JSON text that any encoding and any database can store."""
     return clean(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
 
 
 def from_line(line: str) -> JsonValue:
-    """The data that :func:`to_line` wrote."""
+    """Return the data that :func:`to_line` encoded."""
     return cast(JsonValue, json.loads(line))

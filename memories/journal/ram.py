@@ -1,4 +1,4 @@
-"""A journal in this process's memory: for tests, and for memories that share a session."""
+"""A journal in the memory of this process."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from itertools import count
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, conflict
-from agent_brain.memories.journal.entry import Entry, from_line, to_line
+from agent_brain.memories.journal.entry import Entry, Row, from_line, to_line
 
 
 class RamJournal(Journal):
-    """Gone with the process. Entries are kept as text, so nobody can change them afterwards."""
+    """A journal that ends with the process, for tests and for memories that share a session."""
 
     persistent = False
 
@@ -38,13 +38,18 @@ class RamJournal(Journal):
 
     async def read(self, session: str, after: int = 0) -> list[Entry]:
         """See :meth:`Journal.read`."""
+        rows = await self.rows(session, after)
+        return [Entry(kind, from_line(line), seq) for seq, kind, line in rows]
+
+    async def rows(self, session: str, after: int = 0) -> list[Row]:
+        """See :meth:`Journal.rows`."""
         self._check_open()
-        entries = self._entries.get(session, {})
-        return [
-            Entry(kind, from_line(line), seq)
-            for seq, (kind, line) in entries.items()
-            if seq > after
-        ]
+        found = []
+        for seq, (kind, line) in reversed(self._entries.get(session, {}).items()):
+            if seq <= after:
+                break
+            found.append((seq, kind, line))
+        return found[::-1]
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""

@@ -1,4 +1,4 @@
-"""A journal in one SQLite file: durable, shared by processes, nothing to install."""
+"""A journal in a SQLite file."""
 
 from __future__ import annotations
 
@@ -14,23 +14,32 @@ from anyio.lowlevel import RunVar
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, conflict
-from agent_brain.memories.journal.entry import Entry, from_line, to_line
+from agent_brain.memories.journal.entry import Entry, Row, from_line, to_line
 from agent_brain.memories.journal.sqlite_file import IN_RAM, OpenFiles, connect, explain
 from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, note_scrubbing, writing
 
 T = TypeVar("T")
 
+_ROWS = (
+    "SELECT seq, kind, data FROM entries "
+    "WHERE session = (SELECT id FROM sessions WHERE key = ?) AND seq > ? ORDER BY seq"
+)
+
 
 class SQLiteJournal(Journal):
-    """One SQLite file in write-ahead mode; an append is on the disk when it returns.
+    """A journal in a SQLite file in write-ahead mode; an append is on disk when it returns.
 
-    The file is opened at the first use. Calls run in a worker thread, one after the other, on
-    asyncio and trio. Several processes may use one file at once.
+    The file is opened at the first use. Calls run in a worker thread, one at a time, on asyncio
+    and trio. Several processes may use a file at once::
+
+        async with SQLiteJournal("brain.db") as journal:
+            memory = WindowedMemory(journal=journal, session="alice/42")
 
     Args:
-        path: The file; made if it is missing, its folder not. ``":memory:"`` keeps it in RAM.
-        busy_timeout: Seconds to wait for another process that is writing.
-        readonly: Never write to the file, nor make one; for viewers and backups.
+        path: The file, created if it is missing; its folder is not. ``":memory:"`` is a database in
+            RAM.
+        busy_timeout: Seconds to wait while another process writes.
+        readonly: Never write to the file or create it; for viewers and backups.
     """
 
     def __init__(
@@ -61,7 +70,13 @@ class SQLiteJournal(Journal):
 
     async def read(self, session: str, after: int = 0) -> list[Entry]:
         """See :meth:`Journal.read`."""
-        return await self._do(lambda db: _read(db, session, after))
+        return await self._do(
+            lambda db: [_entry(row) for row in db.execute(_ROWS, (session, after))]
+        )
+
+    async def rows(self, session: str, after: int = 0) -> list[Row]:
+        """See :meth:`Journal.rows`."""
+        return await self._do(lambda db: db.execute(_ROWS, (session, after)).fetchall())
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
@@ -75,12 +90,12 @@ class SQLiteJournal(Journal):
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
-        """See :meth:`Journal.delete`. Scrubbing rewrites the file: its time grows with the size."""
+        """See :meth:`Journal.delete`. Scrubbing rewrites the whole file."""
         self._check_writable()
         return await self._do(lambda db: _delete(db, session, seqs, scrub=scrub))
 
     def same_as(self, other: Journal) -> bool:
-        """See :meth:`Journal.same_as`: they may be two objects for one file."""
+        """See :meth:`Journal.same_as`; two objects may use one file."""
         if (
             self is other
             or not isinstance(other, SQLiteJournal)
@@ -90,7 +105,7 @@ class SQLiteJournal(Journal):
         return os.path.realpath(self.path) == os.path.realpath(other.path)
 
     async def aclose(self) -> None:
-        """Close the file; a journal that is closed stays so."""
+        """Close the file. A closed journal cannot be used again."""
         if not self._closed:
             await self._run(self._close)
 
@@ -109,7 +124,7 @@ class SQLiteJournal(Journal):
             raise JournalError(f"The journal {self.path!r} was opened with readonly=True")
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """Do ``work`` in a thread; cut off, it is either done to its end or never begun."""
+        """Run ``work`` in a thread; when cancelled, it has either finished or never starts."""
         job = _Job(work, self._lock, self.path)
         try:
             limiter = self._limiter.get()
@@ -141,8 +156,8 @@ class SQLiteJournal(Journal):
 class _Job(Generic[T]):
     """Work for the thread.
 
-    A caller that is cut off abandons it. Then it does not begin any more; and if it has begun, the
-    next job waits for its end, as it holds the lock.
+    A caller that is cancelled abandons it: it does not start any more. If it has started, the next
+    job waits for its end, as it holds the lock.
     """
 
     def __init__(self, work: Callable[[], T], lock: threading.Lock, path: str) -> None:
@@ -190,13 +205,8 @@ def _append(
     return last
 
 
-def _read(db: sqlite3.Connection, session: str, after: int) -> list[Entry]:
-    rows = db.execute(
-        "SELECT kind, data, seq FROM entries "
-        "WHERE session = (SELECT id FROM sessions WHERE key = ?) AND seq > ? ORDER BY seq",
-        (session, after),
-    )
-    return [Entry(kind, from_line(line), seq) for kind, line, seq in rows]
+def _entry(row: Row) -> Entry:
+    return Entry(row[1], from_line(row[2]), row[0])
 
 
 def _delete(

@@ -1,4 +1,4 @@
-"""The SQLite file of a journal: its layout, how it is opened, and what its errors mean."""
+"""The SQLite file of a journal: its layout, opening it, and its errors."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ _MEANINGS = {
 
 
 def connect(path: str, busy_timeout: float, *, readonly: bool = False) -> sqlite3.Connection:
-    """Open the file, and make it if it is missing or empty.
+    """Open the file; create it if it is missing or empty.
 
     Raises:
-        JournalError: It is no journal, or one of a version that this library does not know.
+        JournalError: It is not a journal, or one of an unknown version.
     """
     name = f"{Path(path).absolute().as_uri()}?mode=ro" if readonly else path
     try:
@@ -92,7 +92,7 @@ def connect(path: str, busy_timeout: float, *, readonly: bool = False) -> sqlite
 
 
 def _is_journal(db: sqlite3.Connection, path: str) -> bool:
-    """Whether the file is laid out already; something else than a journal is refused."""
+    """Return whether the file has the layout of a journal; refuse any other database."""
     db.execute("BEGIN")  # what is read is of one moment, while another process may lay it out
     application = db.execute("PRAGMA application_id").fetchone()[0]
     version = db.execute("PRAGMA user_version").fetchone()[0]
@@ -124,7 +124,7 @@ def _prepare(db: sqlite3.Connection, busy_timeout: float, *, known: bool) -> Non
 
 
 def _write_ahead(db: sqlite3.Connection, busy_timeout: float) -> None:
-    """Turn write-ahead logging on. SQLite does not wait for others here, so this does."""
+    """Turn on write-ahead logging. SQLite does not wait for other processes here, so this does."""
     deadline = time.monotonic() + busy_timeout
     while True:
         try:
@@ -138,12 +138,12 @@ def _write_ahead(db: sqlite3.Connection, busy_timeout: float) -> None:
 
 
 class OpenFiles:
-    """Tells whether the files of a connection are still those at its path.
+    """The identity of the files of a connection.
 
-    SQLite keeps writing to a file that was deleted or replaced, and all of that would be lost.
+    SQLite continues to write to a file that was deleted or replaced, and all of it would be lost.
 
     Args:
-        path: The database, just opened; None for one that is in no file.
+        path: The database that was just opened; None for one in RAM.
     """
 
     def __init__(self, path: str | None = None) -> None:
@@ -154,7 +154,7 @@ class OpenFiles:
         self._known = {name: found for name in names if (found := _identity(name)) is not None}
 
     def check(self) -> None:
-        """Raise unless the files are where they were.
+        """Check that the files are where they were.
 
         Raises:
             JournalError: One was deleted or replaced.
@@ -179,7 +179,7 @@ def _identity(name: Path) -> tuple[int, int] | None:
 
 
 def explain(path: str, error: Exception) -> JournalError:
-    """What an error of SQLite means for whoever uses the journal."""
+    """Return the error of a journal for an error of SQLite."""
     said = str(error)
     if isinstance(error, UnicodeEncodeError):
         return JournalError(f"A session's key or an entry's kind cannot be encoded: {said}")

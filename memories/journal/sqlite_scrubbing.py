@@ -1,4 +1,4 @@
-"""Rewrites a SQLite file so that nothing that was deleted stays in it, also after a crash."""
+"""Rewrites a SQLite file without what was deleted, also after a crash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def writing(db: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that takes the write lock at once, and leaves nothing half-done."""
+    """Run a transaction that takes the write lock at once and is rolled back on errors."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -21,20 +21,20 @@ def writing(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def note_scrubbing(db: sqlite3.Connection) -> None:
-    """Note, in the transaction that deletes, that the file must be rewritten afterwards."""
+    """Note, in the transaction that deletes, that the file is to be rewritten."""
     db.execute("CREATE TABLE IF NOT EXISTS scrubbing (id INTEGER PRIMARY KEY AUTOINCREMENT)")
     db.execute("INSERT INTO scrubbing DEFAULT VALUES")
 
 
 def scrubbing_noted(db: sqlite3.Connection) -> int:
-    """The last note that nobody has acted on, 0 if there is none."""
+    """Return the last note that is still to be acted on, 0 if there is none."""
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'scrubbing'").fetchone():
         return 0
     return int(db.execute("SELECT coalesce(max(id), 0) FROM scrubbing").fetchone()[0])
 
 
 def do_scrub(db: sqlite3.Connection) -> None:
-    """Rewrite the file without free space, and empty the log: what was deleted is gone.
+    """Rewrite the file without free space, and empty the log.
 
     ``PRAGMA secure_delete`` alone is not enough: pages that were split keep copies of old rows.
     """

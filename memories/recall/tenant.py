@@ -32,7 +32,6 @@ class TenantSessions:
         self._make = make
         self._lock = anyio.Lock()
         self._memories: dict[str, VectorMemory] = {}
-        self._read: dict[str, int] = {}  # the last entry that each of them has read
 
     async def but(self, session: str) -> list[VectorMemory]:
         """Return the memories of all sessions but ``session``, as they are in the journal now."""
@@ -41,16 +40,12 @@ class TenantSessions:
                 key: read_session_key(key)[0] for key in await self._journal.sessions(self._prefix)
             }
             for key in self._memories.keys() - names.keys():
-                del self._read[key]
                 await self._memories.pop(key).aclose()
             others = [key for key, name in names.items() if name != session]
             for key in others:
                 if key not in self._memories:
                     self._memories[key] = self._make(names[key])
-                last = await self._journal.last(key)
-                if self._read.get(key) != last:
-                    await self._memories[key].reopen()
-                    self._read[key] = last
+                await self._memories[key].open()
             return [self._memories[key] for key in others]
 
     async def aclose(self) -> None:

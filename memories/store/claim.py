@@ -1,4 +1,4 @@
-"""One run at a time over one memory."""
+"""Lets one run at a time use a memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Claim:
     """A run's claim on its memory and on the memories that it wraps.
 
     Attributes:
-        watched: Somebody reads the events of the run as they come.
-        abandoned: Nobody will read the run any more; it is being closed.
+        watched: Whether somebody reads the events of the run as they come.
+        abandoned: Whether nobody reads the run any more and it is being closed.
     """
 
     __slots__ = ("_memories", "_released", "abandoned", "watched")
@@ -33,14 +33,14 @@ class Claim:
     async def take(cls, memory: Memory, *, watched: bool) -> Self:
         """Claim ``memory`` for a run.
 
-        Waits for a run that was abandoned to be closed.
+        Waits until an abandoned run is closed.
 
         Args:
             memory: The memory; what it wraps is claimed as well.
             watched: Whether somebody reads the events of the run as they come.
 
         Raises:
-            MemoryBusyError: Another run is using it.
+            MemoryBusyError: Another run uses it.
         """
         memories = list(_family(memory))
         while other := next((m.claim for m in memories if m.claim and m.claim.holds(m)), None):
@@ -59,11 +59,11 @@ class Claim:
         return claim
 
     def holds(self, memory: Memory) -> bool:
-        """Whether it is a claim on ``memory`` itself, and not on what it was copied from."""
+        """Return whether this is a claim on ``memory``, and not on what it was copied from."""
         return any(held is memory for held in self._memories)
 
     def release(self) -> None:
-        """Let the next run begin."""
+        """Let the next run start."""
         for memory in self._memories:
             if memory.claim is self:
                 memory.claim = None

@@ -1,4 +1,4 @@
-"""Takes what was forgotten, deleted or cleared out of the registers of a run."""
+"""Removes what was forgotten, deleted or cleared from the state of a run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from agent_brain.memories.control import Control
 from agent_brain.memories.message import Message
 
-LEAST_LETTERS = 2  # a shorter text is in everything, and quotes nothing
+LEAST_LETTERS = 2  # shorter texts are too common to be quotes
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Messages that are gone, as far as the registers of a run may hold them.
+    """What the state of a run must not hold after messages were removed.
 
     Attributes:
-        calls: Ids of the calls that they asked for.
-        texts: What no register may quote, in lower case.
-        everything: Nothing that the run was about is left.
-        for_good: No copy may stay; otherwise the calls alone must not run any more.
+        calls: IDs of the calls that the messages asked for.
+        texts: What must not be quoted, in lower case.
+        everything: Whether all messages were removed.
+        for_good: Whether no copy may stay; otherwise only the calls must not run.
     """
 
     calls: frozenset[str] = frozenset()
@@ -31,14 +31,14 @@ class Gone:
 
 
 def deleted(messages: Iterable[Message]) -> Gone:
-    """``messages`` were deleted."""
+    """Return what is gone with deleted messages."""
     return Gone(calls=frozenset(call.id for message in messages for call in message.tool_calls))
 
 
 def forgotten(
     messages: Iterable[Message], text: str | None = None, *, everything: bool = False
 ) -> Gone:
-    """``messages`` were forgotten; ``text`` is what they were chosen by, if they were."""
+    """Return what is gone with forgotten messages; ``text`` is what they were chosen by, if any."""
     chosen = list(messages)
     texts = [text or "", *(leaf for message in chosen for leaf in texts_of(message))]
     return Gone(
@@ -74,7 +74,7 @@ def strike(control: Control, gone: Gone, *, live: bool) -> None:
 
 
 def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
-    """Whether a register quoted one of ``texts``, which it does not any more."""
+    """Remove registers that quote one of ``texts``; return whether there were any."""
     if not texts:
         return False
     quoting = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in texts))
@@ -100,7 +100,7 @@ def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
 
 
 def texts_of(message: Message) -> Iterator[str]:
-    """What a message says: its content, and the texts in the arguments of its calls."""
+    """Yield the texts of a message: its content, and those in the arguments of its calls."""
     yield message.content
     for call in message.tool_calls:
         yield from _leaves(call.args)
@@ -112,7 +112,7 @@ def _plain(value: Any) -> Any:
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """All texts in a JSON value, names included."""
+    """Yield all texts in a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,26 +1,29 @@
-"""What can happen to a record, as values that a journal can hold."""
+"""The changes of a message store, as data that a journal stores."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.entry import Entry, Row
 from agent_brain.memories.message import Message
+from agent_brain.memories.store.log import decode, unreadable
+
+MESSAGES = ("part", "message")
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Messages came, all in one update."""
+    """Messages were added in one update."""
 
     messages: Sequence[Message]
 
     def entries(self) -> list[Entry]:
-        """One entry a message, so that each can be removed physically; the last ends the update."""
+        """Return an entry per message, so that each can be removed; the last ends the update."""
         data = [m.model_dump(mode="json", exclude_defaults=True) for m in self.messages]
         kinds = ["part"] * (len(data) - 1) + ["message"]
         return [Entry(kind, item) for kind, item in zip(kinds, data, strict=True)]
@@ -28,30 +31,30 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class GoalSet:
-    """This message is the goal from now on; None: there is none."""
+    """The message with this ID became the goal; None: there is no goal."""
 
     message_id: str | None
 
     def entries(self) -> list[Entry]:
-        """The change as a journal holds it."""
+        """Return the change as journal entries."""
         return [Entry("goal", self.message_id)]
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Messages went; ``forgotten`` ones from the journal too."""
+    """Messages were removed; ``forgotten`` ones also from the journal."""
 
     ids: Sequence[str]
     forgotten: bool = False
 
     def entries(self) -> list[Entry]:
-        """The change as a journal holds it."""
+        """Return the change as journal entries."""
         return [Entry("forget" if self.forgotten else "delete", list(self.ids))]
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Tags were added to messages or taken from them, or messages were pinned or unpinned."""
+    """Messages were tagged, untagged, pinned or unpinned."""
 
     ids: Sequence[str]
     add: Sequence[str] = ()
@@ -59,13 +62,13 @@ class Tagged:
     pinned: bool | None = None
 
     def applied_to(self, message: Message) -> Message:
-        """``message`` with its new tags, pinned or not."""
+        """Return ``message`` with the change."""
         tags = (message.tags | {*self.add}) - {*self.remove}
         pinned = message.pinned if self.pinned is None else self.pinned
         return message.model_copy(update={"tags": tags, "pinned": pinned})
 
     def entries(self) -> list[Entry]:
-        """The change as a journal holds it."""
+        """Return the change as journal entries."""
         data: dict[str, JsonValue] = {
             "ids": [*self.ids],
             "add": [*self.add],
@@ -77,109 +80,120 @@ class Tagged:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A value to keep under a name, such as a summary; None: no more."""
+class ValueSet:
+    """A value, such as a summary, was stored under a name; None removes it."""
 
     name: str
     value: JsonValue
 
     def entries(self) -> list[Entry]:
-        """The change as a journal holds it."""
+        """Return the change as journal entries."""
         return [Entry("view", {"name": self.name, "value": self.value})]
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """Nothing of what was before counts any more."""
+    """Everything was removed."""
 
     def entries(self) -> list[Entry]:
-        """The change as a journal holds it."""
+        """Return the change as journal entries."""
         return [Entry("clear", None)]
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpointed:
-    """Where the run stood.
+    """The control of the run was stored.
 
     Attributes:
-        control: The registers.
-        since: The place that a rollback returns to, if that is not this one: the last step had not
-            ended when something was taken out of the registers.
+        control: The control.
+        since: The sequence number that a rollback returns to, if it is not this entry's: the
+            control was changed in the middle of a step.
     """
 
     control: JsonValue
     since: int | None = None
 
     def entries(self) -> list[Entry]:
-        """The change as a journal holds it."""
+        """Return the change as journal entries."""
         if self.since is None:
             return [Entry("control", self.control)]
         return [Entry("amend", {"control": self.control, "since": self.since})]
 
 
-LASTING = ("delete", "forget", "amend")  # what is gone does not come back with a rollback
-Change: TypeAlias = Added | GoalSet | Removed | Tagged | Kept | Cleared | Checkpointed
+LASTING = ("delete", "forget", "amend")  # a rollback does not undo these
+Change: TypeAlias = Added | GoalSet | Removed | Tagged | ValueSet | Cleared | Checkpointed
+
+_READERS: dict[str, Any] = {
+    "goal": GoalSet,
+    "delete": Removed,
+    "forget": lambda ids: Removed(ids, forgotten=True),
+    "tag": lambda data: Tagged(**data),
+    "view": lambda data: ValueSet(**data),
+    "clear": lambda _: Cleared(),
+    "control": Checkpointed,
+    "amend": lambda data: Checkpointed(**data),
+}
 
 
-def live(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries that count: not rolled back, and not before the last clearing."""
-    counting: list[Entry] = []
-    for entry in entries:
-        if entry.kind == "rollback":
-            after, lasting = cast(int, entry.data), []
-            while counting and counting[-1].seq > after:
+def effective(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the entries that count: not rolled back, and not before the last clearing."""
+    if {kind for _, kind, _ in rows}.isdisjoint(("rollback", "clear")):
+        return rows
+    counting: list[Row] = []
+    for row in rows:
+        if row[1] == "rollback":
+            after, lasting = json.loads(row[2]), []
+            while counting and counting[-1][0] > after:
                 undone = counting.pop()
-                if undone.kind in LASTING:
+                if undone[1] in LASTING:
                     lasting.append(undone)
             counting += reversed(lasting)
-        elif entry.kind == "clear":
-            counting = [entry]
+        elif row[1] == "clear":
+            counting = [row]
         else:
-            counting.append(entry)
+            counting.append(row)
     return counting
 
 
-def read_changes(entries: Iterable[Entry]) -> Iterator[tuple[int, Change]]:
-    """The changes that ``entries`` tell, each with the sequence number of its first entry.
+def read_changes(rows: Iterable[Row]) -> Iterator[tuple[int, Change]]:
+    """Yield the changes of ``rows``, each with the sequence number of its first entry.
 
     Raises:
         JournalError: An entry cannot be read.
     """
     update: list[Message] = []
     first = 0
-    for entry in entries:
-        if entry.kind in ("part", "message"):
-            first = first if update else entry.seq
-            if update and entry.seq != first + len(update):  # what stood between was forgotten
-                yield first, Added(update)
-                first, update = entry.seq, []
-            update.append(read_message(entry))
-            if entry.kind == "message":
-                yield first, Added(update)
-                update = []
-        else:
-            if update:
-                yield first, Added(update)
-                update = []
-            yield entry.seq, read_change(entry)
+    for seq, kind, line in rows:
+        is_message = kind in MESSAGES
+        if update and (not is_message or seq != first + len(update)):  # some were forgotten
+            yield first, Added(update)
+            update = []
+        if not is_message:
+            yield seq, read_change(seq, kind, line)
+            continue
+        first = first if update else seq
+        update.append(decode(line, seq))
+        if kind == "message":
+            yield first, Added(update)
+            update = []
     if update:
         yield first, Added(update)
 
 
-def told(entries: Iterable[Entry], *, removed: bool = False) -> dict[str, Message]:
-    """The messages that ``entries`` tell of, by their ids, in order, with their tags.
+def replay(rows: Iterable[Row], *, removed: bool = False) -> dict[str, Message]:
+    """Return the messages of ``rows`` by ID, in order, with their tags.
 
     Args:
-        entries: What a journal holds, or the :func:`live` part of it.
-        removed: With those that were removed later and are still in there.
+        rows: What a journal has, or the :func:`effective` part of it.
+        removed: Include those that were removed later and are still in ``rows``.
     """
     found: dict[str, Message] = {}
-    for entry in entries:
-        if entry.kind in ("part", "message"):
-            message = read_message(entry)
+    for seq, kind, line in rows:
+        if kind in MESSAGES:
+            message = decode(line, seq)
             found[message.id] = message
-        elif entry.kind in ("tag", "delete", "forget"):
-            change = read_change(entry)
+        elif kind in ("tag", "delete", "forget"):
+            change = read_change(seq, kind, line)
             if isinstance(change, Tagged):
                 known = [found[message_id] for message_id in change.ids if message_id in found]
                 found.update({message.id: change.applied_to(message) for message in known})
@@ -189,48 +203,16 @@ def told(entries: Iterable[Entry], *, removed: bool = False) -> dict[str, Messag
     return found
 
 
-def read_message(entry: Entry) -> Message:
-    """The message of a ``"part"`` or ``"message"`` entry.
+def read_change(seq: int, kind: str, line: str) -> Change:
+    """Return the change of an entry that is not a message.
 
     Raises:
-        JournalError: It is none.
+        JournalError: It cannot be read.
     """
+    if kind not in _READERS:
+        raise unreadable(seq, f"entries of kind {kind!r} are unknown to this version")
     try:
-        return Message.model_validate(entry.data)
-    except ValidationError as error:
-        raise _unreadable(entry, error) from error
-
-
-def read_change(entry: Entry) -> Change:
-    """The change of an entry that is no message.
-
-    Raises:
-        JournalError: It is none.
-    """
-    data = entry.data
-    try:
-        match entry.kind:
-            case "goal":
-                return GoalSet(cast("str | None", data))
-            case "delete" | "forget":
-                return Removed(cast("list[str]", data), forgotten=entry.kind == "forget")
-            case "tag":
-                return Tagged(**cast("dict[str, Any]", data))
-            case "view":
-                return Kept(**cast("dict[str, JsonValue]", data))  # type: ignore[arg-type]
-            case "clear":
-                return Cleared()
-            case "control":
-                return Checkpointed(data)
-            case "amend":
-                return Checkpointed(**cast("dict[str, Any]", data))
-    except TypeError as error:
-        raise _unreadable(entry, error) from error
-    raise _unreadable(entry, f"entries of kind {entry.kind!r} are unknown to this version")
-
-
-def _unreadable(entry: Entry, why: object) -> JournalError:
-    return JournalError(
-        f"Entry {entry.seq} of the session cannot be read ({why}): it was written by something "
-        "else, or by a newer version of this library"
-    )
+        change: Change = _READERS[kind](json.loads(line))
+    except (TypeError, ValueError) as error:
+        raise unreadable(seq, error) from error
+    return change

@@ -1,4 +1,4 @@
-"""When messages stop being remembered."""
+"""When messages expire."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def utc_now() -> datetime:
-    """The time now, aware."""
+    """Return the current time, aware."""
     return datetime.now(UTC)
 
 
 def as_duration(what: str, value: timedelta | float | None) -> timedelta | None:
-    """A duration given as such or in seconds.
+    """Return a duration that is given as such or in seconds.
 
     Raises:
         MemoryDefinitionError: It is not positive.
@@ -31,22 +31,26 @@ def as_duration(what: str, value: timedelta | float | None) -> timedelta | None:
         try:
             duration = timedelta(seconds=value)
         except (ValueError, OverflowError) as error:
-            raise MemoryDefinitionError(f"{what}={value!r} is no duration: {error}") from error
+            raise MemoryDefinitionError(f"{what}={value!r} is not a duration: {error}") from error
     if duration is not None and duration <= timedelta(0):
-        raise MemoryDefinitionError(f"{what}= must be more than no time, not {value!r}")
+        raise MemoryDefinitionError(f"{what}= must be greater than 0, not {value!r}")
     return duration
 
 
 class Expiry:
-    """Which messages are due, and when the next one is; each costs O(log n).
+    """Which messages have expired, and when the next one does; each costs O(log n).
 
-    A message's own ``expires_at`` counts; else, unless it is pinned, ``ttl`` after it was made.
+    A message expires at its ``expires_at``; without one, unless it is pinned, ``ttl`` after its
+    creation.
     """
 
     def __init__(self, ttl: timedelta | None) -> None:
         self._ttl = ttl
         self._heap: list[tuple[datetime, str]] = []
         self._watched: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
 
     def add(self, messages: Iterable[Message]) -> None:
         """Watch ``messages``."""
@@ -67,11 +71,11 @@ class Expiry:
             heapq.heapify(self._heap)
 
     def next(self) -> datetime | None:
-        """When the next message is due, None if none ever is."""
+        """Return when the next message expires, None if none does."""
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now: datetime) -> list[tuple[datetime, str]]:
-        """Stop watching the messages that are due; returns when they were, and their ids."""
+        """Stop watching the messages that have expired; return their times and IDs."""
         due = []
         while self._heap and self._heap[0][0] <= now:
             item = heapq.heappop(self._heap)
@@ -81,7 +85,7 @@ class Expiry:
         return due
 
     def give_back(self, due: Iterable[tuple[datetime, str]]) -> None:
-        """Watch again what cannot go yet."""
+        """Watch messages again that cannot be removed yet."""
         for item in due:
             heapq.heappush(self._heap, item)
             self._watched.add(item[1])

@@ -1,10 +1,8 @@
-"""Snapshots as files and as data that people hand in."""
+"""Snapshots as files and as plain data."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -16,29 +14,30 @@ from pydantic import ValidationError
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
+from agent_brain.tools.files import replace_file
 
 
-async def write_portable(
+async def write_export(
     snapshot: Snapshot, path: str | PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """``snapshot`` as plain data; also into the file ``path``, whole or not at all."""
+    """Return ``snapshot`` as plain data; also write it to the file ``path``, atomically."""
     data = snapshot.model_dump(mode="json")
     if path is not None:
         text = json.dumps(data, ensure_ascii=False, indent=1)
-        await to_thread.run_sync(_replace_file, Path(path), text)
+        await to_thread.run_sync(replace_file, Path(path), text)
     return data
 
 
-async def read_portable(
+async def read_export(
     data: Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None,
     *,
     path: str | PathLike[str] | None = None,
     text: str | None = None,
 ) -> Snapshot:
-    """What :func:`write_portable` returned or wrote, or a list of messages, as a snapshot.
+    """Return what :func:`write_export` returned or wrote, or a list of messages, as a snapshot.
 
     Raises:
-        SnapshotError: It is nothing of that kind.
+        SnapshotError: It is neither.
         MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
     """
     if sum(given is not None for given in (data, path, text)) != 1:
@@ -61,18 +60,3 @@ async def read_portable(
         raise SnapshotError(f"This is neither an export nor a list of messages: {error}") from error
     snapshot.check()
     return snapshot
-
-
-def _replace_file(path: Path, text: str) -> None:
-    """Write a file beside ``path``, then put it in its place."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=".export-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink()
-        raise

@@ -1,4 +1,4 @@
-"""Which messages are meant: one description for looking up, deleting and forgetting."""
+"""Filters of messages, for queries, deleting and forgetting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Where: TypeAlias = Callable[[Message], bool] | Mapping[str, JsonValue]
 
 
 class Filters(TypedDict, total=False):
-    """What :class:`Query` takes, as keyword options of a method."""
+    """The options of :class:`Query`, as keyword arguments of a method."""
 
     role: Names | None
     cause_by: Names | None
@@ -32,7 +32,7 @@ class Filters(TypedDict, total=False):
 
 
 class Which(TypedDict, total=False):
-    """What ``forget()`` takes besides ids."""
+    """The options of ``forget()`` besides IDs."""
 
     where: Where | None
     older_than: datetime | timedelta | None
@@ -44,19 +44,19 @@ class Which(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What a message must be like; what is None does not matter.
+    """The conditions that a message must meet; None is no condition.
 
     Attributes:
-        role: One of these roles.
-        cause_by: Brought about by one of these.
+        role: With one of these roles.
+        cause_by: Caused by one of these.
         name: Said by one of these speakers.
         sent_from: Sent by one of these.
-        tags: Has at least one of these tags.
-        without_tags: Has none of these tags.
-        text: Its content contains this; case does not matter.
+        tags: With at least one of these tags.
+        without_tags: With none of these tags.
+        text: Containing this text, ignoring case.
         where: A function of the message, or values that its metadata must have.
-        since: Not before this moment.
-        until: Before this moment.
+        since: Created at this moment or later.
+        until: Created before this moment.
     """
 
     role: Names | None = None
@@ -71,10 +71,10 @@ class Query:
     until: datetime | None = None
 
     def predicate(self) -> Callable[[Message], bool]:
-        """The query as a function of a message.
+        """Return the query as a function of a message.
 
         Raises:
-            MemoryUseError: It describes nothing that a message could be.
+            MemoryUseError: No message can meet a condition.
         """
         tests = [*self._tests()]
         if len(tests) == 1:
@@ -114,7 +114,7 @@ class Query:
 
 
 def names(what: str, value: Names) -> frozenset[str]:
-    """One name or several, as a set."""
+    """Return one name or several as a set."""
     several = [value] if isinstance(value, str | type) else [*value]
     for name in several:
         if not isinstance(name, str | type):
@@ -123,10 +123,10 @@ def names(what: str, value: Names) -> frozenset[str]:
 
 
 def moment(what: str, value: datetime) -> datetime:
-    """``value``, if it can be compared with the time of a message.
+    """Return ``value`` if it can be compared with the time of a message.
 
     Raises:
-        MemoryUseError: It has no time zone, or is no moment at all.
+        MemoryUseError: It has no time zone, or is not a datetime.
     """
     if not isinstance(value, datetime):
         raise MemoryUseError(f"{what}= takes a datetime, not {value!r}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import anyio
 
 
-class Turns:
-    """``async with turns:`` – one after the other, in the order in which they came.
+class Lock:
+    """A fair lock, used with ``async with``.
 
-    Unlike an :class:`anyio.Lock` it may be used in one event loop after another, as a memory is by
-    ``Brain.run_sync``: whenever nobody is in it, it begins anew.
+    Unlike an :class:`anyio.Lock` it may be used in several event loops, one after the other, as
+    ``Brain.run_sync`` uses a memory: it is created again whenever nobody holds it.
     """
 
     def __init__(self) -> None:

@@ -1,126 +1,211 @@
-"""The one ordered, indexed record of messages under every built-in memory.
+"""The ordered, indexed log of messages in a store.
 
-Appending, looking up by id, role or cause, and telling a known id cost the same however long the
-record is. Views read it; nothing else is stored about messages.
+Appending, looking up by ID, role or cause, and checking for a known ID cost the same however long
+the log is. Messages read from a journal stay JSON text until they are used.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
+import anyio.to_thread
+from pydantic import ValidationError
+
+from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message, Role
 
-TOOL = Role.TOOL  # looking up a member of an enum takes a while
+TOOL = Role.TOOL  # looking up an enum member is slow
+_ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
+_ID = '{"id":"'  # what the JSON text of a message begins with
+ON_LOOP = 200  # messages decoded without a worker thread
 
 
-class Record:
-    """Messages in order, each once, with their places and indexes by id, role and cause.
+class MessageLog:
+    """Messages in order, each once, with their places and indexes by ID, role and cause.
 
-    The order is that of arrival, but for results: each is put right behind its call, before what
-    arrived in between (see :mod:`agent_brain.memories.views.groups`).
+    The order is that of arrival, except that each tool result stands right behind its call, before
+    what arrived in between (see :mod:`agent_brain.memories.views.groups`).
 
-    A message's place is a number that grows along the record and is never given twice: in a
-    journal, the sequence number of its entry. A record that replaces another one continues its
-    count. Roles and causes are indexed from the first time that they are asked for, and kept up to
-    date from then on.
+    The place of a message is a number that grows along the log and is never reused: in a journal,
+    the sequence number of its entry. Roles and causes are indexed from the first lookup on.
 
-    Args:
-        last: The last place that was given before.
+    Attributes:
+        last: The last place that was given.
+        moved: Whether the order differs from that of arrival.
+        encoded: How many messages are still JSON text.
     """
 
-    def __init__(self, last: int = 0) -> None:
-        self._messages: dict[str, Message] = {}  # insertion order is the order of the record
+    def __init__(self) -> None:
+        self.last = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove all messages; places continue to count."""
+        self._messages: dict[str, Message | str] = {}  # insertion order is the log's order
         self._places: dict[str, int] = {}  # insertion order is the order of arrival
-        self._asked: dict[str, str] = {}  # ids of calls, and of the messages that asked for them
+        self._asked: dict[str, str] = {}  # IDs of calls, and of the messages that asked for them
         self._asked_last: Collection[str] = ()  # calls of the group at the end
-        self._index: _Index | None = None
+        self._ids: dict[tuple[Role | None, str | None], dict[str, None]] | None = None
         self._gaps = 0
-        self.last = last
-        self.moved = False  # the order is not quite that of arrival
+        self.moved = False
+        self.encoded = 0
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def __iter__(self) -> Iterator[Message]:
-        return iter(self._messages.values())
+        if self.encoded:
+            self._decode_all()
+        return iter(self._messages.values())  # type: ignore[arg-type]  # all are decoded
 
     def __reversed__(self) -> Iterator[Message]:
-        return reversed(self._messages.values())
+        for message_id in reversed(self._messages):
+            yield self[message_id]
 
-    def __contains__(self, message_id: str) -> bool:
+    def __contains__(self, message_id: object) -> bool:
         return message_id in self._messages
 
+    def __getitem__(self, message_id: str) -> Message:
+        message = self._messages[message_id]
+        return self._decode(message_id, message) if type(message) is str else message  # type: ignore[return-value]
+
     def get(self, message_id: str) -> Message | None:
-        """The message of that id, or None."""
-        return self._messages.get(message_id)
+        """Return the message with this ID, or None."""
+        return self[message_id] if message_id in self._messages else None
 
     def place(self, message_id: str) -> int:
-        """Where the message of that id, which must be here, stands."""
+        """Return the place of the message with this ID, which must be here."""
         return self._places[message_id]
 
+    def find(self, message_id: str | None) -> int | None:
+        """Return the place of the message with this ID, None if it is not here."""
+        return self._places.get(message_id)  # type: ignore[arg-type]
+
+    def ids(self) -> Collection[str]:
+        """Return the IDs of all messages, in order."""
+        return self._messages.keys()
+
+    # Messages as JSON text
+
+    def load(self, rows: Iterable[Row]) -> None:
+        """Append messages as the JSON text of their journal entries.
+
+        Args:
+            rows: The entries of messages.
+
+        Raises:
+            JournalError: A text is not a message.
+        """
+        messages, places = self._messages, self._places
+        asking, before = "", len(messages)
+        for place, _, line in rows:
+            try:
+                message_id = line[7 : line.index('"', 7)] if line[:7] == _ID else id_of(line)
+                if "\\" in message_id:
+                    message_id = id_of(line)
+            except ValueError as error:
+                raise unreadable(place, error) from error
+            messages[message_id], places[message_id] = line, place
+            if '"tool_call' not in line:
+                asking = ""
+            elif '"role":"tool"' not in line:
+                asking = line
+            else:
+                call = _ANSWERS.search(line)
+                if call is None or not asking or f'"id":"{call[1]}"' not in asking:
+                    self.encoded += len(messages) - before
+                    self._join(self[message_id])
+                    before = len(messages)
+        self.encoded += len(messages) - before
+        self.last = max([self.last, *islice(reversed(places.values()), 1)])
+        self._asked_last = ()
+        if asking:
+            self._note_calls(self[id_of(asking)])
+
+    def _decode(self, message_id: str, line: str) -> Message:
+        message = decode(line, self._places[message_id])
+        self._messages[message_id] = message
+        self.encoded -= 1
+        return message
+
+    def _decode_all(self) -> None:
+        for message_id, message in [*self._messages.items()]:
+            if type(message) is str and message_id in self._messages:
+                self._decode(message_id, message)
+
+    async def decoded(self) -> None:
+        """Decode all messages, off the event loop if there are many."""
+        if self.encoded > ON_LOOP:
+            lines = {i: line for i, line in self._messages.items() if type(line) is str}
+            done = await anyio.to_thread.run_sync(_decode_lines, lines, dict(self._places))
+            for message_id, message in done.items():
+                if self._messages.get(message_id) is lines[message_id]:
+                    self._messages[message_id] = message
+                    self.encoded -= 1
+
+    # Changing
+
     def unknown(self, messages: Sequence[Message]) -> list[Message]:
-        """Those of ``messages`` that are not here yet, each id once."""
+        """Return those of ``messages`` that are not here yet, each ID once."""
         fresh: dict[str, Message] = {}
         for message in messages:
             if message.id not in self._messages:
                 fresh.setdefault(message.id, message)
         return list(fresh.values())
 
-    def add_unknown(self, messages: Sequence[Message]) -> list[Message]:
-        """Append those of ``messages`` that are not here yet, each id once; returns them."""
-        fresh = []
+    def add_unknown(self, messages: Iterable[Message]) -> list[Message]:
+        """Append those of ``messages`` that are not here yet, each ID once; return them."""
+        known, fresh = self._messages, []
         for message in messages:
-            message_id = message.id
-            if message_id not in self._messages:
+            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+            message_id = fields["id"]
+            if message_id not in known:
                 self.last = self._places[message_id] = self.last + 1
-                self._messages[message_id] = message
-                self._join(message)
-                if self._index is not None:
-                    self._index.add(message)
+                known[message_id] = message
+                if fields["role"] is TOOL or fields["tool_calls"]:
+                    self._join(message)
+                    known = self._messages
+                else:
+                    self._asked_last = ()
+                if self._ids is not None:
+                    self._add_to_index(message)
                 fresh.append(message)
         return fresh
 
     def append(self, messages: Iterable[Message], first: int | None = None) -> None:
-        """Add messages whose ids are not here yet (see :meth:`unknown`).
+        """Add messages whose IDs are not here yet (see :meth:`unknown`).
 
         Args:
-            messages: What to add, in order.
-            first: The place of the first of them; the others follow. Default: after the last one.
+            messages: The messages in order.
+            first: The place of the first one; the others follow. Default: after the last place.
         """
-        place = self.last if first is None else first - 1
-        for message in messages:
-            place += 1
-            message_id = message.id
-            self._messages[message_id] = message
-            self._places[message_id] = place
-            self._join(message)
-            if self._index is not None:
-                self._index.add(message)
-        self.last = place
+        if first is not None:
+            self.last = first - 1
+        self.add_unknown(messages)
 
     def _join(self, message: Message) -> None:
-        """Let a result that has just been appended join its call; others begin a group."""
-        fields = message.__dict__  # attributes of pydantic models are slow, and this is often
-        if fields["role"] is TOOL:
-            if fields["tool_call_id"] not in self._asked_last:
-                self._move_up(message)
-            return
-        calls = fields["tool_calls"]
-        if calls:
-            self._asked_last = {call.id for call in calls}
-            self._asked.update((call_id, fields["id"]) for call_id in self._asked_last)
-        else:
-            self._asked_last = ()
+        """Move a result that was just appended behind its call; other calls start a group."""
+        if message.role is not TOOL:
+            self._note_calls(message)
+        elif message.tool_call_id not in self._asked_last:
+            self._move_up(message)
+
+    def _note_calls(self, message: Message) -> None:
+        self._asked_last = {call.id for call in message.tool_calls}
+        self._asked.update((call_id, message.id) for call_id in self._asked_last)
 
     def _move_up(self, result: Message) -> None:
         """Put a result, which is at the end, behind its call; costs as much as came in between."""
         self._asked_last = ()
-        asking = self._asked.get(result.tool_call_id or "")
-        if asking is None:
+        asking = self._asking(result.tool_call_id or "")
+        if asking is None or asking not in self._messages:
             return
         between: list[Message] = []
-        for message in islice(reversed(self._messages.values()), 1, None):
+        for message in islice(reversed(self), 1, None):
             if message.id == asking or self._asked.get(message.tool_call_id or "") == asking:
                 break
             between.append(message)
@@ -129,95 +214,172 @@ class Record:
         self._gaps += len(between)
         self.moved = self.moved or bool(between)
 
+    def _asking(self, call_id: str) -> str | None:
+        """Return the ID of the message that asked for a call, also one that is still text."""
+        if call_id not in self._asked and self.encoded:
+            quoted = f'"id":{json.dumps(call_id, ensure_ascii=False)}'
+            for message_id, line in reversed(self._messages.items()):
+                if type(line) is str and '"tool_calls":' in line and quoted in line:
+                    message = self[message_id]
+                    if any(call.id == call_id for call in message.tool_calls):
+                        self._asked.update((call.id, message_id) for call in message.tool_calls)
+                        break
+        return self._asked.get(call_id)
+
     def remove(self, message_ids: Iterable[str]) -> list[Message]:
-        """Take messages out; unknown ids are passed over. Returns what was removed."""
-        removed = []
+        """Remove messages and return them; unknown IDs are ignored."""
+        return [message for _, message in self.take(message_ids)]
+
+    def take(self, message_ids: Iterable[str]) -> list[tuple[int, Message]]:
+        """Remove messages and return them with their places; unknown IDs are ignored."""
+        taken = []
         for message_id in message_ids:
             message = self._messages.pop(message_id, None)
             if message is not None:
-                del self._places[message_id]
-                for call in message.tool_calls:
+                place = self._places.pop(message_id)
+                if type(message) is str:
+                    self.encoded -= 1
+                    message = decode(message, place)
+                calls = message.__dict__["tool_calls"]
+                for call in calls:
                     if self._asked.get(call.id) == message_id:
                         del self._asked[call.id]
-                if self._index is not None:
-                    self._index.discard(message)
-                removed.append(message)
-        self._gaps += len(removed)
+                if self._ids is not None:
+                    self._remove_from_index(message)  # type: ignore[arg-type]
+                taken.append((place, message))
+        self._gaps += len(taken)
         if self._gaps > 64 + 2 * len(self._messages):
             self._close_gaps()
-        return removed
+        return taken  # type: ignore[return-value]
+
+    def discard(self, message_ids: Iterable[str]) -> None:
+        """Remove messages, without decoding those that are still text."""
+        decoded = []
+        for message_id in message_ids:
+            if type(self._messages.get(message_id)) is str:
+                del self._messages[message_id], self._places[message_id]
+                self.encoded -= 1
+                self._gaps += 1
+            else:
+                decoded.append(message_id)
+        self.remove(decoded)
 
     def _close_gaps(self) -> None:
-        """A dict is walked through with the gaps that removals have left in it: make new ones."""
+        """Copy the dicts: iterating over one visits the gaps that removals have left."""
         self._messages = dict(self._messages.items())
         self._places = dict(self._places.items())
         self._gaps = 0
 
     def put_back(self, messages: Iterable[tuple[int, Message]]) -> None:
-        """Take removed messages in again, each at its place; costs O(n)."""
+        """Insert removed messages again, each at its place; costs O(n)."""
         everything = [(self._places[message.id], message) for message in self]
-        everything += [(place, message) for place, message in messages]
         last = self.last
-        self.__init__()  # type: ignore[misc]
-        for place, message in sorted(everything, key=lambda pair: pair[0]):
+        self.clear()
+        for place, message in sorted([*everything, *messages], key=lambda pair: pair[0]):
             self.append([message], place)
         self.last = last
 
     def replace(self, message: Message) -> None:
-        """Hold ``message`` instead of the one with its id; role and cause must be the same."""
+        """Store ``message`` instead of the one with its ID; role and cause must be the same."""
         self._messages[message.id] = message
 
+    # Looking up
+
     def after(self, place: int) -> list[Message]:
-        """What arrived behind a place, in order of arrival; costs only as much as there is."""
+        """Return what arrived after a place, in order of arrival; costs as much as there is."""
         found: list[Message] = []
         for message_id, at in reversed(self._places.items()):
             if at <= place:
                 break
-            found.append(self._messages[message_id])
+            found.append(self[message_id])
         return found[::-1]
 
     def since(self, message_id: str) -> list[Message]:
-        """The message of that id, which must be here, and those behind it, in order."""
+        """Return the message with this ID, which must be here, and those behind it, in order."""
         found: list[Message] = []
-        for message in reversed(self._messages.values()):
+        for message in reversed(self):
             found.append(message)
             if message.id == message_id:
                 break
         return found[::-1]
 
+    def newest(self, count: int) -> list[Message]:
+        """Return the last messages, at least ``count`` of them, starting with a whole group."""
+        found: list[Message] = []
+        for message in reversed(self):
+            found.append(message)
+            if len(found) >= count and message.role is not TOOL:
+                break
+        return found[::-1]
+
     def with_role(self, role: Role) -> list[Message]:
-        """Messages of a role, in order."""
+        """Return the messages with a role, in order."""
         return self._with(role, None)
 
     def with_cause(self, cause: str) -> list[Message]:
-        """Messages of a cause, in order."""
+        """Return the messages with a cause, in order."""
         return self._with(None, cause)
 
     def _with(self, role: Role | None, cause: str | None) -> list[Message]:
-        if self._index is None:
-            self._index = _Index()
+        if self._ids is None:
+            self._ids = {}
             for message in self:
-                self._index.add(message)
-        return [self._messages[i] for i in self._index.ids.get((role, cause), ())]
+                self._add_to_index(message)
+        return [self[i] for i in self._ids.get((role, cause), ())]
 
-
-class _Index:
-    """The ids of messages by role and by cause."""
-
-    def __init__(self) -> None:
-        self.ids: dict[tuple[Role | None, str | None], dict[str, None]] = {}
-
-    def add(self, message: Message) -> None:
+    def _add_to_index(self, message: Message) -> None:
+        assert self._ids is not None
         for key in _keys(message):
-            self.ids.setdefault(key, {})[message.id] = None
+            self._ids.setdefault(key, {})[message.id] = None
 
-    def discard(self, message: Message) -> None:
+    def _remove_from_index(self, message: Message) -> None:
+        assert self._ids is not None
         for key in _keys(message):
-            del self.ids[key][message.id]
-            if not self.ids[key]:
-                del self.ids[key]
+            del self._ids[key][message.id]
+            if not self._ids[key]:
+                del self._ids[key]
 
 
 def _keys(message: Message) -> list[tuple[Role | None, str | None]]:
     by_role = (message.role, None)
     return [by_role] if message.cause_by is None else [by_role, (None, message.cause_by)]
+
+
+def id_of(line: str) -> str:
+    """Return the ID of a message from its JSON text, without decoding the rest.
+
+    Raises:
+        ValueError: The text is not a message.
+    """
+    if line.startswith(_ID):
+        found = line[7 : line.index('"', 7)]
+        if "\\" not in found:
+            return found
+    data = json.loads(line)
+    if not isinstance(data, dict) or not isinstance(data.get("id"), str):
+        raise ValueError("not a message: it has no id")
+    return str(data["id"])
+
+
+def decode(line: str, seq: int) -> Message:
+    """Return the message of a journal entry.
+
+    Raises:
+        JournalError: The text is not a message.
+    """
+    try:
+        return Message.model_validate_json(line)
+    except ValidationError as error:
+        raise unreadable(seq, error) from error
+
+
+def _decode_lines(lines: dict[str, str], places: dict[str, int]) -> dict[str, Message]:
+    return {i: decode(line, places[i]) for i, line in lines.items()}
+
+
+def unreadable(seq: int, why: object) -> JournalError:
+    """Return the error of an entry that this version cannot read."""
+    return JournalError(
+        f"Entry {seq} of the session cannot be read ({why}): it was written by something else, or "
+        "by a newer version of this library"
+    )

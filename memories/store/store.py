@@ -1,59 +1,81 @@
-"""The engine of every built-in memory: a record in RAM, kept in a journal if there is one."""
+"""The message store that every built-in memory has: a log in RAM over a session of a journal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from os import PathLike
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
-from pydantic import JsonValue, ValidationError
+import anyio.to_thread
+from pydantic import JsonValue
 
-from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Control
 from agent_brain.memories.errors import (
-    JournalError,
     MemoryDefinitionError,
     MemoryUseError,
-    ReadOnlyMemoryError,
+    SessionConflictError,
 )
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message
+from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
     Added,
     Change,
     Checkpointed,
     Cleared,
     GoalSet,
-    Kept,
     Removed,
     Tagged,
-    live,
+    ValueSet,
+    effective,
     read_changes,
+    replay,
 )
-from agent_brain.memories.store.expiry import LONG_AGO, Expiry, as_duration, utc_now
-from agent_brain.memories.store.log import Record
+from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
+from agent_brain.memories.store.log import ON_LOOP, MessageLog
+from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.session import Session
-from agent_brain.memories.views.groups import with_partners
-from agent_brain.tools.toolset import ToolLike
+from agent_brain.memories.views.base import View
+from agent_brain.memories.views.groups import arranged
 
 JournalLike: TypeAlias = Journal | str | PathLike[str]
+Finish: TypeAlias = Callable[[Sequence[Row], Sequence[Row]], Awaitable[None]]
 
 
-class RecordCore(Memory):
-    """Changes to a record: first into the journal, then into RAM, then into the views.
+class MessageStore:
+    """Messages, the goal and named values: written to a journal, then to RAM, then shown by views.
 
-    A view derives from this class and overrides the hooks ``_added``, ``_removed``, ``_emptied``,
-    ``_goal_changed`` and ``_kept_changed``; they are called for new changes and for those that are
-    read from the journal, in the same order, and must not await. ``_hand_over`` may: it is called
-    after a change that has left something in ``_leaving``.
+    A session is read at the first use. Its older messages stay JSON text until they are used.
+
+    Args:
+        views: They are notified of every change.
+        journal: A journal, or the path of a SQLite file, which is closed with the store; None keeps
+            everything in RAM only.
+        session: Which session of the journal.
+        tenant: Whose session.
+        ttl: How long messages are kept.
+        clock: Returns the time (aware) by which messages expire.
+        readonly: Never write.
+        shared: Whether other memories append to the session at the same time.
+
+    Attributes:
+        log: The messages in RAM.
+        in_ram: Whether nothing outlives the process, so that RAM has the only copy.
+        keeps_evicted: Whether RAM keeps evicted messages for good, as a view may need them again.
+        goal_id: The ID of the goal, None if there is none.
+        values: Values by name.
+        expiry: When messages expire.
+        released: Messages of the current turn that a view has evicted, with their places.
+        evicted: What views have evicted and nobody has taken yet, with places.
+        stale: Whether the session is to be read before anything else.
+        settled: Whether there is nothing to do before the store is used.
     """
 
     def __init__(
         self,
-        tools: Iterable[ToolLike] = (),
+        views: Iterable[View] = (),
         *,
         journal: JournalLike | None = None,
         session: str = "default",
@@ -61,312 +83,373 @@ class RecordCore(Memory):
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
+        shared: bool = False,
     ) -> None:
-        super().__init__(tools)
-        if readonly and journal is None:
-            raise MemoryDefinitionError("readonly=True opens what a journal has: give journal= too")
-        self.readonly = readonly
-        self._clock = clock
-        self._ttl = as_duration("ttl", ttl)
-        self._owned_journal: Journal | None = None
-        self._session: Session | None = None
-        self._record = Record()
-        self._attach(journal, session, tenant)
-        self._empty()
-
-    def _attach(self, journal: JournalLike | None, session: str, tenant: str | None) -> None:
-        """Stand on a session of ``journal``, to be read at the first use."""
+        for what, given in (("readonly", readonly), ("shared", shared)):
+            if given and journal is None:
+                raise MemoryDefinitionError(
+                    f"{what}=True opens a session of a journal: give journal= too"
+                )
         for what, value in (("session", session), ("tenant", tenant)):
             if not (isinstance(value, str) or (what == "tenant" and value is None)) or value == "":
                 raise MemoryDefinitionError(f"{what}= must be a text that is not empty: {value!r}")
-        self._owned_journal = None
+        self.readonly = readonly
+        self.shared = shared
+        self.clock = clock
+        self.ttl = as_duration("ttl", ttl)
+        self._owned: Journal | None = None
         if isinstance(journal, str | PathLike):
             from agent_brain.memories.journal.sqlite import SQLiteJournal
 
-            journal = self._owned_journal = SQLiteJournal(journal, readonly=self.readonly)
+            journal = self._owned = SQLiteJournal(journal, readonly=readonly)
         elif journal is not None and not isinstance(journal, Journal):
             raise MemoryDefinitionError(
-                f"journal={journal!r} is no journal: use SQLiteJournal(path), a path, or nothing"
+                f"journal={journal!r} is not a journal: use SQLiteJournal(path), a path, or nothing"
             )
-        self._session = None if journal is None else Session(journal, session, tenant)
-        self._due: datetime | None = None if journal is None else LONG_AGO
-        self._adopts_control = True  # from the journal, when it is read next
-        self._if_landed: Callable[[], None] | None = None  # see _change()
+        self.session = None if journal is None else Session(journal, session, tenant, shared=shared)
+        self.in_ram = journal is None or not journal.persistent
+        self.stale = journal is not None
+        self.adopts_control = True  # from the journal, when it is read next
+        self.marker: str | None = None  # see opening.py
+        self.takes_evicted = False  # whether somebody uses what views evict
+        self._if_landed: Callable[[], None] | None = None  # see change()
+        self.reading = False
+        self.log = MessageLog()
+        self.views = tuple(views)
+        for view in self.views:
+            view.attach(self.log)
+        self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
+        self.reset()
 
-    def _empty(self) -> None:
-        self._record = Record(self._record.last)
-        self._goal_id: str | None = None
-        self._kept: dict[str, JsonValue] = {}
-        self._kept_at: dict[str, int] = {}
-        self._expiry = Expiry(self._ttl)
-        self._leaving: list[tuple[int, Message]] = []  # places and messages
-        self._left_before: list[tuple[int, Message]] = []  # what left while the journal was read
-        self._emptied()
+    @property
+    def journal(self) -> Journal | None:
+        """The journal, if there is one."""
+        return None if self.session is None else self.session.journal
 
-    # Hooks of views
+    def reset(self) -> None:
+        """Drop everything from RAM."""
+        self.log.clear()
+        self.goal_id: str | None = None
+        self.values: dict[str, JsonValue] = {}
+        self.values_at: dict[str, int] = {}
+        self.expiry = Expiry(self.ttl)
+        self.released: dict[str, tuple[int, Message]] = {}
+        self.evicted: list[tuple[int, Message]] = []
+        self.evicted_before: list[tuple[int, Message]] = []  # while the journal was read
+        self.removed_before: set[str] = set()  # the same
+        self.settled = not self.stale and not self.shared
+        self.evicted_upto = 0
+        for view in self.views:
+            view.reset()
 
-    def _emptied(self) -> None:
-        """The record is new and empty."""
+    # Reading a session
 
-    def _added(self, messages: Sequence[Message]) -> None:
-        """``messages`` have been added to the record in one update."""
+    async def open(self, adopt: Callable[[Session], None], finish: Finish) -> None:
+        """Read the session if that is necessary.
 
-    def _removed(self, messages: Sequence[Message]) -> None:
-        """``messages`` have been taken from the record."""
-
-    def _goal_changed(self) -> None:
-        """Another message is the goal."""
-
-    def _pins_changed(self) -> None:
-        """Messages of the record were pinned, or are pinned no more."""
-
-    def _kept_changed(self, name: str) -> None:
-        """Another value is kept under ``name``."""
-
-    def _forked(self) -> None:
-        """This is a copy that still shares everything, and is filled next: share no view."""
-
-    async def _hand_over(self) -> None:
-        """Do what is to be done with what has left the view; ``_leaving`` is not empty."""
-
-    # Getting ready
-
-    async def _settle(self) -> None:
-        """Read the session if that is still to be done, and let go what has expired."""
-        if self._due is None or self._due > self._clock():
+        Args:
+            adopt: Called with the session when its control is to be taken over.
+            finish: Called with all entries and the effective ones, to finish a removal that was
+                interrupted.
+        """
+        session = self.session
+        if session is None or not (self.stale or self.shared):
             return
-        session = self._session
-        if session is not None and self._due is LONG_AGO:
-            async with session.lock:
-                if self._due is LONG_AGO:
-                    await self._read_session(session)
-        await self._expire()
+        async with session.lock:
+            if self.stale:
+                rows = await session.read()
+                counting = effective(rows)
+                await opening.replay_session(self, counting)
+                if self.adopts_control and session.control is not None and not self.shared:
+                    adopt(session)
+                self.adopts_control = False
+                if session.landed and self._if_landed is not None:
+                    self._if_landed()
+                self._if_landed = None
+                self.stale = False
+                self.settled = not self.shared and not self.expiry
+                if not self.readonly:
+                    await finish(rows, counting)
+            elif self.shared:
+                await self._read_new(session)
 
-    async def _read_session(self, session: Session) -> None:
-        entries = await session.read()
-        counting = live(entries)
-        self._replay(session, counting)
-        if session.landed and self._if_landed is not None:
-            self._if_landed()
-        self._if_landed = None
-        self._due = self._expiry.next()
-        if not self.readonly:
-            await self._finish_removal(session, entries, counting)
+    async def _read_new(self, session: Session) -> None:
+        """Carry out what other memories wrote to a shared session."""
+        rows = await session.read_new()
+        if rows is None or any(kind == "rollback" for _, kind, _ in rows):
+            await opening.replay_session(self, effective(await session.read()))
+            return
+        for seq, change in read_changes(row for row in rows if row[1] not in LOCAL):
+            self.carry_out(change, seq)
 
-    async def _finish_removal(
-        self, session: Session, entries: Sequence[Entry], counting: Sequence[Entry]
-    ) -> None:
-        """Remove what a process that was stopped inside forget() or clear() has left."""
-        counts = {entry.seq for entry in counting}
-        dead = [entry.seq for entry in entries if entry.seq not in counts]
-        forgotten = {i for e in counting if e.kind == "forget" for i in cast("list[str]", e.data)}
-        if forgotten:
-            standing = {session.control_at, *self._kept_at.values()}
-            dead += [entry.seq for entry in counting if is_dead(entry, forgotten, standing)]
-        if dead:
-            await session.remove(dead)
-
-    def _replay(self, session: Session, entries: Sequence[Entry]) -> None:
-        self._empty()
-        session.forget_control()
-        for seq, change in read_changes(entries):
-            self._carry_out(change, seq)
-        self._left_before, self._leaving = self._leaving, []
-        if self._adopts_control and session.control is not None:
-            try:
-                self.control = Control.model_validate(session.control)
-            except ValidationError as error:
-                raise JournalError(
-                    f"Entry {session.control_at} of session {session.key} is no control: {error}"
-                ) from error
-        self._adopts_control = False
-
-    async def _expire(self) -> None:
-        """Forget what is due, but not the goal, nor calls that still wait for their results."""
-        due = self._expiry.take_due(self._clock())
-        waiting = {action.id for action in self.control.next_actions}
-        going: list[tuple[datetime, str]] = []
-        staying: list[tuple[datetime, str]] = []
-        for item in due:
-            message = self._record.get(item[1])  # None: it has left a window, or is in a summary
-            stays = message is not None and (
-                message.id == self._goal_id or any(c.id in waiting for c in message.tool_calls)
-            )
-            (staying if stays else going).append(item)
-        self._due = None  # forgetting looks at the record, and must not come here again
-        try:
-            if going and self.readonly:
-                self._drop(with_partners([message_id for _, message_id in going], self._record))
-            elif going:
-                await self._forget_ids([message_id for _, message_id in going])
-        except BaseException:
-            staying += going
-            raise
-        finally:
-            self._expiry.give_back(staying)
-            if self._due is not LONG_AGO:  # pyright: ignore[reportUnnecessaryComparison]
-                self._due = self._expiry.next()  # the session is not to be read anew
-
-    async def _forget_ids(self, ids: Sequence[str]) -> int:
-        raise NotImplementedError
+    def reread(self, *, adopt_control: bool = False) -> None:
+        """Read the session again before anything else."""
+        self.stale, self.settled = True, False
+        self.adopts_control = self.adopts_control or adopt_control
 
     # Changing
 
-    async def _write(self, method: str) -> None:
-        """Get ready for ``method``, which writes.
-
-        Raises:
-            ReadOnlyMemoryError: The memory is read-only.
-        """
-        if self.readonly:
-            raise ReadOnlyMemoryError(
-                f"{method} writes, and this memory was opened with readonly=True: open the session "
-                "without it to write, or fork() the memory for a copy that can be changed"
-            )
-        if self._due is not None:
-            await self._settle()
-
-    async def _change(
+    async def change(
         self, plan: Callable[[], Sequence[Change]], then: Callable[[], None] | None = None
     ) -> None:
-        """Carry out what ``plan`` says, all of it or nothing: one append to the journal.
+        """Carry out the changes that ``plan`` returns, all or none: one append to the journal.
 
         Args:
-            plan: Called when no other change of this memory is under way.
-            then: Called when it is carried out, to change what the journal does not tell.
+            plan: Called when no other change of this store is in progress, and again if another
+                memory has appended to a shared session first.
+            then: Called when they are carried out, to change what the journal does not store.
 
         Raises:
             SessionConflictError: Another memory has written to the session.
             JournalError: The journal cannot be used.
         """
-        session = self._session
+        session = self.session
         if session is None:
             for change in plan():
-                self._carry_out(change, None)
+                self.carry_out(change, None)
             if then is not None:
                 then()
             return
         async with session.lock:
-            changes = plan()
-            entries = [entry for change in changes for entry in change.entries()]
-            if entries:
-                seq = await self._append(session, entries, then)
-                for change in changes:
-                    self._carry_out(change, seq)
-                    seq += len(change.messages) if isinstance(change, Added) else 1
+            changes, seq = await self._append(session, plan, then)
+            for change in changes:
+                if self.shared and isinstance(change, GoalSet | Checkpointed):
+                    self.carry_out(change, None)
+                    continue
+                self.carry_out(change, seq)
+                seq += len(change.messages) if isinstance(change, Added) else 1
             if then is not None:
                 then()
+            if self.shared:
+                await session.prune()
 
     async def _append(
-        self, session: Session, entries: list[Entry], then: Callable[[], None] | None
-    ) -> int:
-        try:
-            return await session.append(entries)
-        except BaseException:
-            if session.doubt is not None:
-                self._due = LONG_AGO  # what is in the journal is read before anything else
-                self._if_landed = then
-            raise
+        self,
+        session: Session,
+        plan: Callable[[], Sequence[Change]],
+        then: Callable[[], None] | None,
+    ) -> tuple[Sequence[Change], int]:
+        """Write the changes that ``plan`` returns; return them, and where the first one is."""
+        while True:
+            changes = plan()
+            entries = [entry for change in changes for entry in change.entries()]
+            if self.shared:
+                entries = [entry for entry in entries if entry.kind not in LOCAL]
+            try:
+                return changes, await session.append(entries) if entries else 0
+            except SessionConflictError:
+                if not self.shared:
+                    raise
+                await self._read_new(session)
+            except BaseException:
+                if session.doubt is not None:
+                    self.reread()
+                    self._if_landed = then
+                raise
 
-    def _carry_out(self, change: Change, seq: int | None) -> None:
+    async def checkpoint(self, control: JsonValue) -> None:
+        """Write the control of the run, if it has changed."""
+        session = self.session
+        if session is None or self.shared:
+            return
+        async with session.lock:
+            try:
+                await session.append_control(control)
+            except BaseException:
+                if session.doubt is not None:
+                    self.reread()
+                raise
+
+    async def replace_all(self, changes: Sequence[Change], then: Callable[[], None]) -> None:
+        """Carry out ``changes``, the first of which clears, and remove what was before them."""
+        session = self.session
+        before = [] if session is None else await session.journal.rows(session.key)
+        await self.change(lambda: changes, then)
+        if session is not None:
+            await session.remove(row[0] for row in before)
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Add those of ``messages`` that are not here yet, in a store without a journal."""
+        fresh = self.log.add_unknown(messages)
+        if fresh:
+            self._added(fresh)
+
+    def addition(self, messages: Sequence[Message]) -> list[Change]:
+        """Return the change that adds those of ``messages`` that are not here yet."""
+        fresh = self.log.unknown(messages)
+        return [Added(fresh)] if fresh else []
+
+    def carry_out(self, change: Change, seq: int | None) -> None:
+        """Carry out a change in RAM that is entry ``seq`` of the journal."""
         match change:
             case Added(messages):
-                self._take(messages, seq)
+                self.log.append(messages, seq)
+                self._added(messages)
             case GoalSet(message_id):
-                self._goal_id = message_id
-                self._goal_changed()
+                self._set_goal(message_id)
             case Removed(ids):
-                self._drop(ids)
+                self.drop(ids)
             case Tagged():
                 self._tag(change)
-            case Kept(name, value):
-                self._keep(name, value, seq)
+            case ValueSet(name, value):
+                self._set_value(name, value, seq)
             case Cleared():
-                self._empty()
+                self.reset()
             case Checkpointed(control, since):
-                if self._session is not None and seq is not None:
-                    self._session.note_control(control, seq, since)
+                if self.session is not None and seq is not None:
+                    self.session.note_control(control, seq, since)
 
-    def _take(self, messages: Sequence[Message], seq: int | None) -> None:
-        self._record.append(messages, seq)
-        self._taken(messages)
-
-    def _taken(self, messages: Sequence[Message]) -> None:
+    def _added(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            if message.expires_at is not None or self._ttl is not None:
-                self._expiry.add(messages)
-                if self._due is not LONG_AGO:
-                    self._due = self._expiry.next()
+            if message.__dict__["expires_at"] is not None or self.ttl is not None:
+                self.watch(messages)
                 break
-        self._added(messages)
+        if self.removed_before:
+            self.removed_before.difference_update(message.id for message in messages)
+        for view in self.views:
+            view.add(messages)
+            if evicted := view.evict():
+                self._release(evicted)
 
-    def _drop(self, ids: Sequence[str]) -> None:
-        known = [message_id for message_id in ids if message_id in self._record]
-        if self._session is not None:
-            self._session.outdate([self._record.place(message_id) for message_id in known])
-        removed = self._record.remove(known)
-        self._expiry.discard(ids)
-        if self._goal_id is not None and self._goal_id not in self._record:
-            self._goal_id = None
+    def watch(self, messages: Iterable[Message]) -> None:
+        """Have ``messages`` expire."""
+        self.expiry.add(messages)
+        self.settled = False
+
+    def _set_goal(self, message_id: str | None) -> None:
+        self.goal_id = message_id
+        if not self.keeps_evicted:
+            began = self.log.find(self.goal_id)
+            for i, (place, _) in [*self.released.items()]:
+                if began is None or place < began:
+                    del self.released[i]
+                    if self.in_ram:
+                        self.expiry.discard([i])
+        for view in self.views:
+            view.set_goal(message_id)
+
+    def drop(self, ids: Sequence[str], *, outdated: bool = True) -> None:
+        """Remove messages from RAM."""
+        known = [message_id for message_id in ids if message_id in self.log]
+        if self.session is not None and outdated:
+            self.session.outdate([self.log.place(message_id) for message_id in known])
+        removed = self.log.remove(known)
+        self.expiry.discard(ids)
+        for message_id in ids:
+            self.released.pop(message_id, None)
+        if self.reading and outdated:
+            self.removed_before.update(ids)
+        if self.goal_id is not None and self.goal_id not in self.log:
+            self.goal_id = None
         if removed:
-            self._removed(removed)
+            for view in self.views:
+                view.remove(removed)
 
     def _tag(self, change: Tagged) -> None:
-        known = [m for m in map(self._record.get, change.ids) if m is not None]
+        known = [m for m in map(self.log.get, change.ids) if m is not None]
         changed = [change.applied_to(message) for message in known]
         for message in changed:
-            self._record.replace(message)
+            self.log.replace(message)
         if change.pinned is not None:
-            self._expiry.discard(message.id for message in changed)
-            self._expiry.add(changed)
-            if self._due is not LONG_AGO:
-                self._due = self._expiry.next()
-            self._pins_changed()
+            self.expiry.discard(message.id for message in changed)
+            self.watch(changed)
+            for view in self.views:
+                view.update_pins()
 
-    def _keep(self, name: str, value: JsonValue, seq: int | None) -> None:
-        if self._session is not None and name in self._kept_at:
-            self._session.outdate([self._kept_at[name]])
+    def _set_value(self, name: str, value: JsonValue, seq: int | None) -> None:
+        if self.session is not None and name in self.values_at:
+            self.session.outdate([self.values_at[name]])
         if value is None:
-            self._kept.pop(name, None)
+            self.values.pop(name, None)
         else:
-            self._kept[name] = value
+            self.values[name] = value
         if seq is not None:
-            self._kept_at[name] = seq
-        self._kept_changed(name)
+            self.values_at[name] = seq
+        for view in self.views:
+            view.set_value(self.values, name)
+            self._release(view.evict())
 
+    # What views have evicted
 
-def checked(messages: Iterable[Message]) -> Sequence[Message]:
-    """``messages`` as a sequence, if that is what they are.
+    def _release(self, ids: Sequence[str]) -> None:
+        """Drop evicted messages from the log; those of the current turn stay at hand."""
+        if not ids:
+            return
+        log, keeps = self.log, self.keeps_evicted
+        if len(ids) > 1:
+            ids = sorted(ids, key=log.place)
+        self.evicted_upto = max(self.evicted_upto, log.place(ids[-1]))
+        if not (keeps or self.in_ram or self.takes_evicted):
+            log.discard(ids)
+            return
+        began = log.find(self.goal_id)
+        for pair in log.take(ids):
+            if keeps or (self.in_ram and began is not None and pair[0] > began):
+                self.released[pair[1].id] = pair
+            elif self.expiry and self.in_ram:
+                self.expiry.discard([pair[1].id])
+            if self.takes_evicted:
+                self.evicted.append(pair)
 
-    Raises:
-        MemoryUseError: They are something else.
-    """
-    if type(messages) is not list:
-        if isinstance(messages, Message | str | bytes | dict) or not isinstance(messages, Iterable):
+    def take_back(self, messages: Sequence[tuple[int, Message]]) -> None:
+        """Insert evicted messages again, as nobody could take them."""
+        for _, message in messages:
+            self.released.pop(message.id, None)
+        self.log.put_back(messages)
+        self.watch(message for _, message in messages)
+        for view in self.views:
+            view.remove(())
+
+    async def stored(self, after: int = 0, *, removed: bool = False) -> list[Message]:
+        """Return the messages that the journal has, decoded off the event loop if they are many.
+
+        Args:
+            after: Only entries with a larger sequence number.
+            removed: Include those that were removed and are still in the journal.
+        """
+        assert self.session is not None
+        rows = await self.session.journal.rows(self.session.key, after)
+        read = partial(replay, rows if removed else effective(rows), removed=removed)
+        found = await anyio.to_thread.run_sync(read) if len(rows) > ON_LOOP else read()
+        return [*found.values()]
+
+    async def turn(self) -> list[Message]:
+        """Return the goal and what came after it, also what a view has evicted, in order."""
+        log, began = self.log, self.log.find(self.goal_id)
+        if self.goal_id is None or began is None:
+            return list(log)
+        if not self.in_ram and self.evicted_upto > began:
+            return arranged(await self.stored(began - 1))
+        behind = log.since(self.goal_id)
+        if not self.released:
+            return behind
+        placed = [(log.place(message.id), message) for message in behind]
+        placed += [pair for pair in self.released.values() if pair[0] > began]
+        return arranged(message for _, message in sorted(placed, key=lambda pair: pair[0]))
+
+    # Copies
+
+    async def check_place(self, own: MessageStore, *, replace: bool) -> None:
+        """Refuse to make a copy of ``own`` here if that would destroy something.
+
+        Raises:
+            MemoryUseError: The session has entries and ``replace`` is False, or it is its own.
+        """
+        place, source = self.session, own.session
+        if place is None:
+            return
+        if source is not None and source.key == place.key and place.journal.same_as(source.journal):
             raise MemoryUseError(
-                f"update() takes a list of messages, not {type(messages).__name__}: "
-                "await memory.update([message])"
+                f"fork() cannot write into the session of the memory itself, {place.key}: choose "
+                "another one with session= or tenant="
             )
-        messages = list(messages)
-    for message in messages:
-        if not isinstance(message, Message):
+        if not replace and (rows := await place.journal.rows(place.key)):
             raise MemoryUseError(
-                f"update() takes a list of messages, and {message!r:.100} is none: make one with "
-                "Message.user(…), Message.assistant(…), Message.tool(…) or Message(**fields)"
+                f"fork() would replace what session {place.key} holds ({len(rows)} entries): "
+                "choose another session=, or pass replace=True"
             )
-    return messages
 
-
-def concerns(entry: Entry, forgotten: AbstractSet[str]) -> bool:
-    """Whether an entry holds a forgotten message, or is the note that it was to be forgotten."""
-    if entry.kind in ("part", "message"):
-        data = entry.data
-        return isinstance(data, dict) and data.get("id") in forgotten
-    return entry.kind == "forget"
-
-
-def is_dead(entry: Entry, forgotten: AbstractSet[str], standing: set[int]) -> bool:
-    """Whether an entry may hold, or quote, something forgotten and is not needed any more."""
-    if entry.kind in ("control", "amend", "view"):
-        return entry.seq not in standing
-    return concerns(entry, forgotten)
+    async def aclose(self) -> None:
+        """Close the journal if the store was given its path. Idempotent."""
+        if self._owned is not None:
+            await self._owned.aclose()

@@ -1,8 +1,8 @@
-"""Groups: what belongs together and is never split.
+"""Groups of messages, which are never split.
 
-An assistant message that asks for calls and all the results that answer them are one group; any
-other message is a group of its own. Wherever the results arrive, they are shown right behind their
-call: what arrives in between (somebody writes while a tool runs) comes after the group.
+An assistant message with tool calls and all their results are one group; any other message is a
+group of its own. Results are shown right behind their call: what arrives in between (somebody
+writes while a tool runs) is shown after the group.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from agent_brain.memories.message import Message, Role
 
 
 def group(messages: Iterable[Message]) -> list[list[Message]]:
-    """``messages`` as groups, each where its first message stands.
+    """Return ``messages`` as groups, each at the place of its first message.
 
-    A result belongs to the last message before it that asked for a call of its id. A result whose
-    call is not among ``messages`` is a group of its own.
+    A result belongs to the last message before it with a call of its ID. A result whose call is not
+    among ``messages`` is a group of its own.
     """
     groups: list[list[Message]] = []
     asked: dict[str, list[Message]] = {}
@@ -32,16 +32,16 @@ def group(messages: Iterable[Message]) -> list[list[Message]]:
 
 
 def is_whole(messages: list[Message]) -> bool:
-    """Whether a group has its call and the results of all its calls."""
+    """Return whether a group has its calls and all their results."""
     first = messages[0]
     answered = {message.tool_call_id for message in messages[1:]}
     return first.role is not Role.TOOL and all(call.id in answered for call in first.tool_calls)
 
 
 def with_partners(ids: Collection[str], messages: Iterable[Message]) -> list[str]:
-    """The ids of all messages in groups that one of ``ids`` belongs to, in the order of the groups.
+    """Return the IDs of all messages in the groups of ``ids``, in the order of the groups.
 
-    Taking these out leaves no result without its call and no call without its result.
+    Removing these leaves no result without its call and no call without its result.
     """
     wanted = frozenset(ids)
     return [
@@ -53,12 +53,12 @@ def with_partners(ids: Collection[str], messages: Iterable[Message]) -> list[str
 
 
 def arranged(messages: Iterable[Message]) -> list[Message]:
-    """``messages`` with each result right behind its call, before what arrived in between."""
+    """Return ``messages`` with each result right behind its call."""
     return [message for members in group(messages) for message in members]
 
 
 def newest(messages: Sequence[Message], last: int | None) -> list[Message]:
-    """The newest ``last`` of ``messages``: whole groups only, and the newest group in any case.
+    """Return the newest ``last`` of ``messages`` in whole groups, at least the newest group.
 
     Args:
         messages: In order, each result behind its call.
@@ -85,7 +85,7 @@ def newest(messages: Sequence[Message], last: int | None) -> list[Message]:
 
 
 def _behind_a_whole_group(messages: Sequence[Message], last: int) -> Sequence[Message]:
-    """An end of ``messages`` that has the newest ``last``, and begins with a group."""
+    """Return an end of ``messages`` with the newest ``last``, starting with a group."""
     start = len(messages) - last
     while start and messages[start].role is Role.TOOL:
         start -= 1
@@ -93,7 +93,7 @@ def _behind_a_whole_group(messages: Sequence[Message], last: int) -> Sequence[Me
 
 
 def whole_groups(messages: Iterable[Message]) -> list[Message]:
-    """``messages`` without results whose call is missing and calls whose results are missing."""
+    """Return ``messages`` without results whose call is missing and calls without all results."""
     everything = list(messages)
     whole = {m.id for members in group(everything) if is_whole(members) for m in members}
     return [message for message in everything if message.id in whole]

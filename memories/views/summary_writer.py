@@ -1,26 +1,29 @@
-"""Writes the running summary: portion by portion, a level up when it grows too long."""
+"""Writes a running summary, with a model or without one."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from agent_brain.memories.message import Message
+from agent_brain.memories.message import Message, Role
 from agent_brain.memories.views.tokens import Counter, cut
+from agent_brain.tools.text import shorten
 
 Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str | BaseModel]]
 
-LEAST_TOKENS = 8  # of a text in a form that is cut
+LEAST_TOKENS = 8  # of a text in a form, however much is cut
+LINE_TOKENS = 40
+OUTLINE_TOKENS = 1000
 
 
 class SummaryWriter:
-    """Asks a summariser, and sees to it that what it returns fits.
+    """Asks a summariser, and makes what it returns fit.
 
     Args:
         summarize: An async function of the summary so far and the messages to add to it.
-        form: A pydantic model that the summary has to fit; None for any text.
+        form: A pydantic model of the summary; None for any text.
         counter: Counts the tokens of a text.
     """
 
@@ -37,17 +40,17 @@ class SummaryWriter:
     async def write(
         self, summary: str, level: int, portions: Iterable[list[Message]], max_tokens: int
     ) -> tuple[str, int]:
-        """The new summary, and its level.
+        """Return the new summary and its level.
 
         Args:
             summary: The summary so far; empty if there is none.
-            level: How often it has been summarised itself.
-            portions: What to add to it.
-            max_tokens: A longer summary is summarised again, and then cut.
+            level: How often it was summarised itself.
+            portions: The messages to add to it.
+            max_tokens: A longer summary is summarised itself, and then cut.
 
         Raises:
-            ValueError: The summariser returned nothing, or something that does not fit the form;
-                whatever it raises comes through as well.
+            ValueError: The summariser returned nothing, or something that does not fit the form.
+            Exception: Whatever the summariser raises.
         """
         for portion in portions:
             summary = await self._ask(summary, portion)
@@ -77,7 +80,7 @@ class SummaryWriter:
         return summary
 
     def _shortened(self, value: Any, most: int) -> Any:
-        """``value`` with its texts cut to ``most`` tokens each."""
+        """Return ``value`` with each text cut to ``most`` tokens."""
         if isinstance(value, str):
             return value if self._counter(value) <= most else cut(value, most, self._counter)
         if isinstance(value, list):
@@ -93,3 +96,25 @@ def _read(form: type[BaseModel], written: str | BaseModel) -> BaseModel:
     import json_repair
 
     return form.model_validate(json_repair.loads(written))
+
+
+async def outline(previous_summary: str, messages: Sequence[Message]) -> str:
+    """Return ``previous_summary`` with a line for each message, long ones shortened in the middle.
+
+    The default summariser of :class:`SummaryMemory`; a model writes better summaries.
+    """
+    lines = [previous_summary] if previous_summary else []
+    for message in messages:
+        text = " ".join(message.content.split())
+        calls = ", ".join(call.name for call in message.tool_calls)
+        if calls:
+            text = f"{text} (called {calls})".strip()
+        if text:
+            lines.append(f"{_speaker(message)}: {shorten(text, LINE_TOKENS)}")
+    return shorten("\n".join(lines), OUTLINE_TOKENS)
+
+
+def _speaker(message: Message) -> str:
+    if message.role is Role.TOOL:
+        return f"{message.name or 'tool'}{' failed' if message.is_error else ''}"
+    return message.name or message.role.value

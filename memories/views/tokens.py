@@ -1,4 +1,4 @@
-"""How many tokens a message takes, and how to make a group of messages take fewer."""
+"""Counts the tokens of messages, and shortens groups of messages."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from pydantic import JsonValue
 from agent_brain.memories.message import Message, Role
 from agent_brain.tools.text import shorten, to_compact_json
 
-SHOWN = "shown"  # under this name a kept value has the text that a model sees of it
+SHOWN = "shown"  # the key of a value's text that a model sees
 
 Counter: TypeAlias = Callable[[str], int]
 
-MESSAGE_TOKENS = 4  # what chat formats spend on a message besides its text
-ATTACHMENT_TOKENS = 800  # an image of middle size; providers differ by a factor of three
+MESSAGE_TOKENS = 4  # of what chat formats add to the text of a message
+ATTACHMENT_TOKENS = 800  # a medium-sized image; providers differ by a factor of three
 LEAST_TOKENS = 24  # of a text that is shortened: head, marker and tail
 
 
 def message_tokens(message: Message, counter: Counter) -> int:
-    """The tokens of a message: its text, its calls, its attachments, and what frames them."""
+    """Return the tokens of a message: its text, calls and attachments, and what frames them."""
     tokens = MESSAGE_TOKENS + counter(message.content)
     for call in message.tool_calls:
         tokens += MESSAGE_TOKENS + counter(call.name) + counter(to_compact_json(call.args))
     return tokens + ATTACHMENT_TOKENS * len(message.attachments)
 
 
-def kept_tokens(kept: Mapping[str, JsonValue], counter: Counter) -> int:
-    """The tokens of what is kept beside the messages and shown with them.
+def value_tokens(values: Mapping[str, JsonValue], counter: Counter) -> int:
+    """Return the tokens of values that are shown beside the messages, such as a to-do list.
 
-    That is the text under ``"shown"`` of each value that has one, such as a to-do list.
+    They are dicts with a text under ``"shown"``.
     """
-    texts = [value.get(SHOWN) for value in kept.values() if isinstance(value, dict)]
+    texts = [value.get(SHOWN) for value in values.values() if isinstance(value, dict)]
     return sum(MESSAGE_TOKENS + counter(text) for text in texts if isinstance(text, str))
 
 
 def fit_group(messages: Sequence[Message], budget: int, counter: Counter) -> list[Message]:
-    """Shorten texts until the group fits: tool results first, then what else is said in it.
+    """Shorten texts until the group fits: tool results first, then the other messages.
 
     The longest texts lose the most. What cannot be shortened (calls, attachments, pinned messages)
     may still exceed the budget.
 
     Returns:
-        The messages that had to be shortened, with their ids.
+        The shortened messages, with their IDs unchanged.
     """
     texts = {message.id: counter(message.content) for message in messages}
     rest = sum(message_tokens(m, counter) for m in messages) - sum(texts.values())
@@ -64,7 +64,7 @@ def fit_group(messages: Sequence[Message], budget: int, counter: Counter) -> lis
 
 
 def cut(text: str, max_tokens: int, counter: Counter) -> str:
-    """Head, marker and tail of ``text``, in at most ``max_tokens`` tokens by any counter."""
+    """Return head, marker and tail of ``text``, at most ``max_tokens`` tokens by ``counter``."""
     estimated = max_tokens
     short = shorten(text, estimated)
     while counter(short) > max_tokens and estimated > 1:
@@ -74,7 +74,7 @@ def cut(text: str, max_tokens: int, counter: Counter) -> str:
 
 
 def _level(amounts: Sequence[int], total: int) -> int:
-    """The level at which capping every amount makes their sum at most ``total``."""
+    """Return the cap for every amount that makes their sum at most ``total``."""
     left = total
     ordered = sorted(amounts)
     for index, amount in enumerate(ordered):

@@ -1,4 +1,4 @@
-"""Results too long for a model: kept aside with their message, and read in parts."""
+"""Tool results that are too long for a model: stored whole, shown cut, and read in parts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 
-FULL_RESULT = "full_result"  # under this name a message's metadata holds the whole text
+FULL_RESULT = "full_result"  # the key of the whole text in a message's metadata
 PART_CHARACTERS = 8_000  # read at a time unless the model asks for less
 
 READ_RESULT = "read_result"
 
 
 def keep_aside(message: Message, full: str) -> Message:
-    """``message``, the shortened result of a call, with the whole text kept and a hint to it."""
+    """Return ``message``, a shortened result, with the whole text and a note on how to read it."""
     note = (
         f"\n[Shortened from {len(full)} characters. To read the rest: "
         f'{READ_RESULT}(id="{message.tool_call_id}", offset=…)]'

@@ -1,23 +1,27 @@
-"""The window: which groups of a record a model is shown, within limits of messages and tokens.
+"""The window: which groups of messages a model is shown, within limits of messages and tokens.
 
-Each message costs the same however many came before it: groups enter at one end of a queue and
-leave at the other. They leave whole, oldest first. These stay: pinned messages, the goal, the
-newest group, the last one that asked for calls as long as some are unanswered, and system messages,
-as long as they take at most half of a limit; beyond it the first and the newest of them stay.
+A message costs the same however many came before it: groups enter at one end of a queue and leave
+at the other, whole, oldest first. These stay: pinned messages, the goal, the newest group, the last
+one that asked for calls as long as some have no result, and system messages while they take at most
+half of a limit; beyond it the first and the newest of them stay.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
-from agent_brain.memories.checks import whole_number
+from pydantic import JsonValue
+
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.views.tokens import Counter, fit_group, message_tokens
+from agent_brain.memories.store.checks import whole_number
+from agent_brain.memories.views.base import View
+from agent_brain.memories.views.tokens import Counter, fit_group, message_tokens, value_tokens
 
-# Looking up a member of an enum takes a while.
+# Looking up an enum member is slow.
 TOOL, ASSISTANT, SYSTEM = Role.TOOL, Role.ASSISTANT, Role.SYSTEM
 
 
@@ -32,17 +36,19 @@ class Group:
         self.missing: set[str] | None = None  # calls without a result yet
 
 
-class Window:
-    """Groups within limits.
+class Window(View):
+    """Groups within limits. It evicts what does not fit, and the store drops that from RAM.
 
     Args:
-        max_messages: At most so many messages are shown; None for no such limit.
-        max_tokens: At most so many tokens; None for no such limit.
+        max_messages: How many messages are shown at most; None for no such limit.
+        max_tokens: How many tokens are shown at most; None for no such limit.
         counter: Counts the tokens of a text.
 
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1, or no counter.
     """
+
+    keeps_old: ClassVar[bool] = False
 
     def __init__(self, max_messages: int | None, max_tokens: int | None, counter: Counter) -> None:
         whole_number("max_messages", max_messages, optional=True)
@@ -52,28 +58,42 @@ class Window:
         self.max_messages = max_messages
         self.max_tokens = max_tokens
         self.counter = counter
+        self.tail = 100 if max_messages is None else 2 * max_messages + 10
         self._most = sys.maxsize if max_messages is None else max_messages
         self._most_tokens = sys.maxsize if max_tokens is None else max_tokens
-        self.count = 0
-        self.tokens = 0
-        self._short: dict[str, Message] = {}  # what is shown shortened, by id
-        self._groups: deque[Group | str] = deque()  # an id stands for a message without tokens
-        self._fixed_tokens = 0  # of what cannot be shortened: pinned and system messages, reserves
         self._reserved = 0
-        self._system: deque[tuple[str, int]] = deque()  # ids and tokens
+        self._goal_id: str | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self.count = 0
+        self.tokens = self._reserved
+        self._spoke = 0  # place of the last assistant message that was evicted
+        self._short: dict[str, Message] = {}  # what is shown shortened, by ID
+        self._groups: deque[Group | str] = deque()  # an ID stands for a message without tokens
+        self._fixed_tokens = self._reserved  # of what cannot be shortened
+        self._system: deque[tuple[str, int]] = deque()  # IDs and tokens
         self._system_tokens = 0
-        self._asking: dict[str, Group] = {}  # by the id of a call
+        self._asking: dict[str, Group] = {}  # by the ID of a call
         self._open: Group | None = None  # the last group with calls, while results are missing
         self._broken: list[Group] = []  # a call or a result is missing, and will not come
-        self._goal_id: str | None = None
         self._goal: Group | str | None = None  # set aside when it became the oldest group
 
+    def reset(self) -> None:
+        """See :meth:`View.reset`."""
+        self._reserved, self._goal_id = 0, None
+        self._begin()
+
     def set_goal(self, message_id: str | None) -> None:
-        """Keep this message; the one kept so far is a message like others again."""
+        """Keep this message; the previous goal is a message like others again."""
         self._goal_id = message_id
         if self._goal is not None:
             self._groups.appendleft(self._goal)
             self._goal = None
+
+    def set_value(self, values: Mapping[str, JsonValue], name: str) -> None:
+        """Leave room for values that are shown beside the messages."""
+        self.reserve(value_tokens(values, self.counter))
 
     def reserve(self, tokens: int) -> None:
         """Leave room for ``tokens`` of something else that is shown."""
@@ -82,8 +102,27 @@ class Window:
             self.tokens += tokens - self._reserved
             self._reserved = tokens
 
+    def remove(self, messages: Sequence[Message]) -> None:
+        """See :meth:`View.remove`."""
+        spoke = self._spoke
+        self.refill(self.log)
+        self._spoke = spoke
+        if self._open is not None and self.log.place(self._open.messages[0].id) < spoke:
+            self.abandon()
+
+    def update_pins(self) -> None:
+        """See :meth:`View.update_pins`."""
+        self.remove(())
+
+    def refill(self, messages: Iterable[Message]) -> None:
+        """Contain ``messages`` and nothing else."""
+        self._begin()
+        for message in messages:
+            self.add((message,))
+            self.shorten_newest()
+
     def add(self, messages: Iterable[Message]) -> None:
-        """Take new messages in at the end."""
+        """See :meth:`View.add`."""
         for message in messages:
             self.count += 1
             fields = message.__dict__  # attributes of pydantic models are slow, and this is often
@@ -110,7 +149,7 @@ class Window:
         return tokens
 
     def _add_step(self, message: Message) -> None:
-        """What the model says, or a result."""
+        """Add what the model said, or a result."""
         tokens = self._count(message)
         if message.role is TOOL:
             asking = self._asking.get(message.tool_call_id or "")
@@ -133,7 +172,7 @@ class Window:
                 self._asking[call_id] = group
 
     def _answer(self, group: Group, result: Message, tokens: int) -> None:
-        """``result`` joins the group that asked for it."""
+        """Add ``result`` to the group that asked for it."""
         group.messages.append(result)
         group.tokens += tokens
         if self._groups and self._groups[-1] is not group and group in self._groups:
@@ -150,26 +189,31 @@ class Window:
 
     @property
     def waiting(self) -> str | None:
-        """The id of the last message with calls, while results of them are missing."""
+        """The ID of the last message with calls, while results of them are missing."""
         return None if self._open is None else self._open.messages[0].id
 
     def abandon(self) -> None:
-        """Wait no more for the missing results: the model has spoken since."""
+        """Stop waiting for missing results: the model has spoken since."""
         if self._open is not None:
             self._broken.append(self._open)
             self._open = None
 
-    def overflow(self) -> list[str]:
-        """Take out what does not fit any more, after shortening what is too big.
+    def evict(self) -> Sequence[str]:
+        """Remove what does not fit any more, after shortening what is too big.
 
         Returns:
-            The ids of what leaves: system messages beyond their half, then groups, oldest first.
+            The IDs of system messages beyond their half, then of groups, oldest first.
         """
         if self.max_tokens is not None:
             self.shorten_newest()
         elif self.count <= self._most:
-            return []
-        leaving = self._leave_system()
+            return ()
+        elif self.count == self._most + 1 and len(self._system) <= 2:
+            oldest = self._groups[0] if len(self._groups) > 1 else None
+            if type(oldest) is str and oldest != self._goal_id:  # one comes, one leaves
+                self.count -= 1
+                return (self._groups.popleft(),)  # type: ignore[return-value]
+        leaving = self._leave_system() if len(self._system) > 2 else []
         groups = self._groups
         while len(groups) > 1 and self._is_over():
             group = groups[0]
@@ -197,7 +241,7 @@ class Window:
         return self.count > self._most or self.tokens > self._most_tokens
 
     def _leave_system(self) -> list[str]:
-        """Take out the system messages beyond their half, but neither the first nor the newest."""
+        """Remove the system messages beyond their half, but neither the first nor the newest."""
         leaving: list[str] = []
         system = self._system
         most, most_tokens = self._most // 2, self._most_tokens // 2
@@ -216,6 +260,8 @@ class Window:
         return leaving
 
     def _leave(self, group: Group) -> None:
+        if group.messages[0].role is ASSISTANT and hasattr(self, "log"):
+            self._spoke = max(self._spoke, self.log.place(group.messages[0].id))
         self.count -= len(group.messages)
         self.tokens -= group.tokens
         if group.missing is not None:
@@ -229,7 +275,7 @@ class Window:
                 self._short.pop(message.id, None)
 
     def shorten_newest(self) -> None:
-        """Have a newest group that exceeds the budget take half of it, to leave room for others."""
+        """Shorten a newest group that exceeds the budget to half of it."""
         if self.max_tokens is not None and self._groups:
             newest = self._groups[-1]
             room = self.max_tokens - self._fixed_tokens - self._goal_tokens()
@@ -237,7 +283,7 @@ class Window:
                 self._shorten(newest, room // 2)
 
     def _squeeze(self, max_tokens: int) -> None:
-        """Only what has to stay is left, and it is too much: shorten it, the goal last."""
+        """Shorten what has to stay and exceeds the limit, the goal last."""
         newest, room = self._groups[-1] if self._groups else None, max_tokens - self._fixed_tokens
         if isinstance(newest, Group):
             self._shorten(newest, room - self._goal_tokens())
@@ -259,8 +305,12 @@ class Window:
         self.tokens += tokens - group.tokens
         group.tokens = tokens
 
-    def show(self, messages: Sequence[Message]) -> list[Message]:
-        """What is shown of ``messages``, which are all that is in the window."""
+    def show(self) -> list[Message]:
+        """Return what fits, in the order it happened."""
+        return self.fit(self.log)
+
+    def fit(self, messages: Iterable[Message]) -> list[Message]:
+        """Return the messages of the window, shortened to fit and in whole groups."""
         if not self._short and not self._broken:
             return list(messages)
         hidden = {message.id for group in self._broken for message in group.messages}

@@ -1,4 +1,4 @@
-"""A limit of tokens as a share of what a model can read at once."""
+"""A token limit as a share of a model's context window."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from agent_brain.memories.checks import share, whole_number
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
+from agent_brain.memories.store.checks import share, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class WindowShare:
     def of(
         cls, max_share: float | None, context_window: int | str | None, max_tokens: int | None
     ) -> WindowShare | None:
-        """The options of a memory as a share, or None if they ask for none.
+        """Return the options of a memory as a share, or None if none are given.
 
         Raises:
             MemoryDefinitionError: They do not go together.
@@ -45,14 +45,14 @@ class WindowShare:
 
     @property
     def tokens(self) -> int | None:
-        """The limit; None as long as the model has to be looked up."""
+        """The limit; None until the model has been looked up."""
         return None if isinstance(self.window, str) else self._of(self.window)
 
     def _of(self, window: int) -> int:
         return max(1, int(window * self.share))
 
     async def look_up(self) -> int:
-        """The limit, by litellm's table of models; nothing is asked for over the network.
+        """Return the limit from litellm's table of models, without network access.
 
         Raises:
             MemoryUseError: The table does not have the model, or not its context window.

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.errors import NetDefinitionError, Problem
+from agent_brain.tools.values import error_lines
 
 
 class _Operation(BaseModel):
@@ -101,10 +102,7 @@ def read_operations(given: Sequence[Operation | Mapping[str, Any]]) -> tuple[Ope
     try:
         operations = _operations.validate_python(list(given))
     except ValidationError as error:
-        problems = [
-            Problem("bad_operation", f"{'.'.join(map(str, e['loc']))}: {e['msg']}", "Correct it")
-            for e in error.errors(include_url=False)
-        ]
+        problems = [Problem("bad_operation", line, "Correct it") for line in error_lines(error)]
         raise NetDefinitionError(problems, name="graph_of_thoughts") from error
     problems = list(_check(operations))
     if problems:

@@ -21,7 +21,7 @@ from agent_brain.nets.library.graph_operations import (
 from agent_brain.nets.library.tree_states import Thoughts
 from agent_brain.states import prompts
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Piece, Report, Together, maybe_await
+from agent_brain.states.concurrency import Piece, Report, Together
 from agent_brain.states.model_request import (
     StructuredRequest,
     build_messages,
@@ -31,6 +31,7 @@ from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.session_state import Notes
 from agent_brain.states.work import StreamItem
+from agent_brain.tools.aio import maybe_await
 
 OPERATING = (
     "You do one operation of a larger plan to reach the user's goal. Do exactly what is asked; "

@@ -15,7 +15,7 @@ from agent_brain.nets.library.thought_tree import Bounds, Search, Tree, Value
 from agent_brain.nets.library.voting import Choice, choice_question
 from agent_brain.states import prompts
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Piece, Report, Together, maybe_await
+from agent_brain.states.concurrency import Piece, Report, Together
 from agent_brain.states.model_request import (
     StructuredRequest,
     build_messages,
@@ -24,6 +24,7 @@ from agent_brain.states.model_request import (
 from agent_brain.states.models.llm import LLM, Thought
 from agent_brain.states.models.resolve import llm_or
 from agent_brain.states.work import StreamItem
+from agent_brain.tools.aio import maybe_await
 
 Path: TypeAlias = Sequence[str]
 Propose: TypeAlias = Callable[[Memory, Path], Sequence[str] | Awaitable[Sequence[str]]]

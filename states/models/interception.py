@@ -1,4 +1,4 @@
-"""A place between the library and real models, where tests forbid, record and replay calls."""
+"""Intercept calls of real models: tests forbid, record and replay them here."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RealCall:
 
     Attributes:
         llm: The model.
-        messages: What it is to see.
-        tools: What it is offered.
-        output_type: The shape that is asked for, if any.
-        send: Makes the call; :func:`send_for_real` is the way to use it.
+        messages: The messages to send.
+        tools: The tools to offer.
+        output_type: The requested shape, if any.
+        send: Makes the call; interceptors use :func:`send_for_real`.
     """
 
     llm: LLM
@@ -39,8 +39,8 @@ class RealCall:
 
 Interceptor: TypeAlias = Callable[[RealCall], Pieces]
 
-# For the whole process, no ContextVars: a fixture enters in another context than its test runs in,
-# and worker threads and loops started earlier have contexts of their own.
+# For the whole process, not in ContextVars: a fixture runs in another context than its test, and
+# worker threads and loops started earlier have contexts of their own.
 _checks: list[Callable[[str], None]] = []
 _interceptors: list[Interceptor] = []
 
@@ -49,7 +49,7 @@ _inside: ContextVar[bool] = ContextVar("agent_brain_inside_real_call", default=F
 
 @contextmanager
 def before_real_calls(check: Callable[[str], None]) -> Iterator[None]:
-    """Inside, ``check`` is called with the model's name before each real call; it may raise."""
+    """Inside, call ``check`` with the model's name before each real call; it may raise."""
     _checks.append(check)
     try:
         yield
@@ -58,14 +58,14 @@ def before_real_calls(check: Callable[[str], None]) -> Iterator[None]:
 
 
 def about_to_call(model: str) -> None:
-    """Adapters for real models say so here before they send anything."""
+    """Announce a real call; adapters call this before they send anything."""
     for check in tuple(_checks):
         check(model)
 
 
 @contextmanager
 def instead_of_real_calls(interceptor: Interceptor) -> Iterator[None]:
-    """Inside, ``interceptor`` answers every real call; the one entered last counts."""
+    """Inside, let ``interceptor`` answer every real call; the innermost one is used."""
     _interceptors.append(interceptor)
     try:
         yield
@@ -74,15 +74,14 @@ def instead_of_real_calls(interceptor: Interceptor) -> Iterator[None]:
 
 
 def intercepted() -> bool:
-    """Whether a real call would be answered by someone else: then nothing need be made ready."""
+    """Return whether a real call would be intercepted, so that no preparation is needed."""
     return bool(_interceptors) and not _inside.get()
 
 
 def real_call(call: RealCall) -> Pieces:
-    """The pieces of a real call: sent, or answered by whoever stands in between.
+    """Return the pieces of a real call, sent or intercepted; adapters make their calls with it.
 
-    Adapters for real models make their calls through here. Calls that a call makes in its turn, of
-    its fallbacks say, are part of it and are not intercepted again.
+    Calls that a call makes itself, such as those of fallbacks, are not intercepted again.
     """
     return _interceptors[-1](call) if intercepted() else call.send()
 

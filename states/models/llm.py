@@ -1,4 +1,4 @@
-"""The model port: what a state needs of a language model, and nothing else."""
+"""The model port: the interface between states and language models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Thought(str):
-    """A piece of text that is the model's reasoning, not meant for the reader."""
+    """A piece of the model's reasoning, which is not part of the answer."""
 
     __slots__ = ()
 
@@ -38,11 +38,11 @@ class Finish:
 
     Attributes:
         reason: Why the model stopped: ``"stop"`` and ``"tool_calls"`` mean a complete response;
-            ``"length"`` one cut off at the token limit; ``"content_filter"`` one withheld or cut by
-            the provider; ``"refusal"`` that the model declined to answer; ``"unknown"`` a reason
-            that the adapter does not know.
-        provider_data: What has to go back to the provider with this message in later requests, as
-            JSON values: signed thinking blocks, for example. It is stored in the message's
+            ``"length"`` that it was cut off at the token limit; ``"content_filter"`` that the
+            provider withheld or cut it; ``"refusal"`` that the model declined to answer;
+            ``"unknown"`` any other reason.
+        provider_data: Data to send back to the provider with this message in later requests, as
+            JSON values, such as signed thinking blocks. It is stored in the message's
             ``metadata["provider_data"]``.
     """
 
@@ -54,8 +54,8 @@ class Finish:
             given: object = self.reason
             known = ", ".join(map(repr, get_args(FinishReason)))
             raise ValueError(
-                f"Finish({given!r}): reason is one of {known}; a reason of the provider's own must "
-                "be translated"
+                f"Finish({given!r}): reason must be one of {known}: translate the "
+                "provider's own reasons"
             )
 
 
@@ -63,13 +63,26 @@ Piece: TypeAlias = str | Action | Usage | Finish
 
 
 class LLM(ABC):
-    """A language model. One object serves any number of calls at once.
+    """Base class for language models. One object serves any number of calls at once.
+
+    Subclass it to use a model without LiteLLM::
+
+        from agent_brain import LLM
+        from agent_brain.states import Finish
+
+        class Echo(LLM):
+            model = "echo"
+
+            async def stream(self, messages, *, tools=(), output_type=None):
+                for word in messages[-1].content.split():
+                    yield f"{word} "
+                yield Finish("stop")
 
     Attributes:
-        model: What the model is called, for errors and usage.
-        supports_tools: It calls tools natively: it takes ``tools`` and yields actions.
-        sends_schema: It sends the JSON Schema of ``output_type`` to the model by itself, so that
-            the prompt need not repeat it.
+        model: Name of the model, for errors and usage.
+        supports_tools: Whether it calls tools natively: accepts ``tools`` and yields actions.
+        sends_schema: Whether it sends the JSON Schema of ``output_type`` to the model, so that the
+            prompt need not repeat it.
     """
 
     model: str = "unnamed"
@@ -84,16 +97,16 @@ class LLM(ABC):
         tools: Sequence[BaseTool] = (),
         output_type: type[BaseModel] | None = None,
     ) -> AsyncIterator[Piece]:
-        """One model call, as an async generator.
+        """Call the model once; implement it as an async generator.
 
-        Yields text as it comes (:class:`Thought` for reasoning), each action when it is complete,
-        one :class:`Finish` if the provider says why the response ended, and one :class:`Usage` at
-        the end if it is known. Closing the generator ends the call.
+        It yields text as it comes (:class:`Thought` for reasoning), each action when it is
+        complete, one :class:`Finish` if the provider says why the response ended, and one
+        :class:`Usage` at the end if it is known. Closing the generator ends the call.
 
         Args:
-            messages: What the model sees, in order.
-            tools: What it may call.
-            output_type: Shape that the text is to have as JSON; a wish, so validate the text.
+            messages: The messages for the model, in order.
+            tools: The tools that it may call.
+            output_type: The shape of the text as JSON; not guaranteed, so validate the text.
 
         Raises:
             LLMError: A subclass that says what went wrong.
@@ -161,10 +174,10 @@ class LLM(ABC):
         return StructuredRequest(self, messages, output_type, tools=tools)
 
     async def open(self) -> None:
-        """Get ready to tell what the model supports; states call it first. Default: nothing."""
+        """Prepare the model; states call it before they read what it supports."""
 
     async def aclose(self) -> None:
-        """Give back connections; the model may be used again afterwards. Default: nothing."""
+        """Release connections; the model may be used again afterwards."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LLM:
         return self

@@ -1,4 +1,4 @@
-"""Models by name, wherever a model is expected."""
+"""Create models from their names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from agent_brain.tools.suggest import did_you_mean
 
 T = TypeVar("T")
 
-_BUILT_IN = {"demo": ("agent_brain.demo", "DemoLLM")}  # from a package that builds on this one
+_BUILT_IN = {
+    "demo": ("agent_brain.demo", "DemoLLM")
+}  # imported by name, as it builds on this package
 
 made_of_names: WeakSet[LLM] = WeakSet()
-"""Models that nobody else can close: a Brain closes those of its net."""
+"""Models that no one else can close: a Brain closes those of its net."""
 
 
 def as_llm(llm: LLM | str) -> LLM:
-    """``llm`` itself, or the model of that name: ``"demo"``, or one that LiteLLM knows.
+    """Return ``llm``, or the model of that name: ``"demo"``, or one that LiteLLM supports.
 
     Raises:
         StateDefinitionError: It is neither a model nor a name.
@@ -45,7 +47,7 @@ def as_llm(llm: LLM | str) -> LLM:
 
 
 def llm_or(value: T | str) -> T | LLM:
-    """The model that ``value`` names, if it is a text; else ``value``, a model or a function.
+    """Return the model of the name ``value``, or ``value`` if it is a model or a function.
 
     Raises:
         StateDefinitionError: It is neither.
@@ -54,11 +56,11 @@ def llm_or(value: T | str) -> T | LLM:
 
 
 def choice_or_llm(option: str, value: T | str, choices: Collection[str]) -> T | LLM | str:
-    """For an option that takes one of ``choices``, a function or a model, which may be a name.
+    """Resolve an option that accepts one of ``choices``, a function, a model or its name.
 
     Raises:
-        StateDefinitionError: A text that is neither a choice nor names a model with its provider,
-            or something else that is neither a model nor a function.
+        StateDefinitionError: It is a text that is neither a choice nor the name of a model with its
+            provider, or something else that is neither a model nor a function.
     """
     if not isinstance(value, str):
         return _usable(value)

@@ -1,4 +1,4 @@
-"""Thoughts that a model writes into its text, between ``<think>`` and ``</think>``."""
+"""Separate thoughts between ``<think>`` and ``</think>`` from the text of a model. Private."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _QUOTES = "`\"'"  # a quoted tag is text about the tag
 
 
 class ThinkTags:
-    """Splits streamed text into words and thoughts, also where a chunk ends inside a tag.
+    """Splits streamed text into text and thoughts, even if a chunk ends inside a tag.
 
-    Text that never contains ``<`` need not pass through here as long as :attr:`idle` is true.
+    While :attr:`idle` is true, text without ``<`` need not pass through here.
 
     Attributes:
-        idle: No thought is open and nothing is held back.
-        last: The character before what comes next.
+        idle: Whether no thought is open and nothing is held back.
+        last: The last character of the text so far.
     """
 
     __slots__ = ("_held", "_inside", "_trim", "idle", "last")
@@ -29,11 +29,11 @@ class ThinkTags:
         self._held = ""
         self._inside = False
         self.last = ""
-        self._trim = False  # white space after a thought belongs to the thought
+        self._trim = False  # white space after a thought belongs to it
         self.idle = True
 
     def split(self, piece: str) -> Iterator[str]:
-        """The words and thoughts (:class:`Thought`) in the next piece of text."""
+        """Yield the text and the thoughts (:class:`Thought`) in the next piece of text."""
         text, self._held = self._held + piece, ""
         while text:
             found = self._find(text)
@@ -49,7 +49,7 @@ class ThinkTags:
         self.idle = not (self._held or self._inside or self._trim)
 
     def flush(self) -> Iterator[str]:
-        """What was held back, at the end of the text."""
+        """Yield what was held back, at the end of the text."""
         held, self._held = self._held, ""
         yield from self._part(held)
 
@@ -72,7 +72,7 @@ class ThinkTags:
 
 
 def _without_partial_tag(text: str, *, inside: bool) -> tuple[str, str]:
-    """``text`` and what at its end may be the beginning of a tag."""
+    """Return ``text``, and the end of it that may be the beginning of a tag."""
     at = text.rfind("<")
     if at >= 0 and any(tag.startswith(text[at:].lower()) for tag in _TAGS[inside]):
         return text[:at], text[at:]

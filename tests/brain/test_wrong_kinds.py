@@ -108,7 +108,7 @@ WRONG: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     (tool(requires_approval="yes"), (add,), {}, "requires_approval"),  # type: ignore[call-overload]
     (tool(idempotent="no"), (add,), {}, "idempotent"),  # type: ignore[call-overload]
     (Toolset([add]).filter, (), {"allow": 3}, "chooses no tools"),
-    (http_get_tool, ([3],), {}, "names no host"),
+    (http_get_tool, ([3],), {}, "is not a host"),
     (FakeMemory, ("goal", ["Hello"]), {}, "Message.user"),
 ]
 

@@ -140,7 +140,7 @@ def test_names_that_are_none_are_refused(wrong) -> None:
 
 
 def test_what_is_no_journal_is_refused() -> None:
-    with pytest.raises(MemoryDefinitionError, match="no journal"):
+    with pytest.raises(MemoryDefinitionError, match="not a journal"):
         MessagesMemory(journal=7)  # type: ignore[arg-type]
 
 

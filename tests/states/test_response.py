@@ -400,5 +400,5 @@ async def test_a_stream_may_be_any_async_iterable():
 
 @pytest.mark.parametrize("reason", ["max_tokens", None])
 def test_a_reason_of_the_providers_own_is_refused(reason):
-    with pytest.raises(ValueError, match="reason is one of 'stop', 'tool_calls', 'length'"):
+    with pytest.raises(ValueError, match="reason must be one of 'stop', 'tool_calls', 'length'"):
         Finish(reason)

@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain.memories import Message
 from agent_brain.states import TextDelta, TextQuestion, Together, UsageReported
-from agent_brain.states.concurrency import Report, ask_aside, settle
+from agent_brain.states.concurrency import Report, settle
 from agent_brain.testing import ScriptedLLM
 
 pytestmark = pytest.mark.anyio
@@ -77,9 +77,10 @@ async def test_nothing_to_do_is_done() -> None:
 
 
 async def test_a_question_asked_aside_reports_what_it_would_stream() -> None:
-    reported: list[Any] = []
     question = TextQuestion(ScriptedLLM(["", ["four"]]), [Message.user("2 + 2?")], aside=True)
-    assert await ask_aside(question, reported.append) == "four"
+    together: Together[str] = Together([question])
+    reported = await outcome(together)
+    assert together.results == ["four"]
     assert [event.text for event in reported if isinstance(event, TextDelta)] == ["four"]
     assert all(event.thought for event in reported if isinstance(event, TextDelta))
     assert sum(isinstance(event, UsageReported) for event in reported) == 2

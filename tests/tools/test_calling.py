@@ -301,7 +301,7 @@ async def test_a_tool_that_awaits_something_cancelled_does_not_cancel_the_run():
     outcome = await call(f)
 
     assert outcome.is_error
-    assert outcome.content == "Tool 'f' gave up: something that it waited for was cancelled"
+    assert outcome.content == "Tool 'f' failed: something that it awaited was cancelled"
     assert isinstance(outcome.exception, ToolError)
 
 

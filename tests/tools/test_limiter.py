@@ -33,7 +33,7 @@ def test_rates(rate, means):
 @pytest.mark.parametrize(
     "options, why",
     [
-        ({"rate": "often"}, "rate='often' is no rate"),
+        ({"rate": "often"}, "rate='often' is not a rate"),
         ({"rate": (0, 1)}, "at least one call"),
         ({"rate": (1, 0)}, "at least one call"),
         ({"rate": 3}, "."),

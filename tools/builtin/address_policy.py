@@ -1,4 +1,4 @@
-"""Which addresses a request may go to, whatever way they are written."""
+"""Decide which addresses a request may go to, in any spelling. Private."""
 
 from __future__ import annotations
 
@@ -15,28 +15,24 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_GLOBAL = ipaddress.ip_network("2000::/3")  # all of IPv6 that is given out, site-local is outside
+_GLOBAL = ipaddress.ip_network("2000::/3")  # all assigned IPv6 addresses
 _NOT_PUBLIC = (
-    ipaddress.ip_network("168.63.129.16/32"),  # Azure's own service on each of its machines
-    ipaddress.ip_network("192.0.0.0/24"),  # for protocols, Oracle's metadata among them
-    ipaddress.ip_network("3fff::/20"),  # for documentation
+    ipaddress.ip_network("168.63.129.16/32"),  # Azure's service on each of its machines
+    ipaddress.ip_network("192.0.0.0/24"),  # protocols, such as Oracle's metadata
+    ipaddress.ip_network("3fff::/20"),  # documentation
 )
 _ISATAP = (0x00005EFE, 0x02005EFE)
 _LOCAL_NAMES = ("localhost", "local", "internal", "home.arpa", "metadata", "instance-data")
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """All addresses of a host, as the system knows them; spellings such as ``0x7f.1`` included.
-
-    Raises:
-        OSError: It has none.
-    """
+    """Return all addresses of a host according to the system, or raise OSError."""
     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
 def is_public(text: str) -> bool:
-    """Whether an address belongs to the public internet, by itself and by what it embeds."""
+    """Return whether an address, and any address it embeds, is on the public internet."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -45,7 +41,7 @@ def is_public(text: str) -> bool:
 
 
 def is_local_name(host: str) -> bool:
-    """Whether a host's name is for use inside a network, such as a cloud's metadata service."""
+    """Return whether a host name is for use inside a network, as of a cloud's metadata service."""
     name = host.rstrip(".").lower()
     return any(name == local or name.endswith(f".{local}") for local in _LOCAL_NAMES)
 
@@ -61,7 +57,7 @@ def _is_public(address: Address) -> bool:
 
 
 def _meanings(address: Address) -> list[Address]:
-    """The address itself or, if it stands for an IPv4 address, that one too or instead."""
+    """Return the address, or the IPv4 addresses that it embeds, or both."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
     if address.ipv4_mapped is not None:
@@ -78,17 +74,17 @@ def _meanings(address: Address) -> list[Address]:
 
 
 async def checked_address(host: str, port: int, resolver: Resolve, *, private: bool) -> str:
-    """One address of ``host`` that may be connected to: this very one, without asking again.
+    """Return an address of ``host`` that may be connected to, without resolving it again.
 
     Args:
         host: A name or an address.
         port: The port.
-        resolver: Tells the addresses of a name.
-        private: Addresses outside of the public internet are fine.
+        resolver: Resolves a name to addresses.
+        private: Whether private addresses are allowed.
 
     Raises:
-        ToolError: It has no address, or one that is not public: a name that leads to both kinds
-            is not trusted with either. Or its name is one for use inside a network.
+        ToolError: It has no address, one that is not public (even beside public ones), or a name
+            for use inside a network.
     """
     try:
         addresses = await resolver(host, port)
@@ -96,12 +92,11 @@ async def checked_address(host: str, port: int, resolver: Resolve, *, private: b
         raise ToolError(f"The host {host!r} was not found: {error}") from None
     if not addresses:
         raise ToolError(f"The host {host!r} has no address")
-    if not private:
-        for address in addresses:
-            if not is_public(address):
-                raise ToolError(
-                    f"{host!r} leads to {address}, which is not on the public internet: not fetched"
-                )
-        if is_local_name(host):
-            raise ToolError(f"{host!r} is not a name on the public internet: not fetched")
+    for address in () if private else addresses:
+        if not is_public(address):
+            raise ToolError(
+                f"{host!r} leads to {address}, which is not on the public internet: not fetched"
+            )
+    if not private and is_local_name(host):
+        raise ToolError(f"{host!r} is not a name on the public internet: not fetched")
     return addresses[0]

@@ -1,4 +1,4 @@
-"""Asking the person whom the agent works for."""
+"""A tool that asks the user."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ async def ask_user(question: str) -> str:
     """Ask the user something that only they can know or decide, and wait for the answer.
 
     Args:
-        question: One question, with all that is needed to answer it.
+        question: One question, with all the context needed to answer it.
     """
     raise InputNeeded(question)

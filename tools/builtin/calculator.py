@@ -1,12 +1,11 @@
-"""Numbers: arithmetic and units of measurement, exact where possible and never ``eval``."""
+"""Tools for numbers: arithmetic and units of measurement."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
-from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate
-from agent_brain.tools.builtin.numbers import format_number
+from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate, format_number
 from agent_brain.tools.builtin.units import UnitError, convert, find_unit
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
@@ -30,26 +29,17 @@ async def convert_units(value: float, from_unit: str, to_unit: str) -> float:
     """Convert a value between units of length, mass, volume, time, area, speed, data, temperature.
 
     Args:
-        value: How many of the first unit.
+        value: The value in the first unit.
         from_unit: Such as "mile", "kg", "cup" (US), "fahrenheit", "MB" (megabyte), "Mb" (megabit).
         to_unit: A unit that measures the same.
     """
     try:
-        result = convert(_exact(value), find_unit(from_unit), find_unit(to_unit))
-        return _finite(float(format_number(result, digits=10)))
+        if not math.isfinite(value):
+            raise UnitError(f"{value} is not a number that can be converted")
+        exact = Fraction(str(value))  # 0.1 is 1/10
+        result = float(format_number(convert(exact, find_unit(from_unit), find_unit(to_unit)), 10))
+        if math.isinf(result):
+            raise UnitError("the result is too large")
+        return result
     except (UnitError, OverflowError) as error:
         raise ToolError(f"Cannot convert this: {error}") from None
-
-
-def _finite(value: float) -> float:
-    if math.isinf(value):
-        raise UnitError("the result is too large")
-    return value
-
-
-def _exact(value: float) -> Fraction:
-    """The fraction that a float was written as: 0.1 is 1/10."""
-    try:
-        return Fraction(str(value))
-    except ValueError:
-        raise UnitError(f"{value} is not a number that can be converted") from None

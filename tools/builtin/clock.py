@@ -1,8 +1,7 @@
-"""The current time, anywhere."""
+"""A tool that returns the current time in any time zone."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
@@ -11,12 +10,13 @@ from agent_brain.tools.base import BaseTool
 from agent_brain.tools.builtin.zones import find_zone, fixed_offset, zones
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
+from agent_brain.tools.suggest import closest
 
 WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 
 
 def clock_tool(clock: Callable[[tzinfo], datetime] = datetime.now) -> BaseTool:
-    """A tool that tells the time by ``clock``: the current time in a zone."""
+    """Return the tool ``current_time``, which reads ``clock``: the current time in a zone."""
 
     @tool(idempotent=True)
     async def current_time(zone: str = "UTC") -> dict[str, str]:
@@ -45,7 +45,7 @@ def _zone(name: str) -> tzinfo:
         return offset
     found = find_zone(name)
     if found is None:
-        near = difflib.get_close_matches(name.lower(), zones(), n=1, cutoff=0.75)
-        hint = f" Did you mean {zones()[near[0]]!r}?" if near else ""
+        near = closest(name, zones(), cutoff=0.75)
+        hint = f" Did you mean {zones()[near]!r}?" if near else ""
         raise ToolError(f"There is no time zone {name!r}.{hint}")
     return ZoneInfo(found)

@@ -1,4 +1,4 @@
-"""A folder that cannot be left: files are opened below it one component at a time."""
+"""Read files below a folder that cannot be left. Private."""
 
 from __future__ import annotations
 
@@ -23,83 +23,75 @@ MAX_PARTS = 200  # folders in folders
 
 
 class Entry(NamedTuple):
-    """A file or a folder below the root.
+    """A file or a folder below the root."""
 
-    Attributes:
-        parts: The names that lead to it from the root.
-        is_folder: Whether it is a folder.
-        size: Bytes of a file, 0 for a folder.
-        problem: Why a folder's content is missing, if it could not be read.
-    """
-
-    parts: tuple[str, ...]
+    parts: tuple[str, ...]  # the names that lead to it from the root
     is_folder: bool
-    size: int
-    problem: str = ""
+    size: int  # bytes of a file, 0 for a folder
+    problem: str = ""  # why the content of a folder is missing
 
     @property
     def path(self) -> str:
-        """Its path from the root, with ``/``, as :meth:`Root.read` takes it."""
+        """The path from the root, as :meth:`Root.read` takes it."""
         return written("/".join(self.parts))
 
 
 def written(path: str) -> str:
-    """``path`` on one line: a JSON string where it has characters that cannot be shown."""
+    """Return ``path`` on one line: as a JSON string if it has unprintable characters."""
     odd = not path.isprintable() or path.startswith('"')
     return json.dumps(path) if odd else path
 
 
 class Root:
-    """Reads below a folder. Links are never followed, and only plain files are read.
+    """Reads plain files below a folder, without following links.
 
-    Each component of a path is opened by itself, relative to the one before it and refusing links,
-    so nothing that is exchanged meanwhile leads outside. Where the system cannot do that (Windows),
-    the opened file is checked to be the one that the path led to.
+    Each component of a path is opened relative to the one before it, refusing links, so replacing
+    a file or folder meanwhile cannot lead outside. Where the system does not support that
+    (Windows), the opened file is checked to be the one at the path.
 
     Args:
-        path: The folder; it may itself be reached through links.
+        path: The folder; its own path may contain links.
         max_bytes: Larger files are refused.
 
     Raises:
-        ToolDefinitionError: It is no folder.
+        ToolDefinitionError: It is not a folder.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, max_bytes: int) -> None:
         self.path = Path(path).resolve()
         self.max_bytes = max_bytes
         if not self.path.is_dir():
-            raise ToolDefinitionError(f"{str(path)!r} is no folder that files can be read from")
+            raise ToolDefinitionError(f"{str(path)!r} is not a folder that files can be read from")
 
     def read(self, path: str) -> bytes:
-        """The content of a file.
+        """Return the content of a file.
 
         Raises:
-            ToolError: It is outside, no plain file, too large, or cannot be read.
+            ToolError: It is outside, not a plain file, too large, or cannot be read.
         """
         with self._opened(_parts(path)) as fd:
             found = os.fstat(fd)
             if stat.S_ISDIR(found.st_mode):
                 raise ToolError(f"{path!r} is a folder, not a file")
             if not stat.S_ISREG(found.st_mode):
-                raise ToolError(f"{path!r} is no plain file, and is not read")
+                raise ToolError(f"{path!r} is not a plain file")
             if found.st_size > self.max_bytes:
                 raise ToolError(
-                    f"{path!r} has {found.st_size:,} bytes, and files of more than "
-                    f"{self.max_bytes:,} are not read"
+                    f"{path!r} has {found.st_size:,} bytes; at most {self.max_bytes:,} are read"
                 )
             with os.fdopen(os.dup(fd), "rb") as file:
-                data = file.read(self.max_bytes + 1)  # it may grow, or not say its size
+                data = file.read(self.max_bytes + 1)  # it may grow, or not report its size
         if len(data) > self.max_bytes:
-            raise ToolError(f"{path!r} has more than {self.max_bytes:,} bytes, and is not read")
+            raise ToolError(f"{path!r} has more than {self.max_bytes:,} bytes")
         return data
 
     def walk(self, path: str, *, depth: int) -> Iterator[Entry]:
-        """What is in a folder and, ``depth`` levels deep, in its folders; links are left out.
+        """Yield the entries of a folder, ``depth`` levels deep, without links.
 
-        A folder inside that cannot be read is an entry with a ``problem``.
+        A subfolder that cannot be read is an entry with a ``problem``.
 
         Raises:
-            ToolError: It is outside, no folder, or cannot be read.
+            ToolError: It is outside, not a folder, or cannot be read.
         """
         parts = _parts(path)
         return self._below(parts, self._names(parts), depth)
@@ -113,31 +105,29 @@ class Root:
             if is_folder and depth > 1:
                 try:
                     inside = self._names(entry.parts)
-                except ToolError as error:  # locked, or gone meanwhile: the others are still there
+                except ToolError as error:  # locked or deleted meanwhile: list the others
                     entry = entry._replace(problem=str(error))
             yield entry
             yield from self._below(entry.parts, inside, depth - 1)
 
     def _names(self, parts: tuple[str, ...]) -> list[tuple[str, bool, int]]:
+        found: list[tuple[str, bool, int]] = []
         with self._opened(parts) as fd:
             if not stat.S_ISDIR(os.fstat(fd).st_mode):
                 raise ToolError(f"{written('/'.join(parts))!r} is a file, not a folder")
-            found = []
             with os.scandir(fd if _STEPWISE else self.path.joinpath(*parts)) as entries:
                 for entry in entries:
-                    try:
+                    with suppress(OSError):  # deleted meanwhile
                         known = entry.stat(follow_symlinks=False)
-                    except OSError:  # it has gone meanwhile
-                        continue
-                    if stat.S_ISDIR(known.st_mode):
-                        found.append((entry.name, True, 0))
-                    elif stat.S_ISREG(known.st_mode):
-                        found.append((entry.name, False, known.st_size))
+                        if stat.S_ISDIR(known.st_mode):
+                            found.append((entry.name, True, 0))
+                        elif stat.S_ISREG(known.st_mode):
+                            found.append((entry.name, False, known.st_size))
         return sorted(found)
 
     @contextmanager
     def _opened(self, parts: tuple[str, ...]) -> Iterator[int]:
-        """A file descriptor of a file or a folder below the root."""
+        """Open a file or a folder below the root; yields its descriptor."""
         path = written("/".join(parts) or ".")
         try:
             fd = self._step_down(parts) if _STEPWISE else self._open_checked(parts)
@@ -169,11 +159,11 @@ class Root:
         if target.resolve() == target and os.path.samestat(os.fstat(fd), target.lstat()):
             return fd
         os.close(fd)
-        raise PermissionError(0, "it was exchanged while it was opened")
+        raise PermissionError(0, "it was replaced while it was opened")
 
     def _why(self, parts: Sequence[str], error: OSError) -> str:
         for end in range(1, len(parts) + 1):
-            with suppress(OSError):  # too long to be looked up as a whole
+            with suppress(OSError):  # too long
                 if self.path.joinpath(*parts[:end]).is_symlink():
                     return f"{'/'.join(parts[:end])!r} is a link, and links are not followed"
         why = error.strerror or str(error)
@@ -181,41 +171,35 @@ class Root:
 
 
 def _open_in(folder: int, name: str, flags: int) -> int:
-    """Open ``name`` in a folder; if there is none, the one that is the same text in Unicode."""
+    """Open ``name`` in a folder, or the only name there that is equal in Unicode."""
     try:
         return os.open(name, flags, dir_fd=folder)
     except FileNotFoundError:
-        same = [] if name.isascii() else _same_text(folder, name)
+        same = [] if name.isascii() else os.listdir(folder)
+        same = [each for each in same if normalize("NFC", each) == normalize("NFC", name)]
         if len(same) != 1:
             raise
         return os.open(same[0], flags, dir_fd=folder)
 
 
-def _same_text(folder: int, name: str) -> list[str]:
-    """Names that look like ``name``, with accents and letters composed or not."""
-    return [each for each in os.listdir(folder) if normalize("NFC", each) == normalize("NFC", name)]
-
-
 def _parts(path: str) -> tuple[str, ...]:
-    """The components of a path from the root, which may be written as a JSON string.
-
-    Raises:
-        ToolError: It is absolute, leads upwards, or is no path.
-    """
+    """Return the components of a path from the root, which may be written as a JSON string."""
     shown, path = path, _unquoted(path)
     if "\0" in path:
-        raise ToolError(f"{shown!r} is no path: it has a NUL character")
+        raise ToolError(f"{shown!r} is not a path: it has a NUL character")
     if os.sep == "\\":
         path = path.replace("\\", "/")
     if path.startswith("/") or Path(path).is_absolute() or Path(path).drive:
-        raise ToolError(f"{shown!r} is an absolute path: give paths from the root folder, '.'")
+        raise ToolError(
+            f"{shown!r} is an absolute path: paths are relative to the root folder, '.'"
+        )
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
         raise ToolError(f"{shown!r} has '..' in it: the root folder cannot be left")
     try:
         too_long = any(len(os.fsencode(part)) > MAX_NAME for part in parts)
     except UnicodeEncodeError:
-        raise ToolError(f"{shown!r} is no path: it has half a character") from None
+        raise ToolError(f"{shown!r} is not a path: it has half a character") from None
     if too_long or len(parts) > MAX_PARTS or len(path) > MAX_PATH:
         raise ToolError("The path is too long")
     return parts
@@ -223,10 +207,6 @@ def _parts(path: str) -> tuple[str, ...]:
 
 def _unquoted(path: str) -> str:
     if len(path) > 1 and path.startswith('"') and path.endswith('"'):
-        try:
-            value = json.loads(path)
-        except ValueError:
-            return path
-        if isinstance(value, str):
-            return value
+        with suppress(ValueError):
+            return str(json.loads(path))
     return path

@@ -1,14 +1,13 @@
-"""HTTP GET that cannot be led astray: to other hosts, to private addresses, or without end."""
+"""A tool for HTTP GET that reaches allowed hosts only, at public addresses, within limits."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -23,9 +22,11 @@ from agent_brain.tools.function import tool
 if TYPE_CHECKING:
     import httpx
 
+MAX_REDIRECTS = 5
+
 _HOST = re.compile(r"(?!-)[a-z0-9._-]{1,253}|\[[0-9a-f:.]+\]")
 _PATTERN = re.compile(r"(\*|(?:\*\.)?[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?")
-_CHARSETS = re.compile(  # Python knows others that are no character sets, some of them slow
+_CHARSETS = re.compile(  # Python has other codecs that are not character sets, some of them slow
     r"(?:utf|iso-?8859|windows-?125|cp125|latin|us-ascii|ascii|koi8|shift_jis|euc|gb|big5)[\w-]*",
     re.I,
 )
@@ -36,50 +37,8 @@ _TEXTUAL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What may be fetched.
-
-    Attributes:
-        allow: Hosts: ``"example.com"``, ``"*.example.com"`` (not the bare domain), ``"*"`` for any
-            public one; with a port (``"example.com:8080"``) if it is not the scheme's own.
-        private: Those of the same form that may be on private addresses.
-        max_bytes: Of a body.
-        max_redirects: In one call.
-    """
-
-    allow: tuple[str, ...]
-    private: tuple[str, ...] = ()
-    max_bytes: int = 1_000_000
-    max_redirects: int = 5
-
-    def __post_init__(self) -> None:
-        for pattern in (*self.allow, *self.private):
-            if not isinstance(pattern, str) or not _PATTERN.fullmatch(pattern):
-                raise ToolDefinitionError(
-                    f"{pattern!r} names no host: write 'example.com', '*.example.com', "
-                    "'example.com:8080' or '*'"
-                )
-
-    def private_host(self, target: Target) -> bool:
-        """Whether ``target`` may be on a private address.
-
-        Raises:
-            ToolError: It may not be fetched at all.
-        """
-        if _listed(target, self.private):
-            return True
-        if not _listed(target, self.allow):
-            allowed = ", ".join((*self.allow, *self.private)) or "none"
-            raise ToolError(
-                f"{target.host}:{target.port} may not be fetched. Allowed hosts: {allowed}"
-            )
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A URL taken apart, once: nothing else is looked at afterwards."""
+class Target(NamedTuple):
+    """A parsed URL: nothing else of it is used afterwards."""
 
     scheme: str
     host: str
@@ -91,43 +50,32 @@ class Target:
         """The URL, put together again."""
         return f"{self.scheme}://{self.host}:{self.port}{self.path}"
 
-
-def _patterns(hosts: str | Iterable[str]) -> tuple[str, ...]:
-    """One host, or several; the letters of a text are not hosts."""
-    return (hosts,) if isinstance(hosts, str) else tuple(hosts)
-
-
-def _listed(target: Target, patterns: Iterable[str]) -> bool:
-    for pattern in patterns:
-        match = _PATTERN.fullmatch(pattern)
-        assert match is not None
-        port = int(match[2]) if match[2] else _PORTS[target.scheme]
-        if target.port == port and fnmatchcase(target.host, match[1].replace("[", "[[]")):
-            return True
-    return False
+    def matches(self, patterns: Iterable[re.Match[str]]) -> bool:
+        """Return whether the host and port match one of ``patterns``."""
+        return any(
+            self.port == int(match[2] or _PORTS[self.scheme])
+            and fnmatchcase(self.host, match[1].replace("[", "[[]"))
+            for match in patterns
+        )
 
 
 def read_url(url: str) -> Target:
-    """Take a URL apart.
-
-    Raises:
-        ToolError: It is none that is fetched.
-    """
+    """Parse a URL, or raise ToolError if it may not be fetched."""
     if re.search(r"[\x00-\x20\x7f\\]", url) or len(url) > 4_000:
-        raise ToolError(f"{url[:200]!r} is no URL that is fetched: it has characters that mislead")
+        raise ToolError(f"{url[:200]!r} is not fetched: it is too long or has unsafe characters")
     try:
         parts = urlsplit(url)
         port = parts.port
         host = (parts.hostname or "").rstrip(".").encode("idna").decode().lower()
     except (ValueError, UnicodeError) as error:
-        raise ToolError(f"{url!r} is no URL: {error}") from None
+        raise ToolError(f"{url!r} is not a URL: {error}") from None
     if parts.scheme not in _PORTS:
         raise ToolError(f"Only http and https URLs are fetched, not {url!r}")
     if "@" in parts.netloc:
         raise ToolError(f"URLs with a user name or a password are not fetched: {url!r}")
     host = f"[{host}]" if ":" in host else host
     if not _HOST.fullmatch(host):
-        raise ToolError(f"{url!r} names no host that is fetched: {host!r}")
+        raise ToolError(f"{url!r} has an invalid host: {host!r}")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, path)
 
@@ -142,28 +90,27 @@ def http_get_tool(
     resolver: Resolve = resolve,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> BaseTool:
-    """``http_get``: fetch text from hosts that are allowed, and from nowhere else.
+    """Return the tool ``http_get``, which fetches text from allowed hosts only.
 
-    A host's name is resolved once, its addresses are checked, and the connection is made to the
-    very address that was checked; each redirect is checked in the same way. Loopback, private,
-    link-local, multicast and reserved addresses are refused in every spelling. Proxies, cookies and
-    credentials of the environment are not used.
+    A host name is resolved once, its addresses are checked, and the connection goes to the checked
+    address; each redirect is checked in the same way. Loopback, private, link-local, multicast and
+    reserved addresses are refused in every spelling. Proxies, cookies and credentials of the
+    environment are not used.
 
     Args:
-        allow: Hosts on the public internet: ``"example.com"``, ``"*.example.com"``, ``"*"`` for
-            any; with a port if it is not the scheme's own.
-        private: Hosts that may be on private addresses, such as ``"localhost:8000"``.
-        max_bytes: Longer bodies are refused.
-        timeout: Seconds for the whole call, redirects included.
+        allow: Public hosts: ``"example.com"``, ``"*.example.com"`` (without the bare domain) or
+            ``"*"`` for any; with a port if it is not the default one of the scheme.
+        private: Hosts that may have private addresses, such as ``"localhost:8000"``.
+        max_bytes: Larger bodies are refused.
+        timeout: Seconds for the whole call, including redirects.
         max_result_tokens: Longer texts are shortened; the agent may read the rest in parts.
-        resolver: Tells the addresses of a host; for other name services, and for tests.
-        transport: How requests are sent; for tests.
+        resolver: Resolves host names; for other name services, and for tests.
+        transport: Sends the requests; for tests.
 
     Raises:
-        ToolDefinitionError: A host that is none.
+        ToolDefinitionError: A host is invalid.
     """
-    policy = Policy(_patterns(allow), _patterns(private), max_bytes)
-    clients = _Clients(transport)
+    fetcher = _Fetcher(_hosts(allow), _hosts(private), max_bytes, resolver, transport)
 
     @tool(timeout=timeout, idempotent=True, max_result_tokens=max_result_tokens)
     async def http_get(url: str) -> str:
@@ -175,7 +122,7 @@ def http_get_tool(
         import httpx
 
         try:
-            return await _follow(clients.here(), url, policy, resolver)
+            return await fetcher.get(url)
         except httpx.HTTPError as error:
             raise ToolError(
                 f"{url!r} could not be fetched: {str(error) or type(error).__name__}"
@@ -184,121 +131,141 @@ def http_get_tool(
     return http_get
 
 
-class _Clients:
-    """One client for each event loop that the tool is used on.
+def _hosts(hosts: str | Iterable[str]) -> list[re.Match[str]]:
+    patterns = []
+    for host in (hosts,) if isinstance(hosts, str) else hosts:
+        match = _PATTERN.fullmatch(host) if isinstance(host, str) else None
+        if match is None:
+            raise ToolDefinitionError(
+                f"{host!r} is not a host: write 'example.com', '*.example.com', "
+                "'example.com:8080' or '*'"
+            )
+        patterns.append(match)
+    return patterns
 
-    They keep no connection, so there is nothing to close between calls and nothing to leave open
-    at the end of a loop. A kept connection would also be wrong: it belongs to an address, and two
-    hosts on one address would share it, whatever certificate it was opened with.
+
+class _Redirect(NamedTuple):
+    location: str
+
+
+class _Fetcher:
+    """Fetches texts, with one client for each event loop.
+
+    Connections are not kept, so there is nothing to close at the end of a loop. Keeping them would
+    be unsafe too: a connection belongs to an address, and two hosts at one address would share it,
+    whatever certificate it was opened with.
     """
 
-    def __init__(self, transport: httpx.AsyncBaseTransport | None) -> None:
+    def __init__(
+        self,
+        allow: list[re.Match[str]],
+        private: list[re.Match[str]],
+        max_bytes: int,
+        resolver: Resolve,
+        transport: httpx.AsyncBaseTransport | None,
+    ) -> None:
+        self._allow = allow
+        self._private = private
+        self._max_bytes = max_bytes
+        self._resolver = resolver
         self._transport = transport
-        self._by_loop: WeakKeyDictionary[object, httpx.AsyncClient] = WeakKeyDictionary()
+        self._clients: WeakKeyDictionary[object, httpx.AsyncClient] = WeakKeyDictionary()
 
-    def here(self) -> httpx.AsyncClient:
-        """The client of the running loop."""
+    async def get(self, url: str) -> str:
+        """Return the text at ``url``, following redirects."""
+        target = read_url(url)
+        for _ in range(MAX_REDIRECTS + 1):
+            found = await self._fetch(target, await self._address(target))
+            if isinstance(found, str):
+                return found
+            try:
+                location = urljoin(target.url, found.location)
+            except ValueError as error:
+                raise ToolError(
+                    f"{target.url} redirects to {found.location!r}, which is not a URL: {error}"
+                ) from None
+            redirected = read_url(location)
+            if (target.scheme, redirected.scheme) == ("https", "http"):
+                raise ToolError(f"{target.url} redirects from https to http, which is not followed")
+            target = redirected
+        raise ToolError(f"{url!r} redirects more than {MAX_REDIRECTS} times")
+
+    async def _address(self, target: Target) -> str:
+        private = target.matches(self._private)
+        if not private and not target.matches(self._allow):
+            allowed = ", ".join(match[0] for match in (*self._allow, *self._private)) or "none"
+            raise ToolError(
+                f"{target.host}:{target.port} may not be fetched. Allowed hosts: {allowed}"
+            )
+        host = target.host.strip("[]")
+        return await checked_address(host, target.port, self._resolver, private=private)
+
+    async def _fetch(self, target: Target, address: str) -> str | _Redirect:
+        """Send one request to ``address``, under the name in the URL."""
+        client = self._client()
+        default = _PORTS[target.scheme] == target.port
+        headers = {
+            "Host": target.host if default else f"{target.host}:{target.port}",
+            "Accept": "text/*, application/json, */*;q=0.1",
+            "Accept-Encoding": "identity",  # a small compressed body may be huge when unpacked
+            "User-Agent": "agent-brain",
+        }
+        where = f"[{address}]" if ":" in address else address
+        request = client.build_request(
+            "GET",
+            f"{target.scheme}://{where}:{target.port}{target.path}",
+            headers=headers,
+            extensions={
+                "sni_hostname": target.host.strip("[]"),
+                "timeout": client.timeout.as_dict(),
+            },
+        )
+        response = await client.send(request, stream=True)
+        try:
+            if response.status_code in _REDIRECTS and "location" in response.headers:
+                return _Redirect(response.headers["location"])
+            return await self._text(response, target)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
+
+    async def _text(self, response: httpx.Response, target: Target) -> str:
+        kind = response.headers.get("content-type", "text/plain").lower()
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ToolError(f"{target.url} answered with compressed content, which is not read")
+        if not _TEXTUAL.match(kind):
+            raise ToolError(f"{target.url} is not text but {kind.split(';')[0]!r}")
+        body = b""
+        chunks = response.aiter_bytes()
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > self._max_bytes:
+                await response.aclose()
+                with suppress(Exception):  # httpx's inner generators end only when exhausted
+                    async for _ in chunks:
+                        pass
+                raise ToolError(f"{target.url} has more than {self._max_bytes:,} bytes")
+        charset = response.charset_encoding or "utf-8"
+        try:
+            text = body.decode(charset if _CHARSETS.fullmatch(charset) else "utf-8", "replace")
+        except LookupError:
+            text = body.decode(errors="replace")
+        if response.status_code < 400:
+            return text
+        status = f"{response.status_code} {response.reason_phrase}"
+        raise ToolError(f"{target.url} answered {status}: {text[:500]}")
+
+    def _client(self) -> httpx.AsyncClient:
         import httpx
 
         loop = current_token().native_token
-        client = self._by_loop.get(loop)
+        client = self._clients.get(loop)
         if client is None:
-            client = self._by_loop[loop] = httpx.AsyncClient(
+            client = self._clients[loop] = httpx.AsyncClient(
                 transport=self._transport,
                 follow_redirects=False,
                 trust_env=False,
                 limits=httpx.Limits(max_keepalive_connections=0),
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # takes none
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # accepts none
             )
         return client
-
-
-async def _follow(client: httpx.AsyncClient, url: str, policy: Policy, resolver: Resolve) -> str:
-    target = read_url(url)
-    for _ in range(policy.max_redirects + 1):
-        private = policy.private_host(target)
-        bare = target.host.strip("[]")
-        address = await checked_address(bare, target.port, resolver, private=private)
-        found = await _fetch(client, target, address, policy.max_bytes)
-        if isinstance(found, str):
-            return found
-        next_target = read_url(_joined(target.url, found.location))
-        if (target.scheme, next_target.scheme) == ("https", "http"):
-            raise ToolError(f"{target.url} redirects from https to http, which is not followed")
-        target = next_target
-    raise ToolError(f"{url!r} redirects more than {policy.max_redirects} times")
-
-
-def _joined(url: str, location: str) -> str:
-    try:
-        return urljoin(url, location)
-    except ValueError as error:
-        raise ToolError(f"{url} redirects to {location!r}, which is no URL: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Redirect:
-    location: str
-
-
-async def _fetch(
-    client: httpx.AsyncClient, target: Target, address: str, max_bytes: int
-) -> str | _Redirect:
-    """One request, to that very address, under the name that was asked for."""
-    default = _PORTS[target.scheme] == target.port
-    headers = {
-        "Host": target.host if default else f"{target.host}:{target.port}",
-        "Accept": "text/*, application/json, */*;q=0.1",
-        "Accept-Encoding": "identity",  # what is small on the way may be huge when unpacked
-        "User-Agent": "agent-brain",
-    }
-    where = f"[{address}]" if ":" in address else address
-    request = client.build_request(
-        "GET",
-        f"{target.scheme}://{where}:{target.port}{target.path}",
-        headers=headers,
-        extensions={"sni_hostname": target.host.strip("[]"), **_timeouts(client)},
-    )
-    response = await client.send(request, stream=True)
-    try:
-        if response.status_code in _REDIRECTS and "location" in response.headers:
-            return _Redirect(response.headers["location"])
-        return await _text(response, target, max_bytes)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await response.aclose()
-
-
-def _timeouts(client: httpx.AsyncClient) -> dict[str, Any]:
-    return {"timeout": client.timeout.as_dict()}
-
-
-def _decode(body: bytes, charset: str) -> str:
-    try:
-        return body.decode(charset if _CHARSETS.fullmatch(charset) else "utf-8", errors="replace")
-    except LookupError:
-        return body.decode(errors="replace")
-
-
-async def _text(response: httpx.Response, target: Target, max_bytes: int) -> str:
-    kind = response.headers.get("content-type", "text/plain").lower()
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise ToolError(f"{target.url} answered with packed content, which is not read")
-    if not _TEXTUAL.match(kind):
-        raise ToolError(f"{target.url} is no text but {kind.split(';')[0]!r}")
-    body = b""
-    chunks = response.aiter_bytes()
-    async for chunk in chunks:
-        body += chunk
-        if len(body) > max_bytes:
-            await response.aclose()
-            with suppress(Exception):  # httpx's inner generators end only when they are used up
-                async for _ in chunks:
-                    pass
-            raise ToolError(f"{target.url} has more than {max_bytes:,} bytes, and is not read")
-    text = _decode(body, response.charset_encoding or "utf-8")
-    if response.status_code >= 400:
-        raise ToolError(
-            f"{target.url} answered {response.status_code} {response.reason_phrase}: {text[:500]}"
-        )
-    return text

@@ -1,4 +1,4 @@
-"""Time zones by the names of places."""
+"""Time zones by place names. Private."""
 
 from __future__ import annotations
 
@@ -10,64 +10,52 @@ from zoneinfo import available_timezones
 _OFFSET = re.compile(r"(?:utc|gmt|z)?\s*(?:([+\u2212-])\s*(\d{1,2})(?::?([0-5]\d))?)?", re.I)
 _FURTHEST = timedelta(hours=14)
 
-# places whose zone carries another city's name
+# places whose zone has the name of another city
 _PLACES = {
-    "abu dhabi": "Asia/Dubai",
-    "barcelona": "Europe/Madrid",
-    "beijing": "Asia/Shanghai",
-    "boston": "America/New_York",
-    "california": "America/Los_Angeles",
-    "canberra": "Australia/Sydney",
-    "cape town": "Africa/Johannesburg",
-    "china": "Asia/Shanghai",
-    "delhi": "Asia/Kolkata",
-    "france": "Europe/Paris",
-    "germany": "Europe/Berlin",
-    "geneva": "Europe/Zurich",
-    "gmt": "Etc/GMT",
-    "hamburg": "Europe/Berlin",
-    "india": "Asia/Kolkata",
-    "italy": "Europe/Rome",
-    "japan": "Asia/Tokyo",
-    "kyoto": "Asia/Tokyo",
-    "miami": "America/New_York",
-    "milan": "Europe/Rome",
-    "mumbai": "Asia/Kolkata",
-    "munich": "Europe/Berlin",
-    "new delhi": "Asia/Kolkata",
-    "new york city": "America/New_York",
-    "nyc": "America/New_York",
-    "osaka": "Asia/Tokyo",
-    "rio de janeiro": "America/Sao_Paulo",
-    "san francisco": "America/Los_Angeles",
-    "seattle": "America/Los_Angeles",
-    "spain": "Europe/Madrid",
-    "texas": "America/Chicago",
-    "uk": "Europe/London",
-    "washington": "America/New_York",
+    place: zone
+    for zone, places in {
+        "Africa/Johannesburg": "cape town",
+        "America/Chicago": "texas",
+        "America/Los_Angeles": "california, san francisco, seattle",
+        "America/New_York": "boston, miami, new york city, nyc, washington",
+        "America/Sao_Paulo": "rio de janeiro",
+        "Asia/Dubai": "abu dhabi",
+        "Asia/Kolkata": "delhi, india, mumbai, new delhi",
+        "Asia/Shanghai": "beijing, china",
+        "Asia/Tokyo": "japan, kyoto, osaka",
+        "Australia/Sydney": "canberra",
+        "Etc/GMT": "gmt",
+        "Europe/Berlin": "germany, hamburg, munich",
+        "Europe/London": "uk",
+        "Europe/Madrid": "barcelona, spain",
+        "Europe/Paris": "france",
+        "Europe/Rome": "italy, milan",
+        "Europe/Zurich": "geneva",
+    }.items()
+    for place in places.split(", ")
 }
 
 
 @cache
 def zones() -> dict[str, str]:
-    """Lower-case place names, and zone names themselves, to IANA zone names."""
+    """Return IANA zone names by place names and by zone names, both in lower case."""
     names = sorted(available_timezones() - {"localtime"})
     by_city = {
         zone.rsplit("/", 1)[-1].replace("_", " ").lower(): zone
         for zone in names
-        if not zone.startswith("Etc/")  # their signs are the wrong way round: Etc/GMT+5 is UTC-5
+        if not zone.startswith("Etc/")  # their signs are reversed: Etc/GMT+5 is UTC-5
     }
     return {**by_city, **{zone.lower(): zone for zone in names}, **_PLACES, "utc": "UTC"}
 
 
 def find_zone(place: str) -> str | None:
-    """The IANA zone of a city, a country or a zone name; None if there is none of that name."""
+    """Return the IANA zone of a city, a country or a zone name; None if it is unknown."""
     key = place.strip(" ?.!").lower()
     return zones().get(key) or zones().get(key.replace("_", " "))
 
 
 def fixed_offset(text: str) -> timezone | None:
-    """The offset that ``UTC``, ``GMT+5`` or ``-03:30`` means: east of Greenwich is plus."""
+    """Return the offset that ``UTC``, ``GMT+5`` or ``-03:30`` means: east of Greenwich is plus."""
     match = _OFFSET.fullmatch(text.strip())
     if match is None or not match[0]:
         return None

@@ -1,1 +1,1 @@
-"""litellm, imported quietly and at one place. Private."""
+"""Import litellm in one place and without side effects. Private."""

@@ -1,10 +1,9 @@
-"""The HTTP clients that litellm keeps open, closed when nobody uses them."""
+"""Close the HTTP clients that litellm keeps open."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from agent_brain.tools.litellm.setup import is_loaded, load_litellm
@@ -13,10 +12,10 @@ from agent_brain.tools.litellm.setup import is_loaded, load_litellm
 class Connections:
     """Counts the streams on each event loop, so that no client is closed while it is in use.
 
-    litellm shares its clients between all callers in a process, and its own way to close them
-    closes them all: that would cut the streams of other callers, and it is not safe for clients
-    that belong to the event loop of another thread. So the clients of the running loop are closed,
-    and not before its last stream has ended. litellm makes new ones when they are needed.
+    litellm shares its clients between all callers in a process, and closes them only all at once:
+    that would cut the streams of other callers, and is unsafe for clients that belong to the event
+    loop of another thread. So only the clients of the running loop are closed, after its last
+    stream has ended. litellm makes new ones when needed.
     """
 
     def __init__(self) -> None:
@@ -24,12 +23,12 @@ class Connections:
         self._closing: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
     def acquire(self) -> None:
-        """A stream begins on the running loop."""
+        """Count a new stream on the running loop."""
         loop = asyncio.get_running_loop()
         self._streams[loop] = self._streams.get(loop, 0) + 1
 
     async def release(self) -> None:
-        """It has ended."""
+        """Count the end of a stream."""
         loop = asyncio.get_running_loop()
         self._streams[loop] -= 1
         if not self._streams[loop] and loop in self._closing:
@@ -38,10 +37,13 @@ class Connections:
     async def close(self) -> None:
         """Close the clients of the running loop, now or when its last stream has ended.
 
-        Where there can be none, as litellm was not used or this is not asyncio, nothing happens.
+        Does nothing if litellm was not used, or on an event loop other than asyncio's.
         """
-        loop = _running_loop()
-        if loop is None or not is_loaded():
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if not is_loaded():
             return
         if self._streams.get(loop):
             self._closing.add(loop)
@@ -51,23 +53,11 @@ class Connections:
         for key in [key for key in clients.cache_dict if key.endswith(f"-{id(loop)}")]:
             client = clients.cache_dict[key]
             clients.delete_cache(key)
-            await _close(client)
+            methods = (getattr(client, name, None) for name in ("aclose", "close"))
+            close = next(filter(inspect.iscoroutinefunction, methods), None)
+            if close is not None:
+                await close()
 
 
 connections = Connections()
-"""Those of this process: models and embedders share litellm's clients, and so the count."""
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-async def _close(client: Any) -> None:
-    for name in ("aclose", "close"):
-        method = getattr(client, name, None)
-        if inspect.iscoroutinefunction(method):
-            await method()
-            return
+"""The connections of the process, shared by models and embedders."""

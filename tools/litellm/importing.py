@@ -1,10 +1,10 @@
-"""Import litellm without its effects on the rest of the process.
+"""Import litellm without its side effects on the process.
 
-litellm's import adds filters to other libraries' loggers (``asyncio``, ``uvicorn.access``, ...)
-that import more of litellm when a record passes. While litellm is half loaded, logging in any other
-thread then fails or deadlocks. The import also sets levels of such loggers, hides warnings of
-everyone's modules, appends the working directory to ``sys.path``, and takes over the root logger
-and ``sys.excepthook`` where ``JSON_LOGS`` is set for the program itself.
+litellm's import adds filters to other libraries' loggers (``asyncio``, ``uvicorn.access``, …) that
+import more of litellm when a record passes. While litellm is half loaded, logging in any other
+thread then fails or deadlocks. The import also sets levels of such loggers, hides warnings of all
+modules, appends the working directory to ``sys.path``, and takes over the root logger and
+``sys.excepthook`` if ``JSON_LOGS`` is set.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 _NAME = "litellm"
-_HIDDEN_IN = r"(litellm|pydantic)\b"  # pydantic warns of litellm's classes in its own name
+_HIDDEN_IN = r"(litellm|pydantic)\b"  # pydantic warns about litellm's classes
 _LATER = ("openai.resources", "litellm.litellm_core_utils.default_encoding")
-"""What litellm imports in its first call: half a second, in which the event loop would stand."""
+"""Modules that litellm imports in its first call, which would block the event loop for 0.5 s."""
 
 
 def import_litellm() -> Any:
-    """Import litellm, and what its first call imports.
+    """Import litellm, and the modules that its first call imports.
 
-    A program that has imported litellm itself has its effects already; they stay as they are.
+    If the program has imported litellm itself, its side effects remain.
     """
     with ExitStack() as stack:
         stack.enter_context(_environment())
@@ -39,17 +39,14 @@ def import_litellm() -> Any:
         with suppress(ImportError, AttributeError):  # another version of litellm
             for module in _LATER:
                 importlib.import_module(module)
-            litellm.ModelResponseStream()  # pydantic builds these classes when they are first used,
-            litellm.ModelResponse()  # and warns of them then
+            litellm.ModelResponseStream()  # pydantic builds these classes at their first use,
+            litellm.ModelResponse()  # and issues warnings then
     return litellm
 
 
 @contextmanager
 def _loggers() -> Iterator[None]:
-    """Let litellm change its own loggers only.
-
-    Its changes are refused while they are made. To undo them afterwards would be too late.
-    """
+    """Ignore litellm's changes to loggers of others; undoing them afterwards would be too late."""
     thread = threading.get_ident()
 
     def guarded(method: Callable[[logging.Logger, Any], None]) -> Callable[..., None]:
@@ -69,7 +66,7 @@ def _loggers() -> Iterator[None]:
 
 
 def _caller() -> str:
-    """The package that called the function which calls this."""
+    """Return the package of the caller's caller."""
     return str(sys._getframe(2).f_globals.get("__name__", "")).partition(".")[0]
 
 
@@ -82,7 +79,7 @@ def _put_back(owner: type, name: str, value: object) -> None:
 
 @contextmanager
 def _warning_filters() -> Iterator[None]:
-    """Make filters that litellm adds for all modules hold for its own modules and pydantic's."""
+    """Restrict the filters that litellm adds for all modules to its own and pydantic's."""
     before = list(warnings.filters)
     yield
     filters: Any = warnings.filters
@@ -104,7 +101,7 @@ def _search_path() -> Iterator[None]:
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Hide ``JSON_LOGS`` from litellm, and keep the caller's cache folder of tiktoken."""
+    """Hide ``JSON_LOGS`` from litellm, and keep tiktoken's cache folder."""
     kept = {"JSON_LOGS": os.environ.pop("JSON_LOGS", None)}
     kept["TIKTOKEN_CACHE_DIR"] = os.environ.get("TIKTOKEN_CACHE_DIR")
     try:

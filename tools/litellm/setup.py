@@ -1,4 +1,4 @@
-"""The one place that imports litellm: on first use, quiet, without network calls of its own."""
+"""Load litellm on first use, quietly and without network calls."""
 
 from __future__ import annotations
 
@@ -21,40 +21,34 @@ _loading = threading.Lock()
 
 @cache
 def load_litellm() -> Any:
-    """Import litellm, set up for a library that runs inside other people's programs.
+    """Import litellm and set it up for use inside of a library.
 
-    No download of its price table (unless ``LITELLM_LOCAL_MODEL_COST_MAP`` says otherwise), and
-    nothing printed. Where the program has not imported litellm before, its log is switched off too
+    It does not download its price table (unless ``LITELLM_LOCAL_MODEL_COST_MAP`` says otherwise)
+    and prints nothing. If the program has not imported litellm before, its log is switched off
     (unless ``LITELLM_LOG`` is set), its callbacks get no message content, and the loggers and
-    warnings of other libraries stay as they are.
-
-    Safe in any thread, while other threads do what they like.
+    warnings of other libraries are not changed. Thread-safe.
     """
     with _loading:
-        return _load()
-
-
-def _load() -> Any:
-    first = "litellm" not in sys.modules
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = import_litellm()
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    if first:
-        litellm.turn_off_message_logging = True
-    if first and "LITELLM_LOG" not in os.environ:
-        for name in _LOGGERS:
-            logging.getLogger(name).disabled = True
-    return litellm
+        first = "litellm" not in sys.modules
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        litellm = import_litellm()
+        litellm.suppress_debug_info = True
+        litellm.telemetry = False
+        if first:
+            litellm.turn_off_message_logging = True
+        if first and "LITELLM_LOG" not in os.environ:
+            for name in _LOGGERS:
+                logging.getLogger(name).disabled = True
+        return litellm
 
 
 def is_loaded() -> bool:
-    """Whether :func:`load_litellm` has been called, by anyone."""
+    """Return whether :func:`load_litellm` has been called."""
     return load_litellm.cache_info().currsize > 0
 
 
 async def litellm_on_asyncio() -> Any:
-    """litellm, imported in a thread the first time, as that takes a second or more.
+    """Return litellm; the first call imports it in a thread, as that takes a second or more.
 
     Raises:
         EventLoopError: The running event loop is not asyncio's.
@@ -73,9 +67,9 @@ async def litellm_on_asyncio() -> Any:
 
 
 def model_entry(model: str) -> dict[str, Any] | None:
-    """What litellm's own table knows of ``model``: prices and abilities; None if it is not there.
+    """Return prices and abilities of ``model`` from litellm's table; None if it is not there.
 
-    litellm's functions for this may ask a server or print, so the table is read directly.
+    litellm's own functions for this may call a server or print.
     """
     table: dict[str, dict[str, Any]] = load_litellm().model_cost
     if model in table:
@@ -88,7 +82,7 @@ def model_entry(model: str) -> dict[str, Any] | None:
 
 
 def provider_of(model: str) -> str | None:
-    """Who serves ``model``, as far as its name or litellm's table tells."""
+    """Return the provider of ``model`` by its name or litellm's table; None if unknown."""
     if "/" in model:
         return model.partition("/")[0]
     entry = model_entry(model)

@@ -1,6 +1,6 @@
-"""One server: started once, watched, started a second time if it dies. Needs the extra ``mcp``.
+"""The connection to one server, which is restarted once if it dies. Needs the extra ``mcp``.
 
-Everything here runs in the thread of :mod:`agent_brain.tools.mcp.host`.
+Everything here runs in the thread of :mod:`agent_brain.tools.mcp.host`. Private.
 """
 
 from __future__ import annotations
@@ -9,42 +9,52 @@ import math
 from typing import Any, Literal
 
 import anyio
+import httpx2
 from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
-from mcp_types import CallToolResult, Implementation, Tool, ToolListChangedNotification
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    CallToolResult,
+    Implementation,
+    Tool,
+    ToolListChangedNotification,
+)
 from mcp_types.version import LATEST_PROTOCOL_VERSION
+from pydantic import ValidationError
 
 from agent_brain.tools.errors import McpServerError
-from agent_brain.tools.mcp.reasons import answered, is_closed, is_lost, reason_of
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec
-from agent_brain.tools.mcp.transport import LastWords, connect
-from agent_brain.tools.mcp.wire import Wire
+from agent_brain.tools.mcp.transport import StderrTail, connect
+from agent_brain.tools.mcp.wire import SAMPLE, Wire
 from agent_brain.tools.secrets import get_logger
+from agent_brain.tools.text import shorten
 
 logger = get_logger(__name__)
 
 MOST_PAGES = 1000
 SPAWN_SECONDS = 1.0
 LISTEN_AGAIN_SECONDS = 1.0
+MOST_WORDS = 2000  # tokens of a server's own error message
 CLIENT = Implementation(name="agent-brain", version="0.1")
 
 
 class Connection:
-    """A server and what is known of it.
+    """A server and its state.
 
-    A program that dies is started again at once, but only once. When it then answers a call, it has
-    earned another time: so one that fails once a night is kept, and one that dies of every call is
-    not. To a server over HTTP, which is not ours to start, a call that finds it gone tries once to
-    connect again.
+    A program that dies is restarted at once, but only once. When it answers a call again, another
+    restart is allowed: so a program that fails once a night is kept, and one that dies of every
+    call is not. A server over HTTP is not ours to start: a call that finds it gone tries once to
+    reconnect.
 
     Args:
         spec: The server.
-        group: Where its task lives.
+        group: Runs its task.
 
     Attributes:
-        changed: The server may have other tools by now.
+        changed: Whether the server may have other tools by now.
     """
 
     def __init__(self, spec: ServerSpec, group: TaskGroup) -> None:
@@ -53,16 +63,16 @@ class Connection:
         self._group = group
         self._client: Client | None = None
         self._state: Literal["starting", "up", "restarting", "away", "gone"] = "starting"
-        self._settled = anyio.Event()  # this attempt to connect has succeeded or failed
-        self._wanted = anyio.Event()  # somebody asks for another one
-        self._over = anyio.Event()  # the session of now has ended, or is to end
+        self._settled = anyio.Event()  # the current attempt to connect has succeeded or failed
+        self._wanted = anyio.Event()  # a call asks for another attempt
+        self._over = anyio.Event()  # the current session has ended, or must end
         self._ended = anyio.Event()
         self._closing = False
         self._may_restart = True
         self._was_ever_up = False
         self._trouble = ""
         self._garbage = ""
-        self._words: LastWords | None = None
+        self._stderr: StderrTail | None = None
         self._wire: Wire | None = None
         self._starting: anyio.CancelScope | None = None
 
@@ -70,7 +80,7 @@ class Connection:
         """Start the server and shake hands.
 
         Raises:
-            McpServerError: It could not be started; nothing is left of it.
+            McpServerError: It could not be started; its process has ended.
         """
         self._group.start_soon(self._live)
         await self._settled.wait()
@@ -91,10 +101,10 @@ class Connection:
         await self._ended.wait()
 
     async def list_tools(self) -> list[Tool]:
-        """All its tools, page by page.
+        """Return all its tools, page by page.
 
         Raises:
-            McpServerError: It is not there, or what it answers is no list.
+            McpServerError: It cannot be reached, or its answer is not a list of tools.
         """
         self.changed = False
         client, over = await self._reach()
@@ -120,10 +130,10 @@ class Connection:
     async def call(
         self, tool: str, args: dict[str, Any], on_progress: ProgressFnT | None
     ) -> CallToolResult:
-        """Have the server run a tool; cancelling this cancels the call there.
+        """Run a tool on the server; cancelling the caller cancels the call there.
 
         Raises:
-            McpServerError: It is not there, died meanwhile, or answered with an error.
+            McpServerError: It cannot be reached, died, or answered with an error.
         """
         client, over = await self._reach()
         try:
@@ -131,35 +141,35 @@ class Connection:
         except Exception as error:
             raise self._failure(f"did not complete {tool!r}", error, over) from error
         finally:
-            if self._words is not None:
-                self._words.trim()
+            if self._stderr is not None:
+                self._stderr.trim()
         self._may_restart = True
         return result
 
     async def _reach(self) -> tuple[Client, anyio.Event]:
-        """The session, and what tells that it has ended."""
+        """Return the session, and the event that it has ended."""
         if self._state == "away":
             self._wanted.set()
             await self._settled.wait()
         if self._client is not None and not self._over.is_set():
             return self._client, self._over
         if self._state == "gone":
-            text = f"{self._label()} has stopped and was not started again: it {self._trouble}"
+            text = f"{self._label()} has stopped and was not restarted: it {self._trouble}"
         elif self._state == "away":
-            text = f"{self._label()} is not there any more: it {self._trouble}"
+            text = f"{self._label()} is gone: it {self._trouble}"
         else:
-            text = f"{self._label()} has stopped and is being started again: try again in a moment"
+            text = f"{self._label()} has stopped and is being restarted: try again in a moment"
         raise McpServerError(self.spec.name, text)
 
     def _failure(self, what: str, error: Exception, over: anyio.Event) -> McpServerError:
-        """What to say of a request that went wrong; a session that is over is given up."""
+        """Return the error for a failed request; end a session that is lost."""
         lost = isinstance(self.spec, HttpServer) and is_lost(error)
         if lost:
             over.set()
         if lost or (is_closed(error) and over.is_set()):
             text = (
-                f"{self._label()} stopped before it answered; what was asked of it may or may not "
-                "have been done"
+                f"{self._label()} stopped before it answered; the request may or may not have been "
+                "executed"
             )
         else:
             reason = reason_of(error) if over.is_set() else answered(error)
@@ -170,7 +180,7 @@ class Connection:
         return f"MCP server {self.spec.name!r}"
 
     async def _live(self) -> None:
-        """The task of the server: a session, and perhaps another one."""
+        """Run the server's task: a session, and perhaps another one."""
         try:
             again = True
             while again and not self._closing:
@@ -185,7 +195,7 @@ class Connection:
             self._ended.set()
 
     async def _may_connect_again(self, *, was_up: bool) -> bool:
-        """Whether to; for a server over HTTP, as soon as somebody asks for it."""
+        """Return whether to connect again; for a server over HTTP, wait until a call needs it."""
         if isinstance(self.spec, HttpServer):
             if not self._was_ever_up:
                 return False
@@ -199,11 +209,11 @@ class Connection:
         return may
 
     async def _session(self) -> str:
-        """One session from its beginning to its end; returns why it ended."""
-        self._words = words = LastWords()
+        """Run one session; return why it ended."""
+        self._stderr = stderr = StderrTail()
         self._garbage = ""
         self._wire = Wire(self._over.set, self._leave_out, self._version)
-        streams = connect(self.spec, words, self._wire)
+        streams = connect(self.spec, stderr, self._wire)
         reason = "stopped"
         try:
             with anyio.move_on_after(self.spec.start_timeout) as self._starting:
@@ -221,13 +231,13 @@ class Connection:
         except Exception as error:
             reason = reason_of(error)
         finally:
-            said = words.read()
-            words.close()
-            self._words = self._starting = None
+            said = stderr.read()
+            stderr.close()
+            self._stderr = self._starting = None
         return self._why(reason, said)
 
     async def _stay(self, client: Client) -> None:
-        """Wait until the session is over, hearing of changed tools meanwhile."""
+        """Wait until the session is over, noting changes of its tools."""
         capability = client.server_capabilities.tools
         async with anyio.create_task_group() as tasks:
             if capability is not None and capability.list_changed:
@@ -236,15 +246,15 @@ class Connection:
             tasks.cancel_scope.cancel()
 
     async def _listen(self, client: Client) -> None:
-        """Newer servers tell of changes only to those who ask; older ones tell :meth:`_hear`."""
+        """Subscribe to changes of tools at newer servers; older ones notify :meth:`_hear`."""
         while True:
             try:
                 async with client.listen(tools_list_changed=True) as events:
                     async for _ in events:
                         self.changed = True
-                return  # the server does not wish to tell more
+                return  # the server ended the subscription
             except SubscriptionLost:
-                self.changed = True  # there is no telling what was missed
+                self.changed = True  # some changes may have been missed
                 await anyio.sleep(LISTEN_AGAIN_SECONDS)
             except (ListenNotSupportedError, MCPError, TimeoutError):
                 return
@@ -264,11 +274,60 @@ class Connection:
             self._garbage = self._garbage or reason_of(message)
 
     def _why(self, reason: str, said: str) -> str:
-        """All that is known of why a session ended, without secrets."""
+        """Return all that is known of why a session ended, without secrets."""
         parts = [reason]
         if self._garbage:
-            parts.append(f"it also wrote to stdout what is no MCP message: {self._garbage}")
+            parts.append(
+                f"it also wrote to stdout something that is not an MCP message: {self._garbage}"
+            )
         if said:
-            parts.append(f"its last words on stderr were:\n{said}")
+            parts.append(f"its stderr ended with:\n{said}")
         where = f" (at {self.spec.place})"
         return self.spec.redact("; ".join(parts)) + ("" if said else where)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why something failed, as the second half of "The server …"."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return "could not be started: there is no such command or folder"
+    if isinstance(error, PermissionError):
+        return "could not be started: it is not executable"
+    if isinstance(error, MCPError):
+        return "stopped" if is_closed(error) else answered(error)
+    if isinstance(error, TimeoutError):
+        return "did not answer in time"
+    if isinstance(error, ValidationError):
+        given = error.errors(include_url=False)[0]["input"]
+        return f"answered with something unusable: {shorten(repr(given), SAMPLE)}"
+    if isinstance(error, httpx2.ConnectError):
+        return "could not be reached: nothing answers there"
+    if isinstance(error, httpx2.TransportError):
+        return f"could not be reached: {type(error).__name__}"
+    return f"failed with {type(error).__name__}: {error}"
+
+
+def answered(error: BaseException) -> str:
+    """Return why something failed while the connection was open."""
+    if isinstance(error, MCPError):
+        return f"answered with an error: {shorten(error.message, MOST_WORDS)}"
+    return reason_of(error)
+
+
+def is_closed(error: BaseException) -> bool:
+    """Return whether the SDK, not the server, reports that the connection is closed.
+
+    A server may use the same code for errors of its own: only the message differs.
+    """
+    if not isinstance(error, MCPError):
+        return False
+    return error.code == CONNECTION_CLOSED and error.message == "Connection closed"
+
+
+def is_lost(error: BaseException) -> bool:
+    """Return whether the SDK reports that an HTTP answer broke off, or that the session ended."""
+    if not isinstance(error, MCPError):
+        return False
+    broke_off = error.code == CONNECTION_CLOSED and error.message.startswith("SSE stream ")
+    return broke_off or (error.code == INVALID_REQUEST and error.message == "Session terminated")

@@ -1,13 +1,13 @@
-"""Where MCP sessions live: a thread with an event loop of its own, one for all servers of a brain.
+"""A thread with an event loop for the MCP sessions of a brain. Private.
 
-A session of the SDK holds task groups and cancel scopes. These must be left by the task that has
-entered them, and on trio no task can be had that outlives the block it was started in. But a brain
-is made by a plain coroutine (``await Brain.create(…)``) and closed by another, perhaps in another
-task, perhaps on another loop (``run_sync``). So nothing on the caller's loop can own a session
-without asking the caller to hold a block open. A thread can: there, one task a server enters the
-session, waits, and leaves it. Calls are sent to that loop and awaited from the caller's, be it
-asyncio or trio; cancelling the caller cancels the task there, which tells the server. Closing waits
-for all of it, so that no process, thread or file outlives the brain.
+A session of the SDK holds task groups and cancel scopes. They must be left by the task that entered
+them, and on trio no task outlives the block in which it was started. But a brain is created by a
+plain coroutine (``await Brain.create(…)``) and closed by another one, perhaps in another task or on
+another event loop (``run_sync``). So nothing on the caller's loop can own a session unless the
+caller keeps a block open. A thread can: one task per server enters the session there, waits, and
+leaves it. Calls are sent to that loop and awaited from the caller's, be it asyncio or trio;
+cancelling the caller cancels the task in the thread, which tells the server. Closing waits for all
+tasks, so that no process, thread or file outlives the brain.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ THREAD = "agent-brain-mcp"
 
 
 class Host:
-    """The thread. Made by :meth:`open`, ended by :meth:`aclose`.
+    """The thread, from :meth:`open` to :meth:`aclose`.
 
     Attributes:
-        group: Where tasks are started that live as long as the thread; for use in the thread.
+        group: Runs tasks that live as long as the thread; for use in the thread.
     """
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Host:
     async def open(cls) -> Host:
         """Start the thread."""
         host = cls()
-        with anyio.CancelScope(shield=True):  # milliseconds, and half a thread cannot be ended
+        with anyio.CancelScope(shield=True):  # takes milliseconds
             await anyio.to_thread.run_sync(host._open)
         return host
 
     async def call(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
-        """Await ``function(*args)`` in the thread; cancelling this cancels it there.
+        """Await ``function(*args)`` in the thread; cancelling the caller cancels it.
 
         Raises:
             RuntimeError: The host has been closed.
@@ -62,10 +62,10 @@ class Host:
         return await self._portal.call_async(function, *args)
 
     async def aclose(self) -> None:
-        """End all that runs in the thread, then the thread; twice is fine."""
+        """End all tasks in the thread, then the thread; is idempotent."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            with anyio.CancelScope(shield=True):  # every wait in there is bounded
+            with anyio.CancelScope(shield=True):  # every wait is bounded
                 await anyio.to_thread.run_sync(self._close, thread)
 
     def _open(self) -> None:

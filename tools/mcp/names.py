@@ -1,4 +1,4 @@
-"""Names of tools, such that models take them and no two are alike."""
+"""Unique names for the tools of several servers. Private."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from collections.abc import Collection, Mapping, Sequence
 LONGEST = 64
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
-Listed = Mapping[str, Sequence[str]]  # server -> what it calls its tools
-Names = dict[tuple[str, str], str]  # (server, what it calls the tool) -> what the model calls it
+Listed = Mapping[str, Sequence[str]]  # server -> its own names of its tools
+Names = dict[tuple[str, str], str]  # (server, its name of the tool) -> name for the model
 
 
 def choose_names(listed: Listed, taken: Collection[str], before: Names) -> Names:
-    """A name for every tool.
+    """Choose a name for every tool.
 
-    A tool keeps its own name as long as nobody else has it; all those that share one are called
-    ``server_tool``. A name once given stays, so that a conversation does not come to mean something
-    else when a server adds a tool.
+    A tool keeps its name if it is unique; tools that share a name become ``server_tool``. A name
+    never changes later, so that a conversation keeps its meaning when a server adds a tool.
 
     Args:
-        listed: What the servers call their tools.
+        listed: The servers' own names of their tools.
         taken: Names of other tools.
-        before: The names given so far.
+        before: The names chosen so far.
     """
     tools = [(server, tool) for server, names in listed.items() for tool in dict.fromkeys(names)]
     chosen = {tool: before[tool] for tool in tools if tool in before}
@@ -40,16 +39,11 @@ def choose_names(listed: Listed, taken: Collection[str], before: Names) -> Names
 
 
 def fitting(name: str) -> str:
-    """``name`` in the letters, and of the length, that model APIs allow."""
+    """Return ``name`` in the characters and the length that model APIs allow."""
     return _UNFIT.sub("_", name)[:LONGEST] or "_"
 
 
 def unused(name: str, used: Collection[str]) -> str:
-    """``name``, or with a number behind it, so that it is not in ``used``."""
-    if name not in used:
-        return name
-    for number in itertools.count(2):
-        numbered = f"{name[: LONGEST - 1 - len(str(number))]}_{number}"
-        if numbered not in used:
-            return numbered
-    raise AssertionError("unreachable: there is always another number")
+    """Return ``name``, with a number appended if it is in ``used``."""
+    numbered = (f"{name[: LONGEST - 1 - len(str(n))]}_{n}" for n in itertools.count(2))
+    return next(each for each in itertools.chain([name], numbered) if each not in used)

@@ -1,4 +1,4 @@
-"""How to reach a server, as checked data. A secret in it is never shown."""
+"""Configuration of one MCP server, as checked data. Secrets are never shown. Private."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ SHORTEST_SECRET = 4  # shorter values, such as "1" or "yes", occur in any text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """What servers have in common, however they are reached.
+    """Base class: the options of all servers.
 
     Attributes:
-        name: What it is called here.
+        name: Name of the server.
         timeout: Seconds that a call may take; None waits.
-        start_timeout: Seconds that it may take to start and to say what it can do.
-        approval: Which of its tools need a person's approval: none, those that may destroy
-            something as far as they say, or all.
-        max_result_tokens: How long a result may be; None for no limit.
-        max_description_tokens: How long the description of a tool, and each one in its schema,
-            may be, and a tenth of how long the schema may be; None for no limit.
+        start_timeout: Seconds that starting and listing may take.
+        approval: Which of its tools need approval: none, those that may be destructive, or all.
+        max_result_tokens: Limit on the length of a result; None for no limit.
+        max_description_tokens: Limit on each description of a tool and in its schema, and a tenth
+            of the limit on the schema; None for no limit.
         secrets: Texts that must not be shown.
     """
 
@@ -44,11 +43,11 @@ class ServerSpec:
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """Where the server is, for people."""
         raise NotImplementedError
 
     def redact(self, text: str) -> str:
-        """``text`` without what must not be shown."""
+        """Return ``text`` without secrets."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "***")
@@ -57,18 +56,11 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioServer(ServerSpec):
-    """A program to start and to talk with over its stdin and stdout.
-
-    Attributes:
-        command: The program.
-        args: Its arguments.
-        env: Environment variables, over the few harmless ones that it is given anyway.
-        cwd: The folder to start it in; None: this process's.
-    """
+    """A program to start, spoken to over its stdin and stdout."""
 
     command: str = field(repr=False)
     args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # besides a few harmless ones
     cwd: str | None = field(default=None, repr=False)
 
     @property
@@ -79,19 +71,14 @@ class StdioServer(ServerSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpServer(ServerSpec):
-    """A server that is there already, spoken to over streamable HTTP.
-
-    Attributes:
-        url: Its endpoint.
-        headers: Sent with every request.
-    """
+    """A running server, spoken to over streamable HTTP."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def place(self) -> str:
-        """The address, without a user, a password or a query."""
+        """The URL, without a user, a password or a query."""
         parts = urlsplit(self.url)
         host = parts.netloc.rpartition("@")[2]
         return self.redact(urlunsplit((parts.scheme, host, parts.path, "", "")))

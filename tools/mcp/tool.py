@@ -1,47 +1,50 @@
-"""A server's tool as a tool of ours."""
+"""A tool that an MCP server runs. Knows the SDK's types by their fields alone."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property
 from typing import Any
 
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.errors import McpServerError, ToolError
-from agent_brain.tools.mcp.convert import to_result
-from agent_brain.tools.mcp.sizes import fitting_description, fitting_schema
+from agent_brain.tools.errors import McpServerError, ToolDefinitionError, ToolError
 from agent_brain.tools.mcp.spec import Approval, ServerSpec
 from agent_brain.tools.progress import Progress, ProgressSink, progress_sink
-from agent_brain.tools.result import ToolResult
+from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.schemas import Schema, read_schema
 from agent_brain.tools.secrets import hide_registered
-from agent_brain.tools.text import clean, shorten
+from agent_brain.tools.text import clean, count_tokens, shorten, to_text
 
 PROGRESS_TOKENS = 200  # of a message about progress
+SCHEMA_SHARE = 10  # a schema may be as long as this many descriptions
 
 Send = Callable[[str, dict[str, Any], ProgressSink | None], Awaitable[Any]]
 
+_PICTURE = re.compile(r"image/[A-Za-z0-9.+-]+")
+_DATA = ("default", "const", "enum", "examples")
+
 
 class McpTool(BaseTool):
-    """A tool that an MCP server runs. Made by :class:`McpTools`.
+    """A tool that an MCP server runs. Created by :class:`McpTools`.
 
-    Arguments are checked against the server's own schema before they are sent. The server's hints
-    are taken at their word: one that says it is idempotent, or only reads, may be repeated after a
-    crash.
+    Arguments are validated against the server's schema before they are sent. The server's hints are
+    trusted: a tool that says it is idempotent, or only reads, may be repeated after a crash.
 
     Attributes:
         server: Name of the server.
-        remote_name: What the server calls it.
-        definition: The tool as the server described it.
+        remote_name: The server's name of the tool.
+        definition: The server's definition of the tool.
     """
 
     def __init__(self, spec: ServerSpec, definition: Any, name: str, send: Send) -> None:
         hints = definition.annotations
         limit = spec.max_description_tokens
+        text = clean(definition.description or definition.title or name)
         super().__init__(
             name,
-            fitting_description(definition.description or definition.title or name, limit),
-            fitting_schema(name, definition.input_schema, limit),
+            text if limit is None else shorten(text, limit),
+            _fit_schema(name, definition.input_schema, limit),
             max_result_tokens=spec.max_result_tokens,
             timeout=spec.timeout,
             requires_approval=needs_approval(spec.approval, hints),
@@ -53,22 +56,23 @@ class McpTool(BaseTool):
         self._send = send
 
     async def execute(self, **kwargs: Any) -> ToolResult:
-        """Have the server do it.
+        """Run the tool on the server.
 
         Raises:
-            McpServerError: The server is not there, died meanwhile, or refused.
-            ToolError: The tool says that it failed.
+            McpServerError: The server cannot be reached, stopped, or refused the call.
+            ToolError: The tool reported an error.
         """
         answer = await self._send(self.remote_name, kwargs, progress_sink.get())
         result = to_result(answer.content, answer.structured_content)
         if answer.is_error:
-            text = result.content or f"MCP server {self.server!r} says that it failed, but not why"
-            raise ToolError(text)
+            raise ToolError(
+                result.content or f"MCP server {self.server!r} reported an error without a reason"
+            )
         self._check(answer)
         return result
 
     def _check(self, answer: Any) -> None:
-        """Hold the answer against what the tool says of its results, if that can be used."""
+        """Validate the answer against the tool's output schema, if that is usable."""
         output = self._output
         if output is None or output.problems:
             return
@@ -94,21 +98,91 @@ class McpTool(BaseTool):
 
 
 def needs_approval(approval: Approval, hints: Any) -> bool:
-    """Whether a person is to be asked, given what the server says of the tool.
+    """Return whether a person must approve calls of a tool with these hints.
 
-    Silence counts as the protocol has it: a tool that does not say otherwise may destroy something.
+    Without a hint a tool may be destructive, as in the protocol.
     """
     if approval != "destructive":
         return approval == "always"
-    if hints is None:
-        return True
-    return not hints.read_only_hint and hints.destructive_hint is not False
+    return hints is None or (not hints.read_only_hint and hints.destructive_hint is not False)
 
 
 async def forward(
     sink: ProgressSink, progress: float, total: float | None, message: str | None
 ) -> None:
-    """Hand what a server says of its progress to where the caller wants it."""
+    """Pass on the progress that a server reports."""
     if message is not None:
         message = hide_registered(shorten(clean(message), PROGRESS_TOKENS))
     sink(Progress(progress, total, message))
+
+
+def to_result(content: Iterable[Any], structured: Any) -> ToolResult:
+    """Return the text of all parts, in order, and the pictures among them.
+
+    A picture leaves a note in the text, for models that cannot see. Other parts are described.
+    Structured content is used only if there is no text, as servers should send the same in both.
+    """
+    read = [_read_part(part) for part in content]
+    texts = [text for text, _ in read]
+    if structured is not None and not any(texts):
+        texts = [to_text(structured)]
+    return ToolResult("\n\n".join(texts), tuple(media for _, media in read if media is not None))
+
+
+def _read_part(part: Any) -> tuple[str, Media | None]:
+    match part.type:
+        case "text":
+            return part.text, None
+        case "image" | "audio":
+            return _read_data(part.data, part.mime_type, None)
+        case "resource_link":
+            about = f": {part.description}" if part.description else ""
+            return f"[resource {part.uri} ({part.mime_type or 'unknown type'}){about}]", None
+        case "resource":
+            resource = part.resource
+            if hasattr(resource, "text"):
+                return f"[resource {resource.uri}]\n{resource.text}", None
+            return _read_data(resource.blob, resource.mime_type or "", str(resource.uri))
+        case other:
+            return f"[a part of type {other!r}, which cannot be shown]", None
+
+
+def _read_data(data: str, media_type: str, name: str | None) -> tuple[str, Media | None]:
+    label = f"{name} ({media_type or 'unknown type'})" if name else media_type or "unknown data"
+    if data and _PICTURE.fullmatch(media_type):
+        try:
+            return f"[attached: {label}]", Media(media_type, data, name)
+        except ValueError:
+            return f"[{label}, which cannot be read: it is not in base64]", None
+    return f"[{label}, about {len(data) * 3 // 4} bytes, which cannot be shown]", None
+
+
+def _fit_schema(name: str, schema: dict[str, Any], limit: int | None) -> dict[str, Any]:
+    """Return ``schema`` with shortened descriptions; refuse one that is still too long."""
+    if limit is None:
+        return schema
+    if count_tokens(to_text(schema)) > limit:
+        schema = _shortened(schema, limit)
+    tokens = count_tokens(to_text(schema))
+    if tokens > SCHEMA_SHARE * limit:
+        raise ToolDefinitionError(
+            f"Tool {name!r} cannot be used: its input_schema has {tokens:,} tokens; at most "
+            f"{SCHEMA_SHARE * limit:,} are allowed: raise maxDescriptionTokens, a tenth "
+            "of that, or set it to null"
+        )
+    return schema
+
+
+def _shortened(node: Any, limit: int) -> Any:
+    if isinstance(node, list):
+        return [_shortened(item, limit) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: shorten(value, limit)
+        if key == "description" and isinstance(value, str)
+        else value
+        if key in _DATA
+        else _shortened(value, limit)
+        for key, value in node.items()
+    }

@@ -1,21 +1,22 @@
-"""All tools of all servers of a brain."""
+"""The tools of all MCP servers of a brain."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Collection, Iterable
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from anyio.abc import TaskGroup
 
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.errors import McpConfigError, McpServerError, ToolDefinitionError
-from agent_brain.tools.mcp.host import Host
+from agent_brain.tools.mcp.config import McpSource, read_sources
+from agent_brain.tools.mcp.host import THREAD, Host
 from agent_brain.tools.mcp.names import Names, choose_names
-from agent_brain.tools.mcp.quiet import quieten
-from agent_brain.tools.mcp.sources import McpSource, read_sources
 from agent_brain.tools.mcp.spec import ServerSpec
 from agent_brain.tools.mcp.tool import McpTool, Send, forward
 from agent_brain.tools.progress import ProgressSink
@@ -28,19 +29,18 @@ if TYPE_CHECKING:
 
 logger = get_logger(__name__)
 
-CLOSE_SECONDS = 5.0
+NOISY = ("client", "mcp.client.client", "mcp.client.stdio", "mcp.client.streamable_http")
 
 
 class McpTools(ToolSource):
     """The tools of MCP servers, for as long as it is open.
 
-    ``Brain.create`` makes one of the servers among its tools. By itself it is used as::
+    ``Brain.create`` opens one for the servers among its tools. It can be used by itself::
 
         async with await McpTools.open(["https://example.org/mcp", "my_server.py"]) as mcp:
             brain = Brain("react", tools=mcp.tools)
 
-    A tool that no model could be offered, because of its schema, is left out, and a warning of it
-    is logged.
+    A tool whose schema no model accepts is left out, and a warning is logged.
     """
 
     def __init__(self, host: Host) -> None:
@@ -55,12 +55,11 @@ class McpTools(ToolSource):
 
         Args:
             sources: URLs, paths of scripts or of JSON files, ``{"mcpServers": {…}}`` dicts.
-            taken: Names of other tools: what a server calls like that gets another name.
+            taken: Names of other tools, to be avoided.
 
         Raises:
-            McpConfigError: With everything that is wrong in any of the sources, or because the
-                package ``mcp`` is not installed.
-            McpServerError: With the reason for every server that could not be reached.
+            McpConfigError: All problems of the sources, or the package ``mcp`` is not installed.
+            McpServerError: The reason for every server that could not be reached.
         """
         specs = read_sources(sources)
         if importlib.util.find_spec("mcp") is None:
@@ -70,9 +69,7 @@ class McpTools(ToolSource):
         toolset = cls(await Host.open())
         try:
             await toolset._start(specs)
-            failures = await toolset._refresh(taken)
-            if failures:
-                raise McpServerError(failures[0].server, "\n".join(map(str, failures)))
+            _raise_all(await toolset._refresh(taken))
         except BaseException:
             await toolset.aclose()
             raise
@@ -80,59 +77,25 @@ class McpTools(ToolSource):
 
     @property
     def tools(self) -> tuple[McpTool, ...]:
-        """The tools as they were last listed, server by server."""
+        """The tools as last listed, server by server."""
         return tuple(self._tools.values())
 
     @property
     def changed(self) -> bool:
-        """Whether a server has announced other tools, or was started again."""
+        """Whether a server has announced other tools, or was restarted."""
         return any(connection.changed for connection in self._connections)
 
     async def refresh(self, taken: Collection[str] = ()) -> None:
-        """Ask those servers for their tools that have others; one that is gone keeps its list.
+        """List the tools of changed servers; a server that cannot be reached keeps its list.
 
         Args:
-            taken: Names of other tools.
+            taken: Names of other tools, to be avoided.
         """
         for failure in await self._refresh(taken):
             logger.warning("%s", failure)
 
-    async def _refresh(self, taken: Collection[str]) -> list[McpServerError]:
-        """Do it, and tell which servers did not answer."""
-        stale = [c for c in self._connections if c.changed]
-        listed, failures = await self._host.call(_list_all, stale)
-        known: dict[str, dict[str, Any]] = {c.spec.name: {} for c in self._connections}
-        for (server, name), tool in self._tools.items():
-            if server not in listed:
-                known[server][name] = tool.definition
-        for server, definitions in listed.items():
-            known[server] = {definition.name: definition for definition in definitions}
-        names = {server: list(definitions) for server, definitions in known.items()}
-        self._names = choose_names(names, taken, self._names)
-        self._tools = self._make_tools(known)
-        return failures
-
-    def _make_tools(self, known: dict[str, dict[str, Any]]) -> dict[tuple[str, str], McpTool]:
-        """A tool for every definition; one that has not changed stays the same object."""
-        made = {}
-        for connection in self._connections:
-            spec = connection.spec
-            send = self._sender(connection)
-            for definition in known[spec.name].values():
-                key = (spec.name, definition.name)
-                old = self._tools.get(key)
-                if old is not None and old.definition == definition:
-                    made[key] = old
-                    continue
-                try:
-                    made[key] = McpTool(spec, definition, self._names[key], send)
-                except ToolDefinitionError as error:
-                    text = "A tool of MCP server %r is left out: %s"
-                    logger.warning(text, spec.name, shorten(str(error), 400))
-        return made
-
     async def aclose(self) -> None:
-        """End all sessions and the servers that were started; twice is fine."""
+        """End all sessions and the servers that were started; is idempotent."""
         with anyio.CancelScope(shield=True):  # bounded
             connections, self._connections = self._connections, []
             if connections:
@@ -152,7 +115,46 @@ class McpTools(ToolSource):
 
     async def _start(self, specs: Iterable[ServerSpec]) -> None:
         self._connections = await self._host.call(_make, specs, self._host.group)
-        await self._host.call(_start_all, self._connections)
+        _raise_all(await self._host.call(_for_each, self._connections, _start))
+
+    async def _refresh(self, taken: Collection[str]) -> list[McpServerError]:
+        """List the tools again; return which servers did not answer."""
+        listed: dict[str, list[Any]] = {}
+
+        async def ask(connection: Connection) -> None:
+            listed[connection.spec.name] = await connection.list_tools()
+
+        stale = [c for c in self._connections if c.changed]
+        failures = await self._host.call(_for_each, stale, ask)
+        known: dict[str, dict[str, Any]] = {c.spec.name: {} for c in self._connections}
+        for (server, name), tool in self._tools.items():
+            if server not in listed:
+                known[server][name] = tool.definition
+        for server, definitions in listed.items():
+            known[server] = {definition.name: definition for definition in definitions}
+        names = {server: list(definitions) for server, definitions in known.items()}
+        self._names = choose_names(names, taken, self._names)
+        self._tools = self._make_tools(known)
+        return failures
+
+    def _make_tools(self, known: dict[str, dict[str, Any]]) -> dict[tuple[str, str], McpTool]:
+        """Return a tool for every definition; for an unchanged one, the same object."""
+        made = {}
+        for connection in self._connections:
+            spec = connection.spec
+            send = self._sender(connection)
+            for definition in known[spec.name].values():
+                key = (spec.name, definition.name)
+                old = self._tools.get(key)
+                if old is not None and old.definition == definition:
+                    made[key] = old
+                    continue
+                try:
+                    made[key] = McpTool(spec, definition, self._names[key], send)
+                except ToolDefinitionError as error:
+                    text = "A tool of MCP server %r is left out: %s"
+                    logger.warning(text, spec.name, shorten(str(error), 400))
+        return made
 
     def _sender(self, connection: Connection) -> Send:
         async def send(tool: str, args: dict[str, Any], sink: ProgressSink | None) -> Any:
@@ -166,55 +168,55 @@ class McpTools(ToolSource):
         return send
 
 
+def _raise_all(errors: list[McpServerError]) -> None:
+    if errors:
+        raise McpServerError(errors[0].server, "\n".join(map(str, errors)))
+
+
+# The functions below run in the host's thread.
+
+
 async def _make(specs: Iterable[ServerSpec], group: TaskGroup) -> list[Connection]:
-    """In the thread of the host, to whose loop they belong, and where the SDK may take its time."""
+    """Make the connections, which belong to the host's loop; importing the SDK takes a while."""
     from agent_brain.tools.mcp.connection import Connection
 
-    quieten()
+    for name in NOISY:
+        logging.getLogger(name).addFilter(_is_not_ours)  # is idempotent
     return [Connection(spec, group) for spec in specs]
 
 
-async def _start_all(connections: Iterable[Connection]) -> None:
-    """Start them at once; if some cannot be, say so of each."""
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    """Turn the SDK's log records into debug messages: the errors are in our own."""
+    if record.threadName != THREAD:
+        return True
+    logger.debug("%s: %s", record.name, record.getMessage())
+    return False
+
+
+async def _start(connection: Connection) -> None:
+    await connection.start()
+    connection.changed = True
+
+
+async def _for_each(
+    connections: Iterable[Connection], function: Callable[[Connection], Awaitable[None]]
+) -> list[McpServerError]:
+    """Call ``function`` for all connections at once; return their errors."""
     errors: list[McpServerError] = []
 
-    async def start(connection: Connection) -> None:
+    async def call(connection: Connection) -> None:
         try:
-            await connection.start()
-            connection.changed = True
+            await function(connection)
         except McpServerError as error:
             errors.append(error)
 
     async with anyio.create_task_group() as tasks:
         for connection in connections:
-            tasks.start_soon(start, connection)
-    if errors:
-        text = "\n".join(str(error) for error in errors)
-        raise McpServerError(errors[0].server, text)
-
-
-async def _list_all(
-    connections: Iterable[Connection],
-) -> tuple[dict[str, list[Any]], list[McpServerError]]:
-    """The tools of each server that answers, and why the others did not."""
-    listed: dict[str, list[Any]] = {}
-    failures: list[McpServerError] = []
-
-    async def ask(connection: Connection) -> None:
-        try:
-            listed[connection.spec.name] = await connection.list_tools()
-        except McpServerError as error:
-            failures.append(error)
-
-    async with anyio.create_task_group() as tasks:
-        for connection in connections:
-            tasks.start_soon(ask, connection)
-    return listed, failures
+            tasks.start_soon(call, connection)
+    return errors
 
 
 async def _close_all(connections: Iterable[Connection]) -> None:
-    """Take leave of the servers; those that do not answer are left to the end of the thread."""
-    with anyio.move_on_after(CLOSE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            for connection in connections:
-                tasks.start_soon(connection.close)
+    """Close the connections; those that do not answer end with the thread."""
+    with anyio.move_on_after(CLEANUP_SECONDS):
+        await _for_each(connections, lambda connection: connection.close())

@@ -1,4 +1,4 @@
-"""From a spec to streams that tell when the server is gone. Needs the extra ``mcp``."""
+"""Open streams to a server. Needs the extra ``mcp``. Private."""
 
 from __future__ import annotations
 
@@ -19,49 +19,45 @@ from agent_brain.tools.mcp.wire import SAMPLE, Reading, Wire, Writing
 from agent_brain.tools.text import shorten
 
 CONNECT_SECONDS = 30.0
-LAST_WORDS = 2000  # bytes of a server's stderr that an error repeats
-MOST_OF_A_REFUSAL = 10_000  # bytes of the body of an HTTP error
-MOST_KEPT = 1_000_000  # bytes of a server's stderr that are kept on disk
+STDERR_SHOWN = 2000  # bytes of a server's stderr in an error
+REFUSAL_READ = 10_000  # bytes of the body of an HTTP error
+STDERR_KEPT = 1_000_000  # bytes of a server's stderr on disk
 
 
-class LastWords:
-    """What a server writes to its stderr, kept aside for the error that may come.
+class StderrTail:
+    """What a server writes to its stderr, kept for error messages.
 
-    A file rather than a pipe: it needs no reader, and nothing waits for a grandchild to close it.
+    A file rather than a pipe: it needs no reader, and no wait for a grandchild to close it.
     """
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed by close()
 
     def read(self) -> str:
-        """The end of it."""
+        """Return the end of it."""
         if self.file.closed:
             return ""
         size = os.fstat(self.file.fileno()).st_size
-        self.file.seek(max(0, size - LAST_WORDS))
+        self.file.seek(max(0, size - STDERR_SHOWN))
         return self.file.read().decode(errors="replace").strip()
 
     def trim(self) -> None:
-        """Start over if it has become long; the server appends, so nothing breaks."""
-        if os.fstat(self.file.fileno()).st_size > MOST_KEPT:
+        """Empty the file if it has become long; the server appends to it."""
+        if os.fstat(self.file.fileno()).st_size > STDERR_KEPT:
             self.file.truncate(0)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.file.close()
 
 
 @asynccontextmanager
-async def connect(spec: ServerSpec, words: LastWords, wire: Wire) -> AsyncIterator[tuple[Any, Any]]:
-    """Streams to and from the server.
-
-    Args:
-        spec: The server.
-        words: Takes what it writes to stderr.
-        wire: Looks at every message.
-    """
+async def connect(
+    spec: ServerSpec, stderr: StderrTail, wire: Wire
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Open the streams from and to the server, which pass every message through ``wire``."""
     try:
-        async with _transport(spec, words) as (read, write):
+        async with _transport(spec, stderr) as (read, write):
             wire.opened.set()
             yield Reading(read, wire), Writing(write, wire)
     finally:
@@ -69,7 +65,7 @@ async def connect(spec: ServerSpec, words: LastWords, wire: Wire) -> AsyncIterat
 
 
 @asynccontextmanager
-async def _transport(spec: ServerSpec, words: LastWords) -> AsyncIterator[tuple[Any, Any]]:
+async def _transport(spec: ServerSpec, stderr: StderrTail) -> AsyncIterator[tuple[Any, Any]]:
     if isinstance(spec, StdioServer):
         parameters = StdioServerParameters(
             command=spec.command,
@@ -78,11 +74,11 @@ async def _transport(spec: ServerSpec, words: LastWords) -> AsyncIterator[tuple[
             cwd=spec.cwd,
             encoding_error_handler="replace",  # a byte that is not UTF-8 would end the SDK's reader
         )
-        # Only its file descriptor is used.
-        async with stdio_client(parameters, errlog=cast(TextIO, words.file)) as streams:
+        # only the file descriptor is used
+        async with stdio_client(parameters, errlog=cast(TextIO, stderr.file)) as streams:
             yield streams
     elif isinstance(spec, HttpServer):
-        # No limit on reading: a call has its own, and may be silent for long.
+        # no limit on reading: a call has its own, and may be silent for long
         limits = httpx2.Timeout(CONNECT_SECONDS, read=None)
         async with (
             _HttpClient(headers=dict(spec.headers), timeout=limits) as client,
@@ -90,22 +86,25 @@ async def _transport(spec: ServerSpec, words: LastWords) -> AsyncIterator[tuple[
         ):
             yield streams
     else:
-        raise TypeError(f"{spec!r} is no kind of server")
+        raise TypeError(f"{spec!r} is not a known kind of server")
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """Says which status a request was refused with, which the SDK keeps to itself.
+    """Puts the HTTP status of a refused request into the JSON-RPC error that the SDK reads.
 
-    The SDK takes a JSON-RPC error from the body of a refusal, so that is where it goes. 404 is left
-    alone: to the SDK it tells of a session that is over, or of a method that is not there.
+    Except for 404, which tells the SDK that a session is over or a method does not exist.
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         response = await super().send(request, **options)
         if response.status_code < 400 or response.status_code == 404 or request.method != "POST":
             return response
+        body = b""
         try:
-            body = await _beginning(response)
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > REFUSAL_READ:
+                    break
         finally:
             await response.aclose()
         error = _refusal(response, body)
@@ -113,17 +112,8 @@ class _HttpClient(httpx2.AsyncClient):
         return httpx2.Response(response.status_code, json=answer, request=request)
 
 
-async def _beginning(response: httpx2.Response) -> bytes:
-    body = b""
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > MOST_OF_A_REFUSAL:
-            break
-    return body
-
-
 def _refusal(response: httpx2.Response, body: bytes) -> dict[str, Any]:
-    """A JSON-RPC error: the server's own if there is one, and always the status."""
+    """Return a JSON-RPC error: the server's own if there is one, with the status."""
     status = f"HTTP {response.status_code} {response.reason_phrase}".rstrip()
     if response.status_code in (401, 403):
         status += " (check the credentials in its headers)"

@@ -1,7 +1,7 @@
-"""Messages between a server and the SDK's session, mended on their way. Needs the extra ``mcp``.
+"""Repair messages between a server and the SDK's session. Needs the extra ``mcp``. Private.
 
-The SDK takes messages as they should be: one tool that is not described as it must be costs all
-tools of a server, and an answer that cannot be read is dropped, so that its call waits for ever.
+The SDK is strict: one malformed tool makes it refuse all tools of a server, and it drops an answer
+that it cannot read, so that the call waits for ever.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -26,12 +26,13 @@ from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
 from agent_brain.tools.text import clean_json, shorten
+from agent_brain.tools.values import error_details, error_line
 
 LIST = "tools/list"
 BROKEN = (anyio.ClosedResourceError, anyio.BrokenResourceError)
-SAMPLE = 40  # tokens of something unexpected that are repeated
+SAMPLE = 40  # tokens of something unexpected in a message
 
-# Both are linear in the text: a string that does not end is one token up to the end.
+# Both take linear time: an unterminated string is one token up to the end.
 _TOKENS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _MEMBER = re.compile(r'"(?P<name>id|method)"\s*:\s*(?P<value>[0-9]{1,18}\b|"[^"\\]*")?')
 
@@ -43,14 +44,14 @@ class Wire:
 
     Args:
         on_end: Called when the server has closed its side, in either direction.
-        on_unusable: Called with the name of a tool that is left out, and why.
-        version: Tells the protocol version of the session.
+        on_unusable: Called with the name of a tool that is left out, and the reason.
+        version: Returns the protocol version of the session.
 
     Attributes:
-        opened: The server can be spoken to, or could not be started. A program must not be
-            cancelled before: nobody would wait for its end.
-        output_schemas: What tools say of their results, by the names of the tools. It is kept from
-            the SDK, which would hold results against it with patterns that may never end.
+        opened: The streams are open, or could not be opened. Starting a program must not be
+            cancelled before: nothing would wait for its end.
+        output_schemas: Output schemas by tool names. They are hidden from the SDK, which would
+            validate results with patterns that may never end.
     """
 
     def __init__(
@@ -64,13 +65,13 @@ class Wire:
         self._listings: set[Any] = set()
 
     def sent(self, item: SessionMessage) -> None:
-        """Look at a message to the server."""
+        """Note a message to the server."""
         message = item.message
         if isinstance(message, JSONRPCRequest) and message.method == LIST:
             self._listings.add(message.id)
 
     def received(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
-        """A message of the server, as it should have been."""
+        """Return a message of the server, repaired."""
         if isinstance(item, ValidationError):
             item = _reread(item)
         if not isinstance(item, SessionMessage):
@@ -93,62 +94,64 @@ class Wire:
             validate_server_result(LIST, self._version(), {**rest, "tools": [tool]})
         except ValidationError as error:
             name = tool.get("name") if isinstance(tool, dict) else tool
-            self._on_unusable(shorten(repr(name), SAMPLE), _first_problem(error))
+            self._on_unusable(shorten(repr(name), SAMPLE), error_line(error_details(error)[0]))
             return False
-        except (KeyError, ValueError):  # a version that the SDK knows better than we do
+        except (KeyError, ValueError):  # a version that has no such check
             return True
         return True
 
 
-class Reading:
-    """The stream of what a server says."""
+class _Stream:
+    """One direction: tells the wire when it is closed."""
 
     def __init__(self, stream: Any, wire: Wire) -> None:
         self._stream = stream
         self._wire = wire
 
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return cast("bool | None", await self._stream.__aexit__(*error))
+
+
+class Reading(_Stream):
+    """The stream of messages from a server."""
+
     async def receive(self) -> Any:
-        """The next message."""
+        """Return the next message."""
         try:
             return self._wire.received(await self._stream.receive())
         except (anyio.EndOfStream, *BROKEN):
             self._wire.on_end()
             raise
 
+    def __aiter__(self) -> Self:
+        return self
+
     async def __anext__(self) -> Any:
         try:
-            return self._wire.received(await self._stream.__anext__())
-        except (StopAsyncIteration, *BROKEN):
-            self._wire.on_end()
-            raise
-
-    def __aiter__(self) -> Reading:
-        return self
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
     @property
     def last_context(self) -> Any:
-        """The context that the last message was sent in."""
+        """The context in which the last message was sent."""
         return getattr(self._stream, "last_context", None)
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Reading:
-        await self._stream.__aenter__()
-        return self
 
     async def __aexit__(self, *error: Any) -> bool | None:
         self._wire.on_end()  # the session reads no more, whether the server has ended or failed
-        return cast("bool | None", await self._stream.__aexit__(*error))
+        return await super().__aexit__(*error)
 
 
-class Writing:
-    """The stream of what is said to a server."""
-
-    def __init__(self, stream: Any, wire: Wire) -> None:
-        self._stream = stream
-        self._wire = wire
+class Writing(_Stream):
+    """The stream of messages to a server."""
 
     async def send(self, item: SessionMessage) -> None:
         """Send a message."""
@@ -159,20 +162,9 @@ class Writing:
             self._wire.on_end()
             raise
 
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Writing:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> bool | None:
-        return cast("bool | None", await self._stream.__aexit__(*error))
-
 
 def _reread(error: ValidationError) -> SessionMessage | Exception:
-    """What could not be read, after all; or the error of the call that it answers."""
+    """Return a message that could not be read, or an error for the call that it answers."""
     message = clean_json(_whole_message(error))
     if not isinstance(message, dict) or "method" in message:
         return error
@@ -189,13 +181,13 @@ def _reread(error: ValidationError) -> SessionMessage | Exception:
 
 
 def _whole_message(error: ValidationError) -> Any:
-    """The message that ``error`` is about: pydantic keeps it with what is missing in it."""
+    """Return the message that ``error`` is about: pydantic keeps it as the input."""
     for detail in error.errors(include_url=False):
         found = detail["input"]
         if detail["type"] == "missing" and isinstance(found, dict) and "jsonrpc" in found:
             return found
         if detail["type"] == "json_invalid" and isinstance(found, str):
-            try:  # Python's reader takes broken surrogates, which pydantic's does not
+            try:  # Python accepts broken surrogates, pydantic does not
                 return json.loads(found)
             except (ValueError, RecursionError):
                 return _envelope(found)
@@ -203,7 +195,7 @@ def _whole_message(error: ValidationError) -> Any:
 
 
 def _envelope(text: str) -> dict[str, Any] | None:
-    """The id of a message that is not JSON, or nested too deeply; and its method, if it has one."""
+    """Return the id and method of a message that is not JSON or is nested too deeply."""
     found: dict[str, Any] = {}
     depth = 0
     for token in _TOKENS.finditer(text):
@@ -214,9 +206,3 @@ def _envelope(text: str) -> dict[str, Any] | None:
         elif depth == 1 and (member := _MEMBER.match(text, token.start())):
             found[member["name"]] = json.loads(member["value"] or "null", strict=False)
     return {**found, "text": text} if found else None
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import anyio
 
+from agent_brain.tools.aio import maybe_await
+
 Make: TypeAlias = Callable[..., Awaitable[Any]]
 Behaviour: TypeAlias = Callable[..., Awaitable[None]]
 
@@ -38,8 +40,7 @@ class Check:
         """
 
         async def make(*arguments: Any) -> Any:
-            made = self._make(*arguments)
-            made = await made if inspect.isawaitable(made) else made
+            made = await maybe_await(self._make(*arguments))
             if hasattr(made, "aclose"):
                 stack.push_async_callback(made.aclose)
             return made

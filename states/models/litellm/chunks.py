@@ -1,11 +1,11 @@
-"""From the chunks of a litellm stream to text, thoughts and whole actions. Pure: no I/O."""
+"""Read the chunks of a litellm stream into text, thoughts and complete actions. Private."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from pydantic import JsonValue
 
@@ -22,21 +22,25 @@ _REASONS: Mapping[str, FinishReason] = {
     "content_filter": "content_filter",
 }
 _REFUSING = ("anthropic claude", "azure_ai claude", "vertex_ai claude")
-"""Claude says "refusal", which litellm translates to "content_filter"."""
+"""Families that report "refusal", which litellm translates to "content_filter"."""
 
 _WANT_REASONING = ("deepseek", "moonshot")
-"""Providers that refuse a conversation with tool calls unless the reasoning comes back with it."""
+"""Providers that reject a conversation with tool calls unless the reasoning is sent back."""
+
+_SIGNATURE = "thought_signature"
+_SIGNED = "__thought__"
+"""litellm appends Gemini's signature of a call to its id, after this marker."""
 
 
 class ChunkReader:
-    """Reads the chunks of one answer.
+    """Reads the chunks of one response.
 
     Args:
         family: The :func:`~agent_brain.states.models.litellm.messages.origin` of the model.
 
     Attributes:
-        usage: What the provider reported last, as litellm gives it; None before that.
-        written: What the model has written so far, calls included.
+        usage: The usage that the provider reported last, in litellm's form; None before that.
+        written: All that the model has written so far, including calls.
     """
 
     def __init__(self, family: str) -> None:
@@ -46,35 +50,44 @@ class ChunkReader:
         self._message: dict[str, JsonValue] = {}
         self._signatures: dict[str, JsonValue] = {}
         self._reasoning: list[str] = []
-        self._text = _Text()
-        self._thought = _Text()
+        self._half_text = self._half_thought = ""
         self._thinking = _Thinking()
         self._calls: list[_Call] = []
         self._open: dict[int, _Call] = {}
 
-    def read(self, chunk: Any) -> Iterator[str]:
-        """The text and the thoughts in a chunk; fragments of calls are kept."""
-        self.usage = getattr(chunk, "usage", None) or self.usage
-        for choice in chunk.choices[:1]:
-            delta = choice.delta
-            if thought := self._thought.add(getattr(delta, "reasoning_content", None) or ""):
-                self.written.append(thought)
+    def read(self, chunk: Any) -> list[str]:
+        """Return the text and thoughts in a chunk; fragments of calls are kept."""
+        self.usage = _get(chunk, "usage") or self.usage
+        if not chunk.choices:
+            return []
+        delta = chunk.choices[0].delta
+        pieces: list[str] = []
+        if piece := _get(delta, "reasoning_content"):
+            thought, self._half_thought = _whole(self._half_thought + piece)
+            if thought:
                 self._reasoning.append(thought)
-                yield Thought(thought)
-            if text := self._text.add(delta.content or ""):
-                self.written.append(text)
-                yield text
-            for call in delta.tool_calls or ():
-                self._add(call)
-            self._thinking.add(getattr(delta, "thinking_blocks", None) or ())
-            self._keep_signatures(getattr(delta, "provider_specific_fields", None))
+                pieces.append(Thought(thought))
+        if piece := delta.content:
+            text, self._half_text = _whole(self._half_text + piece)
+            if text:
+                pieces.append(text)
+        self.written += pieces
+        for call in delta.tool_calls or ():
+            self._add(call)
+        if blocks := _get(delta, "thinking_blocks"):
+            self._thinking.add(blocks)
+        fields = _get(delta, "provider_specific_fields")
+        signatures = fields.get("thought_signatures") if isinstance(fields, dict) else None
+        if signatures:
+            self._message["provider_specific_fields"] = {"thought_signatures": list(signatures)}
+        return pieces
 
     def finish(self) -> Iterator[str | Action]:
-        """What was kept: at the end of the answer, every call is complete."""
-        if thought := self._thought.flush():
-            yield Thought(thought)
-        if text := self._text.flush():
-            yield text
+        """Yield what was kept: at the end of the response, every call is complete."""
+        if self._half_thought:
+            yield Thought(clean(self._half_thought))
+        if self._half_text:
+            yield clean(self._half_text)
         taken: set[str] = set()
         for call in self._calls:
             action = _action(call, taken)
@@ -84,15 +97,15 @@ class ChunkReader:
             yield action
 
     def end(self, reported: str) -> Finish:
-        """Why the response ended, and what goes back to the provider with it; after the rest.
+        """Return why the response ended, and the data for the provider; call it last.
 
         Args:
-            reported: What litellm calls the reason.
+            reported: litellm's name of the reason.
         """
         reason = _REASONS.get(reported, "unknown")
         if reason == "content_filter" and self._family in _REFUSING:
             reason = "refusal"
-        if reason == "stop" and self._calls:  # some servers say so
+        if reason == "stop" and self._calls:  # as some servers report
             reason = "tool_calls"
         return Finish(reason, self._provider_data())
 
@@ -116,21 +129,11 @@ class ChunkReader:
         if call is None or (name and call_id and call_id != call.id):
             call = self._open[delta.index] = _Call(call_id)
             self._calls.append(call)
-        # a name comes whole, once or with each fragment, or in fragments of its own
+        # a name comes whole, in one fragment or in each, or in fragments
         call.name = name if name.startswith(call.name) else call.name + name
         call.arguments.append(arguments)
         call.signature = call.signature or signature
         self.written += [name, arguments]
-
-    def _keep_signatures(self, fields: Any) -> None:
-        signatures = fields.get("thought_signatures") if isinstance(fields, dict) else None
-        if signatures:
-            self._message["provider_specific_fields"] = {"thought_signatures": list(signatures)}
-
-
-_SIGNATURE = "thought_signature"
-_SIGNED = "__thought__"
-"""litellm puts Gemini's signature of a call into its id, behind this."""
 
 
 @dataclass(slots=True)
@@ -142,7 +145,7 @@ class _Call:
 
 
 class _Thinking:
-    """Blocks of thinking that the provider signed, put together from their fragments."""
+    """Assembles blocks of thinking that the provider signed."""
 
     __slots__ = ("_parts", "blocks")
 
@@ -166,15 +169,24 @@ class _Thinking:
 
 
 class RefusalWatch:
-    """Passes an OpenAI stream on to litellm, and keeps the refusal in it, which litellm drops.
+    """Wraps an OpenAI stream for litellm, and keeps its refusal, which litellm drops.
 
     Attributes:
-        refusal: Why the model declines to answer, in its words.
+        refusal: Why the model declined to answer, in its own words.
     """
 
     def __init__(self, stream: Any) -> None:
         self.refusal = ""
         self._stream = stream
+
+    @classmethod
+    def on(cls, stream: Any) -> Self | None:
+        """Wrap the inner stream of a litellm stream, if it is one of OpenAI's client."""
+        inner = getattr(stream, "completion_stream", None)
+        if type(inner).__module__.partition(".")[0] != "openai":
+            return None
+        watch = stream.completion_stream = cls(inner)
+        return watch
 
     def __aiter__(self) -> RefusalWatch:
         return self
@@ -189,25 +201,21 @@ class RefusalWatch:
         return getattr(self._stream, name)
 
 
-class _Text:
-    """Text in pieces, where a pair of surrogates may be split between two of them."""
+def _get(model: Any, name: str) -> Any:
+    """Return an optional attribute of a pydantic model, faster than ``getattr``."""
+    found = vars(model).get(name)
+    if found is None and (extra := getattr(model, "__pydantic_extra__", None)):
+        found = extra.get(name)
+    return found
 
-    __slots__ = ("_half",)
 
-    def __init__(self) -> None:
-        self._half = ""
-
-    def add(self, piece: str) -> str:
-        if not piece:
-            return ""
-        piece, self._half = self._half + piece, ""
-        if "\ud800" <= piece[-1] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
-        return clean(piece)
-
-    def flush(self) -> str:
-        half, self._half = self._half, ""
-        return clean(half)
+def _whole(text: str) -> tuple[str, str]:
+    """Return ``text`` without half a surrogate pair at its end, and that half."""
+    if text.isascii():
+        return text, ""
+    if "\ud800" <= text[-1] <= "\udbff":
+        return clean(text[:-1]), text[-1]
+    return clean(text), ""
 
 
 def _action(call: _Call, taken: set[str]) -> Action:
@@ -223,12 +231,7 @@ def _action(call: _Call, taken: set[str]) -> Action:
 
 
 def _arguments(raw: str) -> dict[str, Any]:
-    """The arguments that ``raw`` holds.
-
-    Raises:
-        ValueError: It is not a JSON object, or one with ``NaN`` or ``Infinity`` in it.
-        RecursionError: It is nested too deeply.
-    """
+    """Parse a JSON object without ``NaN`` and ``Infinity``; raises ValueError, RecursionError."""
     if not raw.strip():
         return {}
     value = json.loads(raw, parse_constant=_refuse)

@@ -1,4 +1,4 @@
-"""Messages as litellm takes them, for any provider. Pure: no I/O."""
+"""Translate messages into litellm's form, for any provider. Private."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_brain.memories.message import Attachment, Message, Role
 ORIGIN = "origin"
 MESSAGE = "message"
 CALLS = "calls"
-"""Keys of the provider data that this adapter writes: which models it is for, fields of the
+"""Keys in the provider data of a message: the family of models that it is for, fields of the
 message, and fields of its calls by their ids."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -19,9 +19,9 @@ _NO_NAME = "unnamed_tool"
 
 
 def origin(model: str, provider: str | None) -> str:
-    """The family of ``model``, whose members understand each other's provider data.
+    """Return the family of ``model``, whose members understand each other's provider data.
 
-    It is the provider, and the model's name up to its version: ``"anthropic claude"``.
+    It consists of the provider and the model's name without a version: ``"anthropic claude"``.
     """
     name = model.removeprefix(f"{provider}/")
     return f"{provider} {re.split(r'[-:@_0-9]', name, maxsplit=1)[0]}"
@@ -30,17 +30,17 @@ def origin(model: str, provider: str | None) -> str:
 def to_wire(
     messages: Sequence[Message], *, family: str, sees: bool = True, max_images: int | None = None
 ) -> list[dict[str, Any]]:
-    """The messages of a request.
+    """Return the messages of a request.
 
-    A text that is empty is left out, not sent as such: some providers refuse it, and litellm
-    replaces it by a sentence that nobody said. Names of tools that a model made up are cleaned,
-    since providers refuse the whole request for one. Pictures that are not sent leave a note.
+    Empty texts are left out: some providers reject them, and litellm would replace them by a
+    sentence of its own. Tool names that a model made up are cleaned, since providers reject a whole
+    request for one. Pictures that are not sent leave a note.
 
     Args:
         messages: The conversation.
-        family: The :func:`origin` of the model. Data of another family's provider is not sent.
-        sees: The model takes pictures.
-        max_images: How many pictures to send, the newest; None for all.
+        family: The :func:`origin` of the model. Provider data of other families is not sent.
+        sees: Whether the model accepts pictures.
+        max_images: Number of pictures to send, the newest; None for all.
     """
     left = max_images
     wire: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ def to_wire(
 
 
 def _with_pictures(message: Message, left: int | None, *, sees: bool) -> tuple[Message, int | None]:
-    """The message with at most ``left`` of its pictures, and how many are left then."""
+    """Return the message with at most ``left`` of its pictures, and the number left after it."""
     kept: list[Attachment] = []
     notes: list[str] = []
     for attachment in reversed(message.attachments):

@@ -245,7 +245,7 @@ async def test_what_is_said_anew_while_it_is_written_is_written_anew(
 
     async def add_and_change(rows: Any) -> None:
         await add(rows)
-        if memory._record.get("m") == first:
+        if memory.store.log.get("m") == first:
             await memory.delete("m")
             await memory.update([Message.user("truck", id="m")])
 

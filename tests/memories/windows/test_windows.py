@@ -21,6 +21,7 @@ from agent_brain.memories import (
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.views.tokens import message_tokens
+from agent_brain.memories.views.window import Window
 from agent_brain.tools import Action
 from agent_brain.tools.text import count_tokens
 from tests.memories.windows.traces import TRACES, Step, check_budget, check_whole, play
@@ -29,6 +30,12 @@ from tests.memories.windows.traces import TRACES, Step, check_budget, check_whol
 few = settings(max_examples=200, phases=[p for p in Phase if p is not Phase.explain])
 
 LIMITS = st.tuples(st.none() | st.integers(1, 12), st.none() | st.integers(40, 3000))
+
+
+def window_of(memory: WindowedMemory) -> Window:
+    (view,) = memory.store.views
+    assert isinstance(view, Window)
+    return view
 
 
 @few
@@ -223,9 +230,9 @@ async def test_without_a_journal_the_memory_does_not_grow() -> None:
         call = Action(name="f", args={})
         await memory.update([Message.assistant(f"{number}", [call]), Message.tool("r", call)])
     assert await memory.count() == 10
-    window = memory._window
+    window = window_of(memory)
     assert len(window._asking) == 5
-    assert len(memory._record._places) == 10
+    assert len(memory.store.log._places) == 10
 
 
 @pytest.mark.anyio
@@ -270,8 +277,8 @@ async def test_reading_a_window_costs_the_same_after_a_large_update() -> None:
     """A dict that has shrunk is walked through gap by gap unless it is made anew."""
     memory = WindowedMemory(max_messages=10)
     await memory.update([Message.user("x") for _ in range(5000)])
-    assert memory._record._gaps < 100
-    assert sys.getsizeof(memory._record._messages) < 2000
+    assert memory.store.log._gaps < 100
+    assert sys.getsizeof(memory.store.log._messages) < 2000
 
 
 @pytest.mark.anyio
@@ -291,7 +298,7 @@ async def test_shortened_texts_leave_with_their_messages() -> None:
     for _ in range(20):
         call = Action(name="read", args={})
         await memory.update([Message.assistant("", [call]), Message.tool("word " * 4000, call)])
-    assert len(memory._window._short) <= 2
+    assert len(window_of(memory)._short) <= 2
 
 
 @pytest.mark.anyio

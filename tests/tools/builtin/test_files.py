@@ -107,13 +107,13 @@ async def test_the_reason_names_what_is_wrong(root, tools):
     with (root / "huge").open("wb") as file:
         file.truncate(1 << 40)
     for path, why in [
-        ("huge", "has 1,099,511,627,776 bytes, and files of more than 1,000 are not read"),
+        ("huge", "has 1,099,511,627,776 bytes; at most 1,000 are read"),
         ("../secret", "'..'"),
         ("/etc/passwd", "absolute"),
         ("link", "'link' is a link"),
         ("a\0b", "NUL"),
         ("notes", "is a folder"),
-        ("data.bin", "no text file"),
+        ("data.bin", "not a text file"),
         ("missing", "No such file"),
     ]:
         with pytest.raises(ToolError, match=why):
@@ -122,7 +122,7 @@ async def test_the_reason_names_what_is_wrong(root, tools):
 
 async def test_devices_are_not_read(tmp_path):
     root = Root("/dev", max_bytes=10)
-    with pytest.raises(ToolError, match="no plain file"):
+    with pytest.raises(ToolError, match="not a plain file"):
         root.read("zero")
 
 
@@ -317,10 +317,10 @@ async def test_long_lists_are_cut(root, tools, monkeypatch):
 
 
 async def test_without_re2_there_are_no_patterns(root, monkeypatch):
-    monkeypatch.setattr(files, "has_regex", lambda: False)
+    monkeypatch.setattr(files, "has_re2", lambda: False)
     assert "search_pattern" not in file_tools(root)
 
 
 async def test_a_root_must_be_a_folder(root):
-    with pytest.raises(ToolDefinitionError, match="is no folder"):
+    with pytest.raises(ToolDefinitionError, match="is not a folder"):
         file_tools(root / "data.bin")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from agent_brain.tools import ToolError
 from agent_brain.tools.builtin import calculate, convert_units
-from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate
-from agent_brain.tools.builtin.numbers import format_number
+from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate, format_number
 
 pytestmark = pytest.mark.anyio
 

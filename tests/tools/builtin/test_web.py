@@ -310,8 +310,8 @@ async def test_a_name_without_address_is_an_error():
     "path, why",
     [
         ("big", "more than 1,000 bytes"),
-        ("packed", "packed content"),
-        ("type/image/png", "no text but 'image/png'"),
+        ("packed", "compressed content"),
+        ("type/image/png", "not text but 'image/png'"),
         ("status/404", "answered 404 Not Found: sorry"),
         ("to/to", "redirects more than 5 times"),
         ("to/ftp://example.com/", "Only http and https"),
@@ -403,5 +403,5 @@ async def test_one_host_needs_no_list_and_its_letters_are_not_hosts():
 
 @pytest.mark.parametrize("host", ["", "http://example.com", "exa mple.com", "*example.com", "a/b"])
 def test_hosts_to_allow_must_be_hosts(host):
-    with pytest.raises(ToolDefinitionError, match="names no host"):
+    with pytest.raises(ToolDefinitionError, match="is not a host"):
         http_get_tool([host])

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agent_brain.tools.mcp import McpConfigError
-from agent_brain.tools.mcp.sources import read_sources
+from agent_brain.tools.mcp.config import read_sources
 from agent_brain.tools.mcp.spec import HttpServer, StdioServer
 
 
@@ -128,8 +128,8 @@ def test_missing_variables_are_all_named():
         ({"url": "http://y", "type": "sse"}, "the transport 'sse' is obsolete"),
         ({"url": "http://y", "type": "stdio"}, "type 'stdio' goes with command, not url"),
         ({"url": "http://y", "type": "carrier pigeon"}, "type must be one of 'stdio', 'http'"),
-        ({"command": "x", "timeout": 0}, "timeout must be a number of seconds above 0"),
-        ({"command": "x", "timeout": True}, "timeout must be a number of seconds above 0"),
+        ({"command": "x", "timeout": 0}, "timeout must be a number of seconds greater than 0"),
+        ({"command": "x", "timeout": True}, "timeout must be a number of seconds greater than 0"),
         ({"command": "x", "startTimeout": float("inf")}, "startTimeout must be a number"),
         ({"command": "x", "approval": "maybe"}, "approval must be one of 'never', 'destructive'"),
         ({"command": "x", "arg": []}, "there is no 'arg': did you mean 'args'?"),
@@ -174,10 +174,10 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         "'",
         "'",
         "server 'a': args must be a list of strings",
-        "server 'a': timeout must be a number of seconds above 0",
+        "server 'a': timeout must be a number of seconds greater than 0",
         "server 'b': url must begin with http:// or https:// and name a host",
     ]
-    assert "is no JSON" in found[3]
+    assert "is not JSON" in found[3]
     assert "in line 2" in found[3]
     assert "must hold an object" in found[4]
     assert "this one has 'servers'" in found[5]

@@ -29,7 +29,7 @@ ANSWERS = {
 }
 FAILURES = {
     "failure": "no such city",
-    "silent_failure": "MCP server 'results' says that it failed, but not why",
+    "silent_failure": "MCP server 'results' reported an error without a reason",
 }
 
 

@@ -12,8 +12,8 @@ import pytest
 from agent_brain import Brain
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.mcp import McpServerError, McpTools
-from agent_brain.tools.mcp.toolset import CLOSE_SECONDS
 from tests.tools.mcp.support import call, children, config, http_server, script, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("nothing_leaks")]
@@ -43,8 +43,7 @@ async def test_a_server_that_is_killed_in_the_middle_of_a_call_is_started_again(
     assert outcome is not None
     assert outcome.is_error
     assert outcome.content == (
-        "MCP server 's' stopped before it answered; what was asked of it may or may not have been "
-        "done"
+        "MCP server 's' stopped before it answered; the request may or may not have been executed"
     )
     assert again != pid
 
@@ -64,7 +63,7 @@ async def test_while_a_server_is_being_started_again_its_calls_say_so(tmp_path):
         afterwards = await call(mcp, "hello")
 
     assert meanwhile.is_error
-    assert "has stopped and is being started again" in meanwhile.content
+    assert "has stopped and is being restarted" in meanwhile.content
     assert afterwards.content == "hello"
 
 
@@ -77,7 +76,7 @@ async def test_a_server_that_cannot_be_started_again_stays_away_and_says_why(tmp
         outcome = await call(mcp, "hello")
         await mcp.refresh()
 
-    assert "has stopped and was not started again: it stopped; its last words" in outcome.content
+    assert "has stopped and was not restarted: it stopped; its stderr ended with" in outcome.content
     assert "not again" in outcome.content
     assert "hello" in {tool.name for tool in mcp.tools}
 
@@ -91,7 +90,7 @@ async def test_a_server_that_dies_of_every_call_is_started_again_once():
         await until(lambda: connection._state == "gone")
         outcome = await call(mcp, "hello")
 
-    assert "has stopped and was not started again" in outcome.content
+    assert "has stopped and was not restarted" in outcome.content
 
 
 async def test_a_server_that_has_answered_since_is_started_again_again():
@@ -111,7 +110,7 @@ async def test_a_server_that_dies_at_start_is_quoted_without_its_secrets(monkeyp
         await McpTools.open([server])
 
     assert str(caught.value) == (
-        "MCP server 's' stopped; its last words on stderr were:\ncannot open the ***"
+        "MCP server 's' stopped; its stderr ended with:\ncannot open the ***"
     )
 
 
@@ -150,7 +149,7 @@ async def test_a_list_that_cannot_be_had_now_stays_as_it_was(caplog, monkeypatch
         assert mcp.tools == before
 
     [record] = [r for r in caplog.records if r.levelno == logging.WARNING]
-    assert "has stopped and is being started again" in record.getMessage()
+    assert "has stopped and is being restarted" in record.getMessage()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # it takes its 4 seconds
@@ -172,7 +171,7 @@ async def test_cancelling_while_servers_start_leaves_nothing():
         tasks.cancel_scope.cancel()
 
     assert (
-        anyio.current_time() - cancelled_at < CLOSE_SECONDS
+        anyio.current_time() - cancelled_at < CLEANUP_SECONDS
     )  # nobody waited for the one that hangs
 
 
@@ -192,7 +191,7 @@ async def test_a_server_over_http_that_goes_away_is_found_again_when_it_is_back(
     assert (first.content, back.content) == ("3", "3")
     assert [outcome.is_error for outcome in gone] == [True, True]
     assert "stopped before it answered" in gone[0].content
-    assert "is not there any more: it could not be reached: nothing answers" in gone[1].content
+    assert "is gone: it could not be reached: nothing answers" in gone[1].content
 
 
 @pytest.mark.parametrize("server", ["changing", "odd"])  # they speak the newer, the older protocol

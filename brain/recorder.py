@@ -1,0 +1,149 @@
+"""What a step reports, recorded from the text and events that it streams."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from agent_brain.budget import Budget
+from agent_brain.decision import StepReport
+from agent_brain.limits import StopReason
+from agent_brain.memories.base import Memory
+from agent_brain.states.events import (
+    NOWHERE,
+    ActionFinished,
+    ActionRequested,
+    ApprovalRequested,
+    Event,
+    InputRequested,
+    Position,
+    ResponseStarted,
+    TextDelta,
+    UsageReported,
+)
+from agent_brain.states.models.llm import Thought
+from agent_brain.states.usage import Usage
+from agent_brain.states.work import StreamItem
+
+
+class StepRecorder:
+    """Records what a step streams: in a report, and in the registers of the run.
+
+    Attributes:
+        finish_reason: Why the model response that gave the answer ended, if one did.
+        report: The report of the current step.
+    """
+
+    __slots__ = (
+        "_answered_by",
+        "_as_thoughts",
+        "_budget",
+        "_memory",
+        "_open_responses",
+        "_text",
+        "finish_reason",
+        "report",
+    )
+
+    def __init__(self, memory: Memory, budget: Budget, *, as_thoughts: bool) -> None:
+        self._memory = memory
+        self._budget = budget
+        self._as_thoughts = as_thoughts  # what is said is not for the reader
+        self._text: list[str] = []  # of the last step that said anything
+        self._open_responses: set[str | None] = set()
+        self._answered_by: str | None = None  # the model response that the last text is from
+        self.finish_reason: str | None = None
+        self.report = StepReport()
+
+    def begin_step(self) -> None:
+        """Begin the report of the next step."""
+        if self.report.said:
+            self._text = self.report.said
+        self.report = StepReport()
+        if self._open_responses:
+            self.count_open_responses()
+
+    def answer(self) -> str:
+        """Return what the last step that said anything has said."""
+        return "".join(self.report.said or self._text)
+
+    def say(self, text: str, finish_reason: str | None) -> None:
+        """Record text for the reader that has streamed already."""
+        self.report.said.append(text)
+        self._answered_by, self.finish_reason = None, finish_reason
+
+    def note(self, item: StreamItem, at: Position) -> Event:
+        """Record what ``item`` reports; return it as an event that has its position."""
+        if isinstance(item, str):
+            thought = type(item) is Thought
+            if not thought:
+                self.report.said.append(item)
+                self._answered_by = self.finish_reason = None
+            return TextDelta(item, thought=thought or self._as_thoughts, at=at)
+        if not isinstance(item, Event):
+            raise TypeError(
+                f"State {at.state!r} yielded {item!r}: yield text, an event from "
+                "agent_brain.states, or work such as llm.call(…)"
+            )
+        if item.at is NOWHERE:
+            object.__setattr__(item, "at", at)
+        elif item.at is not at and item.at.path != at.path and item.at.run_id == at.run_id:
+            return item  # of a net inside, whose engine has recorded it
+        note = _NOTES.get(type(item))
+        return item if note is None else note(self, item)
+
+    def _note_text(self, event: TextDelta) -> TextDelta:
+        if event.thought:
+            return event
+        self.report.said.append(event.text)
+        if event.response_id is None or event.response_id != self._answered_by:
+            self._answered_by, self.finish_reason = event.response_id, None
+        return dataclasses.replace(event, thought=True) if self._as_thoughts else event
+
+    def _note_request(self, event: ActionRequested) -> Event:
+        self.report.requested = True
+        return event
+
+    def _note_finished(self, event: ActionFinished) -> Event:
+        self.report.finished.append(event)
+        self._budget.control.spent.add_tool_call()
+        return event
+
+    def _note_response(self, event: ResponseStarted) -> Event:
+        self._open_responses.add(event.response_id)
+        return event
+
+    def _note_usage(self, event: UsageReported) -> Event:
+        self._open_responses.discard(event.response_id)
+        self._budget.spend(event.usage)
+        if event.response_id is not None and event.response_id == self._answered_by:
+            self.finish_reason = event.finish_reason
+        return event
+
+    def _note_approval(self, event: ApprovalRequested) -> Event:
+        self.report.waits = StopReason.APPROVAL
+        self._memory.control.request_approval(event.actions)
+        return event
+
+    def _note_question(self, event: InputRequested) -> Event:
+        self.report.waits = StopReason.INPUT
+        self._memory.control.request_input(event.id, event.prompt)
+        return event
+
+    def count_open_responses(self) -> None:
+        """Count the model calls that were closed or cancelled before they reported their usage."""
+        for _ in self._open_responses:
+            self._budget.spend(Usage())
+        self._open_responses.clear()
+
+
+_NOTES: dict[type, Callable[[StepRecorder, Any], Event]] = {
+    TextDelta: StepRecorder._note_text,
+    ActionRequested: StepRecorder._note_request,
+    ActionFinished: StepRecorder._note_finished,
+    ResponseStarted: StepRecorder._note_response,
+    UsageReported: StepRecorder._note_usage,
+    ApprovalRequested: StepRecorder._note_approval,
+    InputRequested: StepRecorder._note_question,
+}

@@ -1,0 +1,146 @@
+"""Gives the messages of one memory to another one, each once, also after a crash. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING, cast
+
+from agent_brain.memories.errors import SessionConflictError
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.events import MESSAGES, effective
+from agent_brain.memories.store.log import MessageLog, id_of
+from agent_brain.tools.secrets import get_logger
+
+if TYPE_CHECKING:
+    from agent_brain.memories.stored import StoredMemory
+    from agent_brain.memories.windowed import WindowedMemory
+
+log = get_logger(__name__)
+
+HANDED = "handed_over"  # the name of the value with the place up to which all was handed over
+MARK_EVERY = 64  # places after which the value is written again
+
+
+class HandOver:
+    """From a short-term memory to a long-term one, in order.
+
+    The long-term memory is written first, then the value in the session of the short-term one. What
+    a crash leaves between the two is recognised by its IDs.
+
+    Attributes:
+        places: The places of messages that were handed over, by ID; they grow along the dict.
+        upto: Everything up to this place was handed over before.
+    """
+
+    def __init__(self, short: WindowedMemory, long: StoredMemory) -> None:
+        self._short = short
+        self._long = long
+        self.reset()
+        short.on_evict = self.take
+        short.store.marker = HANDED
+
+    def reset(self) -> None:
+        """Start with a conversation of which nothing was handed over."""
+        self.places: dict[str, int] = {}
+        self.upto = 0
+
+    def lose(self, ids: Iterable[str]) -> None:
+        """Note that messages were removed from both memories."""
+        for message_id in ids:
+            self.places.pop(message_id, None)
+
+    async def take(self, messages: list[Message]) -> None:
+        """Hand over what leaves the window."""
+        await self._hand(self._short.leaving[: len(messages)])
+
+    async def rest(self) -> int:
+        """Hand over what is in the window; return how many messages are new."""
+        messages = self._short.store.log
+        if messages.last <= self.upto:
+            return 0
+        count = await self._hand([(messages.place(m.id), m) for m in messages])
+        await self._mark(messages.last)
+        return count
+
+    async def rest_at_end(self) -> None:
+        """Hand over what is in the window, unless another memory continues the conversation."""
+        if self._short.readonly or self._long.readonly:
+            return
+        try:
+            try:
+                await self.rest()
+            except SessionConflictError as error:
+                if error.session == self._session_key:
+                    raise
+                await self._long.reopen()  # its messages are known by their IDs
+                await self.rest()
+        except SessionConflictError:
+            log.info("The conversation is handed over by the memory that continues it")
+
+    @property
+    def _session_key(self) -> str | None:
+        session = self._short.store.session
+        return None if session is None else session.key
+
+    async def _hand(self, left: Sequence[tuple[int, Message]]) -> int:
+        """Hand over ``left``, with what arrived before it and stays in the window."""
+        upto = max((place for place, _ in left), default=0)
+        pairs = {pair[1].id: pair for pair in [*_before(self._short.store.log, upto), *left]}
+        new = (pair for i, pair in pairs.items() if pair[0] > self.upto and i not in self.places)
+        due = sorted(new, key=lambda pair: pair[0])
+        missing = [m for _, m in due if await self._long.get(m.id) is None]
+        if missing and not self._long.readonly:
+            await self._long.update(missing)
+        self.places.update((message.id, place) for place, message in due)
+        return len(missing)
+
+    async def mark_if_due(self) -> None:
+        """Write up to where all was handed over, now and then."""
+        handed = next(reversed(self.places.values()), 0)
+        if self._short.durable and handed >= self.upto + MARK_EVERY:
+            await self._mark(handed)
+
+    async def _mark(self, upto: int) -> None:
+        await self._short.keep(HANDED, {"upto": upto})
+        self.upto = upto
+
+    async def finish(self) -> None:
+        """Finish what a crash has interrupted: handing over, and deleting."""
+        store = self._short.store
+        left, store.evicted_before = store.evicted_before, []
+        removed, store.removed_before = store.removed_before, set()
+        marked = store.values.get(HANDED)
+        if isinstance(marked, dict):
+            self.upto = max(self.upto, cast(int, marked["upto"]))
+        if left:
+            self.places = {}  # the session was read again
+            await self._hand([pair for pair in left if pair[1].id not in removed])
+        gone = [i for i in removed if await self._long.get(i) is not None]
+        if gone and not self._long.readonly:
+            await self._long.delete(gone)
+
+    async def after(self, place: int) -> list[tuple[int, Message]]:
+        """Return what was handed over from places after ``place``, in order, as it is now."""
+        places, session = self.places, self._short.store.session
+        if session is not None and place < self.upto:
+            rows = await session.journal.rows(session.key, place)
+            read = {id_of(line): seq for seq, kind, line in effective(rows) if kind in MESSAGES}
+            places = read | places
+        elif places:
+            places = dict(takewhile(lambda pair: pair[1] > place, reversed(places.items())))
+        found = [(at, await self._long.get(i)) for i, at in places.items() if at > place]
+        handed = [(at, message) for at, message in found if message is not None]
+        return sorted(handed, key=lambda pair: pair[0])
+
+
+def _before(log: MessageLog, upto: int) -> list[tuple[int, Message]]:
+    """Return the messages of a window that arrived before a place, with their places."""
+    found: list[tuple[int, Message]] = []
+    for message in log:
+        place = log.place(message.id)
+        if place < upto:
+            found.append((place, message))
+        elif message.role is not Role.TOOL:  # a result may be in front of what is older
+            break
+    return found

@@ -1,0 +1,152 @@
+"""Fills a store with the entries of its session. Private.
+
+Views are notified of the newest messages one by one. Older ones are loaded as JSON text and decoded
+when they are used; a window needs only those that never leave it.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from agent_brain.memories.journal.entry import Row
+from agent_brain.memories.message import Role
+from agent_brain.memories.store.events import MESSAGES, GoalSet, read_change, read_changes
+from agent_brain.memories.store.log import id_of
+
+if TYPE_CHECKING:
+    from agent_brain.memories.store.store import MessageStore
+
+LOCAL = ("goal", "control", "amend")  # of the run of one memory; ignored in a shared session
+SYSTEM = Role.SYSTEM
+
+
+async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
+    """Fill the log and the views with ``rows``; older messages are only loaded as text."""
+    if store.shared:
+        rows = [row for row in rows if row[1] not in LOCAL]
+    tails = [view.tail for view in store.views]
+    tail = None if None in tails else max((t for t in tails if t is not None), default=0)
+    keeps_old = all(view.keeps_old for view in store.views)
+    store.reading = True
+    goal_id, stale, start = store.goal_id, store.stale, 0
+    try:
+        while True:
+            store.reset()
+            if tail is not None:
+                start = await anyio.to_thread.run_sync(_load, store, rows, tail, keeps_old)
+            for seq, change in read_changes(rows[start:]):
+                store.carry_out(change, seq)
+            if not start or keeps_old:
+                break
+            if store.evicted_upto >= rows[(start + len(rows)) // 2][0]:
+                store.evicted_upto = max(store.evicted_upto, rows[start][0] - 1)
+                break
+            tail = 4 * (tail or 1)  # the window was not full: it reaches further back
+    finally:
+        store.reading = False
+        store.stale = stale
+    store.evicted_before, store.evicted = store.evicted, []
+    if store.shared and goal_id in store.log:
+        store.carry_out(GoalSet(goal_id), None)
+
+
+def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) -> int:  # noqa: FBT001
+    """Take the older part of a session as text, of which a window needs only what stays.
+
+    Args:
+        store: The store.
+        rows: The entries.
+        tail: How many messages the views must see one by one.
+        keeps_old: Whether all messages are needed.
+
+    Returns:
+        The index of the entry that the tail begins with; 0 if nothing can be left out.
+    """
+    start = _tail_start(store, rows, tail, keeps_old=keeps_old)
+    named = set() if keeps_old else _named(rows, start)
+    batch: list[Row] = []
+    last: dict[str, Row] = {}
+    for row in rows[:start]:
+        kind, line = row[1], row[2]
+        if kind in MESSAGES:
+            if (
+                keeps_old
+                or '"pinned":true' in line
+                or '"role":"system"' in line
+                or (named and id_of(line) in named)
+            ):
+                batch.append(row)
+        elif kind in LOCAL:
+            last["goal" if kind == "goal" else "control"] = row
+        else:
+            _load_messages(store, batch, keeps_old=keeps_old)
+            batch = []
+            store.carry_out(read_change(*row), row[0])
+    _load_messages(store, batch, keeps_old=keeps_old)
+    for row in last.values():
+        store.carry_out(read_change(*row), row[0])
+    if not keeps_old:
+        if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in store.log):
+            store.reset()  # their groups stay with them
+            return 0
+        going = [m.id for m in store.log if not (m.pinned or m.role == SYSTEM or m.id in named)]
+        store.drop(going, outdated=False)
+    return start
+
+
+def _tail_start(store: MessageStore, rows: Sequence[Row], tail: int, *, keeps_old: bool) -> int:
+    """Return the index of the entry that the tail begins with.
+
+    A window needs the last message that asked for calls, the current turn, where no durable
+    journal has it, and what came after the place in the value ``marker``, if that is set.
+    """
+    start, missing = len(rows), tail
+    while start and missing:
+        start -= 1
+        missing -= rows[start][1] in MESSAGES
+    if not start or not store.views or (keeps_old and not store.in_ram):
+        return start
+    if store.in_ram:
+        goals = (i for i in range(len(rows) - 1, -1, -1) if rows[i][1] == "goal")
+        start = min(start, next(goals, start))
+    if store.marker is not None:
+        upto = 0
+        for _, kind, line in rows:
+            if kind == "view" and store.marker in line:
+                data = json.loads(line)
+                if data["name"] == store.marker:
+                    upto = (data["value"] or {"upto": 0})["upto"]
+        start = min(start, bisect_right(rows, upto, key=lambda row: row[0]))
+    for index in range(start - 1, -1, -1):
+        if '"role":"assistant"' in rows[index][2]:
+            return index if '"tool_calls":' in rows[index][2] else start
+    return start
+
+
+def _load_messages(store: MessageStore, rows: list[Row], *, keeps_old: bool) -> None:
+    if not rows:
+        return
+    store.log.load(rows)
+    expiring = [r for r in rows if '"expires_at":' in r[2]] if store.ttl is None else rows
+    if expiring:
+        store.watch(store.log[id_of(row[2])] for row in expiring)
+    if not keeps_old:
+        for view in store.views:
+            view.add([store.log[id_of(row[2])] for row in rows])
+
+
+def _named(rows: Sequence[Row], start: int) -> set[str]:
+    """Return the IDs of messages that may count although they are before ``start``.
+
+    Those that were pinned, and those that were made the goal when they were known already.
+    """
+    goals = [json.loads(line) for _, kind, line in rows[start:] if kind == "goal"]
+    before = next((line for _, kind, line in reversed(rows[:start]) if kind == "goal"), "null")
+    tagged = [json.loads(line) for _, kind, line in rows if kind == "tag" and '"pinned"' in line]
+    named = {*goals, json.loads(before), *(i for data in tagged for i in data["ids"])}
+    return named - {None}

@@ -1,0 +1,291 @@
+"""Deletes, forgets, clears and expires the messages of a stored memory. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, cast
+
+from pydantic import JsonValue
+
+from agent_brain.memories.control import Control
+from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.journal.entry import Row
+from agent_brain.memories.message import Message
+from agent_brain.memories.store.erasure import Gone, deleted, forgotten, strike, texts_of
+from agent_brain.memories.store.events import (
+    MESSAGES,
+    Added,
+    Change,
+    Checkpointed,
+    Cleared,
+    Removed,
+    ValueSet,
+    read_change,
+)
+from agent_brain.memories.store.expiry import as_duration
+from agent_brain.memories.store.filters import Names, Query, Which, moment, names
+from agent_brain.memories.store.log import id_of
+from agent_brain.memories.views.groups import with_partners
+
+if TYPE_CHECKING:
+    from agent_brain.memories.stored import StoredMemory
+
+EXPIRED = Gone(for_good=True)  # a run that waits keeps what it needs
+
+
+async def delete(memory: StoredMemory, ids: Names) -> int:
+    """Remove messages and their partners; see :meth:`StoredMemory.delete`."""
+    wanted = names("ids", ids)
+    log = memory.store.log
+    if not any(message_id in log for message_id in wanted):
+        return 0
+    await log.decoded()
+    going: list[str] = []
+    gone = Gone()
+
+    def plan() -> list[Change]:
+        nonlocal gone, going
+        going = with_partners(wanted, log)
+        gone = deleted(m for m in map(log.get, going) if m is not None)
+        return [Removed(going), *_struck(memory, gone)] if going else []
+
+    await memory.store.change(plan, lambda: _strike(memory, gone))
+    return len(going)
+
+
+async def remove(memory: StoredMemory, ids: Iterable[str], gone: Gone) -> None:
+    """Record that messages are removed, wherever they are, without their partners."""
+    going = list(ids)
+    await memory.store.change(
+        lambda: [*([Removed(going)] if going else []), *_struck(memory, gone)],
+        lambda: _strike(memory, gone),
+    )
+
+
+async def clear(memory: StoredMemory, *, keep_pinned: bool) -> int:
+    """Remove everything; see :meth:`StoredMemory.clear`."""
+    store = memory.store
+    await store.log.decoded()
+    before = len(store.log)
+    kept = [m for m in store.log if m.pinned and keep_pinned]
+    gone = forgotten((m for m in store.log if m not in kept), everything=True)
+    control = _stored_control(memory, gone)
+    changes: list[Change] = [Cleared(), *([Added(kept)] if kept else [])]
+    if control is not None:  # the state of the run continues to count
+        changes.append(Checkpointed(control))
+    await store.replace_all(changes, lambda: _strike(memory, gone))
+    return before - len(kept)
+
+
+async def forget(
+    memory: StoredMemory,
+    fits: Callable[[Message], bool],
+    ids: AbstractSet[str] | None,
+    text: str | None,
+) -> int:
+    """Forget the messages that ``fits`` accepts and their partners.
+
+    Args:
+        memory: The memory.
+        fits: Whether a message is to be forgotten.
+        ids: IDs that the choice is limited to, if it is.
+        text: The text that they were chosen by, if they were.
+    """
+    held = await everything(memory)
+    going = with_partners([message.id for message in held if fits(message)], held)
+    chosen = {*going}
+    gone = forgotten((m for m in held if m.id in chosen), text)
+    return await erase(memory, going, gone, ids, held)
+
+
+async def expire(memory: StoredMemory) -> None:
+    """Forget what has expired, except the goal and calls that wait for their results."""
+    store = memory.store
+    due = store.expiry.take_due(store.clock())
+    if not due:
+        return
+    waiting = {action.id for action in memory.control.next_actions}
+    going: list[tuple[datetime, str]] = []
+    staying: list[tuple[datetime, str]] = []
+    for item in due:
+        message = store.log.get(item[1])  # None: it has left a window, or is in a summary
+        stays = message is not None and (
+            message.id == store.goal_id or any(c.id in waiting for c in message.tool_calls)
+        )
+        (staying if stays else going).append(item)
+    ids = [message_id for _, message_id in going]
+    try:
+        if going and store.readonly:
+            store.drop(with_partners(ids, store.log))
+        elif going:
+            held = await everything(memory)
+            await erase(memory, with_partners(ids, held), EXPIRED, frozenset(ids), held)
+    except BaseException:
+        staying += going
+        raise
+    finally:
+        store.expiry.give_back(staying)
+        if staying:
+            store.settled = False
+
+
+async def everything(memory: StoredMemory) -> list[Message]:
+    """Return every message in RAM, in the journal or held by a run, with its tags."""
+    store = memory.store
+    found = {message.id: message for _, message in store.released.values()}
+    if store.session is None:
+        found |= {message.id: message for message in store.log}
+    else:
+        found |= {message.id: message for message in await store.stored(removed=True)}
+    for call in memory.control.pending.values():
+        if call.result is not None:
+            found.setdefault(call.result.id, call.result)
+    return list(found.values())
+
+
+async def erase(
+    memory: StoredMemory,
+    ids: Sequence[str],
+    gone: Gone,
+    meant: AbstractSet[str] | None,
+    held: Collection[Message],
+) -> int:
+    """Remove messages for good, and the values that may quote them.
+
+    Args:
+        memory: The memory.
+        ids: Their IDs, partners included.
+        gone: What is removed from the control of the run.
+        meant: The IDs that were asked for; None if any message may be meant.
+        held: All messages that there are.
+    """
+    store = memory.store
+    forgotten_ids = {*ids}
+    known = {message.id for message in held}
+    stale = {
+        name
+        for view in store.views
+        for asked in (forgotten_ids, None if meant is None else meant - known)
+        for name in view.stale_values(asked, known)
+        if name in store.values
+    }
+    changes: list[Change] = [
+        *([Removed(ids, forgotten=True)] if ids else []),
+        *(ValueSet(name, None) for name in sorted(stale)),
+        *_struck(memory, gone),
+    ]
+    await store.change(lambda: changes, lambda: _strike(memory, gone))
+    if changes:
+        await scrub(memory, forgotten_ids)
+    if stale and store.session is not None:
+        store.reread()  # what a dropped summary covered counts again
+    elif stale:
+        store.take_back([*store.released.values()])
+    return len(forgotten_ids)
+
+
+async def scrub(memory: StoredMemory, gone: AbstractSet[str]) -> None:
+    """Remove what the journal still has of forgotten messages and of outdated values."""
+    session = memory.store.session
+    if session is not None:
+        rows = await session.journal.rows(session.key)
+        await session.remove(_dead(memory, rows, gone))
+
+
+async def finish_removal(
+    memory: StoredMemory, rows: Sequence[Row], counting: Sequence[Row]
+) -> None:
+    """Remove what a process that was stopped inside forget() or clear() has left."""
+    dead: list[int] = []
+    if len(counting) < len(rows):
+        counts = {row[0] for row in counting}
+        dead = [row[0] for row in rows if row[0] not in counts]
+    notes = [read_change(*row) for row in counting if row[1] == "forget"]
+    gone = {i for note in notes for i in cast("Removed", note).ids}
+    if gone:
+        dead += _dead(memory, counting, gone)
+    session = memory.store.session
+    if dead and session is not None:
+        await session.remove(dead)
+
+
+def _dead(memory: StoredMemory, rows: Iterable[Row], gone: AbstractSet[str]) -> list[int]:
+    """Return the entries that may quote something forgotten and are not needed any more.
+
+    In a shared session the note that messages were forgotten stays, for memories that have not read
+    it yet; it has only their IDs.
+    """
+    store = memory.store
+    control_at = 0 if store.session is None else store.session.control_at
+    standing = {control_at, *store.values_at.values()}
+    dead = []
+    for seq, kind, line in rows:
+        if kind in ("control", "amend", "view"):
+            if seq not in standing:
+                dead.append(seq)
+        elif kind == "forget":
+            if not store.shared:
+                dead.append(seq)
+        elif kind in MESSAGES and gone and id_of(line) in gone:
+            dead.append(seq)
+    return dead
+
+
+def _is_live(memory: StoredMemory) -> bool:
+    return memory.busy or bool(memory.control.branch)
+
+
+def _strike(memory: StoredMemory, gone: Gone) -> None:
+    strike(memory.control, gone, live=_is_live(memory))
+
+
+def _struck(memory: StoredMemory, gone: Gone) -> list[Change]:
+    """Return what to record so that the last checkpoint does not hold what is gone either."""
+    session = memory.store.session
+    control = _stored_control(memory, gone)
+    if session is None or control is None or control == session.control:
+        return []
+    running = cast("dict[str, JsonValue]", session.control)["status"] == "running"
+    return [Checkpointed(control, session.safe_at if running else None)]
+
+
+def _stored_control(memory: StoredMemory, gone: Gone) -> JsonValue:
+    """Return the control of the last checkpoint without what is gone; None if there is none."""
+    session = memory.store.session
+    if session is None or not session.control_at:
+        return None
+    control = Control.model_validate(session.control)
+    strike(control, gone, live=_is_live(memory))
+    return control.model_dump(mode="json")
+
+
+def forgettable(ids: Names | None, which: Which, now: datetime) -> Callable[[Message], bool]:
+    """Return the options of ``forget()`` as a function of a message.
+
+    Raises:
+        MemoryUseError: No option is given, or one makes no sense.
+    """
+    if ids is None and all(given is None for given in which.values()):
+        raise MemoryUseError("Say which messages to forget; clear() removes all of them")
+    older_than = which.get("older_than")
+    until = now - older_than if isinstance(older_than, timedelta) else older_than
+    if isinstance(older_than, timedelta):
+        as_duration("older_than", older_than)
+    elif until is not None:
+        moment("older_than", until)
+    fits = Query(
+        where=which.get("where"),
+        until=until,
+        role=which.get("role"),
+        name=which.get("name"),
+        tags=which.get("tags"),
+    ).predicate()
+    part = (which.get("text") or "").casefold()
+    wanted = None if ids is None else names("ids", ids)
+    return lambda message: (
+        (wanted is None or message.id in wanted)
+        and fits(message)
+        and any(part in said.casefold() for said in texts_of(message))
+    )

@@ -1,0 +1,693 @@
+"""The base class of the built-in memories: a message store, queries, and the state of a run."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from os import PathLike
+from typing import Any, Self, TypeAlias
+
+import anyio
+from pydantic import JsonValue, ValidationError
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Control
+from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry, Row
+from agent_brain.memories.message import Message, Role, as_message
+from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store import removal
+from agent_brain.memories.store.erasure import Gone, strike
+from agent_brain.memories.store.events import (
+    LASTING,
+    Added,
+    Change,
+    Checkpointed,
+    Cleared,
+    GoalSet,
+    Tagged,
+    ValueSet,
+)
+from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.store.export import read_export, write_export
+from agent_brain.memories.store.filters import Names, Query, Where, Which, names
+from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.store import JournalLike, MessageStore
+from agent_brain.memories.views.base import View
+from agent_brain.memories.views.groups import newest
+from agent_brain.tools.toolset import ToolLike
+
+Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
+
+
+class StoredMemory(Memory):
+    """Base class of the built-in memories: everything in order, in RAM or in a journal.
+
+    A subclass shows something else with a view, or by overriding :meth:`context`::
+
+        class LastFive(StoredMemory):
+            async def context(self):
+                return await self.messages(last=5)
+
+    Goals are messages like all others: a second question in the same session stands after the first
+    one and its answer. Adding a message whose ID is already here changes nothing.
+
+    With a journal, ``update`` has written the messages when it returns, and a later process that
+    opens the session has the same memory: goal, messages, control and view. A session has one
+    writer at a time; a second one gets a ``SessionConflictError``, unless all open it with
+    ``shared=True``.
+
+    Args:
+        tools: The tools that the agent may call.
+        views: What :meth:`context` shows: the first of them; none shows everything.
+        journal: Where the session is stored: a journal, or the path of a SQLite file, which is
+            closed with the memory. None keeps it in RAM only.
+        session: Which conversation; any text.
+        tenant: Whose; sessions of different tenants are separate.
+        ttl: How long messages are kept, in seconds or as a timedelta, unless they are pinned or
+            have an ``expires_at``. None keeps them for ever.
+        clock: Returns the time (aware) by which messages expire.
+        readonly: Only read the session: every method that writes raises ReadOnlyMemoryError. What
+            others write is seen after :meth:`reopen`.
+        shared: Let many memories, also of other processes, append to the session at the same time.
+            Each sees at its next use what the others wrote, in the same order. The goal and the
+            state of the run are this memory's own and are not stored.
+
+    Raises:
+        MemoryDefinitionError: Options that make no sense.
+        ToolDefinitionError: Two tools have the same name.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[ToolLike] = (),
+        *,
+        views: Iterable[View] = (),
+        journal: JournalLike | None = None,
+        session: str = "default",
+        tenant: str | None = None,
+        ttl: timedelta | float | None = None,
+        clock: Callable[[], datetime] = utc_now,
+        readonly: bool = False,
+        shared: bool = False,
+    ) -> None:
+        super().__init__(tools)
+        self.store = MessageStore(
+            views,
+            journal=journal,
+            session=session,
+            tenant=tenant,
+            ttl=ttl,
+            clock=clock,
+            readonly=readonly,
+            shared=shared,
+        )
+
+    @property
+    def readonly(self) -> bool:
+        """Whether the memory never writes."""
+        return self.store.readonly
+
+    @property
+    def shared(self) -> bool:
+        """Whether other memories append to the session at the same time."""
+        return self.store.shared
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal, if there is one."""
+        return self.store.journal
+
+    # Getting ready
+
+    async def open(self) -> None:
+        """Read the session, if that has not been done yet."""
+        if not self.store.settled:
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Read what is to be read, and forget what has expired."""
+        await self.store.open(self._adopt, self._finish_removal)
+        if self.store.expiry:
+            await removal.expire(self)
+
+    def _adopt(self, session: Session) -> None:
+        try:
+            self.control = Control.model_validate(session.control)
+        except ValidationError as error:
+            raise JournalError(
+                f"Entry {session.control_at} of session {session.key} is not a control entry: "
+                f"{error}"
+            ) from error
+
+    async def _finish_removal(self, rows: Sequence[Row], counting: Sequence[Row]) -> None:
+        await removal.finish_removal(self, rows, counting)
+
+    async def _write(self, method: str) -> None:
+        """Get ready for ``method``, which writes.
+
+        Raises:
+            ReadOnlyMemoryError: The memory is read-only.
+        """
+        if self.store.readonly:
+            raise ReadOnlyMemoryError(
+                f"{method} writes, and this memory was opened with readonly=True: open the session "
+                "without it to write, or fork() the memory for a copy that can be changed"
+            )
+        if not self.store.settled:
+            await self._settle()
+
+    async def _hand_over(self) -> None:
+        """Use what views have evicted, in ``store.evicted``; called after each such change."""
+
+    # What every memory has
+
+    async def set_goal(self, goal: str | Message) -> None:
+        """Start a turn; earlier goals stay where they were asked."""
+        await self._write("set_goal()")
+        message = as_message(goal)
+        store = self.store
+        await store.change(lambda: [GoalSet(message.id), *store.addition([message])])
+        if store.evicted:
+            await self._hand_over()
+
+    async def begin(
+        self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
+    ) -> None:
+        """Start a turn and a run of it: all of it is recorded in one write, or nothing is.
+
+        Args:
+            goal: The goal of the turn.
+            run_id: The ID of the run.
+            state: The name of the state that the run begins in.
+            before: Messages to record ahead of the goal.
+
+        Raises:
+            MemoryUseError: Something in ``before`` is not a message.
+            SessionConflictError: Another memory has written to the session; nothing has changed.
+        """
+        await self._write("begin()")
+        messages = [*checked(before), goal]
+        store = self.store
+
+        def plan() -> list[Change]:
+            changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
+            if self.durable:
+                control = self.control.model_copy()  # begin() assigns, and changes nothing inside
+                control.begin(run_id, state)
+                changes.append(Checkpointed(control.model_dump(mode="json")))
+            return changes
+
+        await store.change(plan, then=lambda: self.control.begin(run_id, state))
+        if store.evicted:
+            await self._hand_over()
+
+    async def update(self, messages: list[Message]) -> None:
+        """Add ``messages`` in this order, all or none; known IDs are ignored.
+
+        Raises:
+            MemoryUseError: Something in it is not a message.
+            SessionConflictError: Another memory has written to the session; nothing was written.
+        """
+        store = self.store
+        if not store.settled or store.readonly:
+            await self._write("update()")
+        sequence = checked(messages)
+        if store.session is None:
+            store.add(sequence)
+        else:
+            await store.change(lambda: store.addition(sequence))
+        if store.evicted:
+            await self._hand_over()
+
+    async def goal(self) -> list[Message]:
+        """Return the current goal as a list of one message, or an empty list."""
+        if not self.store.settled:
+            await self._settle()
+        goal = None if self.store.goal_id is None else self.store.log.get(self.store.goal_id)
+        return [] if goal is None else [goal]
+
+    async def dump(self) -> list[Message]:
+        """Return everything but the current goal, oldest first."""
+        messages = await self._all()
+        goal_id = self.store.goal_id
+        return [message for message in messages if message.id != goal_id]
+
+    async def _all(self) -> list[Message]:
+        if not self.store.settled:
+            await self._settle()
+        log = self.store.log
+        if log.encoded:
+            await log.decoded()
+        return list(log)
+
+    async def context(self) -> list[Message]:
+        """Return what the first view shows; without a view everything in order."""
+        if not self.store.views:
+            return await self._all()
+        if not self.store.settled:
+            await self._settle()
+        view, log = self.store.views[0], self.store.log
+        if log.encoded and view.tail == 0:
+            await log.decoded()
+        return view.show()
+
+    async def turn(self) -> list[Message]:
+        """Return the current goal and what was recorded since, also what has left the view."""
+        if not self.store.settled:
+            await self._settle()
+        return await self.store.turn()
+
+    @property
+    def durable(self) -> bool:
+        """Whether :meth:`checkpoint` writes: there is a journal, and the session is not shared."""
+        return self.store.session is not None and not self.store.shared
+
+    async def checkpoint(self) -> None:
+        """Write the state of the run, if it has changed."""
+        if self.durable:
+            await self._write("checkpoint()")
+            await self.store.checkpoint(self.control.model_dump(mode="json"))
+
+    async def rollback(self) -> None:
+        """Drop what was written after the last checkpoint, and return to the state of it.
+
+        What was deleted or forgotten since does not come back. A shared session is not rolled back.
+        """
+        session = self.store.session
+        if session is None or not self.durable:
+            return
+        await self._write("rollback()")
+        async with session.lock:
+            if not session.control_at:
+                return
+            later = await session.journal.rows(session.key, session.safe_at)
+            doomed = [seq for seq, kind, _ in later if kind not in LASTING]
+            if not doomed:
+                return
+            self.store.reread(adopt_control=True)
+            rollback = await session.append([Entry("rollback", session.safe_at)])
+            await session.remove([*doomed, rollback])
+        await self._settle()
+
+    async def reopen(self) -> None:
+        """Drop what is in RAM and read the session again, with what others have written to it."""
+        if self.store.session is not None:
+            self.store.session.doubt = None
+            self.store.reread(adopt_control=True)
+        await self._settle()
+
+    async def snapshot(self) -> Snapshot:
+        """Return all that the memory holds; ``messages`` has the goal at its place."""
+        messages = await self._all()
+        return Snapshot.trusted(
+            goal=await self.goal(),
+            messages=messages,
+            control=self.control.model_copy(deep=True),
+            views=copy.deepcopy(self.store.values),
+        )
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Hold what ``snapshot`` holds, and nothing else.
+
+        Raises:
+            SnapshotError: The snapshot's version is unknown; nothing has changed.
+            MemoryUseError: The session is shared.
+        """
+        snapshot.check()
+        await self._write("restore()")
+        if self.store.shared:
+            raise MemoryUseError(
+                "restore() replaces everything, and other memories write to this session too: add "
+                "the messages with load(…, merge=True)"
+            )
+        control = snapshot.control.model_copy(deep=True)
+        unique = {message.id: message for message in [*snapshot.messages, *snapshot.goal]}
+        changes: list[Change] = [Cleared()]
+        if snapshot.goal:
+            changes.append(GoalSet(snapshot.goal[-1].id))
+        changes += [ValueSet(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
+        if unique:
+            changes.append(Added(list(unique.values())))
+        changes.append(Checkpointed(control.model_dump(mode="json")))
+
+        def take_control() -> None:
+            self.control = control
+
+        await self.store.replace_all(changes, take_control)
+        if self.store.evicted:
+            await self._hand_over()
+
+    async def fork(
+        self,
+        *,
+        journal: JournalLike | None = None,
+        session: str = "default",
+        tenant: str | None = None,
+        replace: bool = False,
+    ) -> Self:
+        """Return an independent copy with the same tools and options.
+
+        Args:
+            journal: Where the copy is stored; None keeps it in RAM only.
+            session: Which session of ``journal`` the copy becomes.
+            tenant: Whose.
+            replace: Replace what that session holds. There is no undo.
+
+        Raises:
+            MemoryUseError: The session already holds something and ``replace`` is False, or it is
+                the session of this memory itself.
+        """
+        snapshot = await self.snapshot()
+        copied = copy.copy(self)
+        copied.available_tools = dict(self.available_tools)
+        copied.control = Control.fresh()
+        copied.store = MessageStore(
+            [view.fresh() for view in self.store.views],
+            journal=journal,
+            session=session,
+            tenant=tenant,
+            ttl=self.store.ttl,
+            clock=self.store.clock,
+        )
+        copied.store.log.last = self.store.log.last  # cursors continue to count
+        try:
+            await copied.store.check_place(self.store, replace=replace)
+            await copied._forked()
+            await copied.restore(snapshot)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await copied.store.aclose()
+            raise
+        return copied
+
+    async def _forked(self) -> None:
+        """Share nothing with the memory that this one was copied from."""
+
+    async def aclose(self) -> None:
+        """Close the journal if the memory was given its path. Idempotent."""
+        await self.store.aclose()
+
+    # Values beside the messages
+
+    async def keep(self, name: str, value: JsonValue, *, erase: bool = False) -> None:
+        """Store a JSON value with the session under ``name``, for a view or a wrapper.
+
+        It is part of snapshots and of the journal. If a model is shown it, it is a dict with the
+        text under ``"shown"``, which then counts in token limits.
+
+        Args:
+            name: The name of the value.
+            value: The value; None removes it.
+            erase: Leave no copy of the previous value in the journal.
+        """
+        await self._write("keep()")
+        await self.store.change(lambda: [ValueSet(name, value)])
+        if erase:
+            await removal.scrub(self, frozenset())
+        if self.store.evicted:
+            await self._hand_over()
+
+    async def kept(self, name: str) -> JsonValue:
+        """Return a copy of the value that is stored under ``name``, or None."""
+        if not self.store.settled:
+            await self._settle()
+        return copy.deepcopy(self.store.values.get(name))
+
+    # Queries
+
+    async def messages(
+        self,
+        last: int | None = None,
+        *,
+        role: Names | None = None,
+        cause_by: Names | None = None,
+        name: Names | None = None,
+        sent_from: Names | None = None,
+        tags: Names | None = None,
+        without_tags: Names | None = None,
+        text: str | None = None,
+        where: Where | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[Message]:
+        """Return messages in order, the goals at their places: filtered, then the ``last`` of them.
+
+        They are what is stored, including calls without results; what a model may be sent is
+        :meth:`context`.
+
+        Args:
+            last: At most this many, the newest; 0 and less is none, None is all. Whole groups
+                count, so that a call keeps its results, and the newest group always comes.
+            role: With one of these roles.
+            cause_by: Caused by one of these.
+            name: Said by one of these speakers.
+            sent_from: Sent by one of these.
+            tags: With at least one of these tags.
+            without_tags: With none of these tags.
+            text: Containing this text, ignoring case.
+            where: A function of a message, or a dict of values that its metadata must have.
+            since: Created at this moment (aware) or later.
+            until: Created before this moment (aware).
+
+        Raises:
+            MemoryUseError: A filter that no message could pass, such as an unknown role.
+        """
+        if not self.store.settled:
+            await self._settle()
+        query = Query(
+            role=role, cause_by=cause_by, name=name, sent_from=sent_from, tags=tags,
+            without_tags=without_tags, text=text, where=where, since=since, until=until,
+        )  # fmt: skip
+        log = self.store.log
+        if query == EVERYTHING:
+            newest([], last)  # checks it
+            return await self._all() if last is None else newest(log.newest(last), last)
+        fits = query.predicate()
+        await log.decoded()
+        candidates: Iterable[Message] = log
+        if isinstance(cause_by, str):
+            candidates = log.with_cause(cause_by)
+        elif isinstance(role, str):
+            candidates = log.with_role(Role(role))
+        return newest([message for message in candidates if fits(message)], last)
+
+    async def get(self, message_id: str) -> Message | None:
+        """Return the message with this ID, or None."""
+        if not self.store.settled:
+            await self._settle()
+        return self.store.log.get(message_id)
+
+    async def count(self) -> int:
+        """Return the number of messages that the memory holds."""
+        if not self.store.settled:
+            await self._settle()
+        return len(self.store.log)
+
+    async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
+        """Return the messages that came after a cursor, and the cursor for the next call.
+
+        The cost depends on what is new only. Each reader has a cursor of its own. After
+        :meth:`restore` all messages are new::
+
+            news, cursor = await memory.find_news(cursor)
+        """
+        if not self.store.settled:
+            await self._settle()
+        log = self.store.log
+        if self.store.session is None and after > log.last:
+            after = 0  # a cursor of another memory: better twice than not at all
+        return log.after(after), max(after, log.last)
+
+    # Changes
+
+    async def tag(self, ids: Names, *tags: str) -> int:
+        """Add ``tags`` to messages; unknown IDs are ignored. Return how many messages are here."""
+        return await self._retag("tag()", ids, add=tags)
+
+    async def untag(self, ids: Names, *tags: str) -> int:
+        """Remove ``tags`` from messages; otherwise as :meth:`tag`."""
+        return await self._retag("untag()", ids, remove=tags)
+
+    async def pin(self, ids: Names) -> int:
+        """Pin messages, so that they neither leave a window or a summary nor expire by ``ttl``.
+
+        What has left already does not come back. Unknown IDs are ignored.
+
+        Returns:
+            How many of the messages are here.
+        """
+        return await self._retag("pin()", ids, pinned=True)
+
+    async def unpin(self, ids: Names) -> int:
+        """Let messages leave like others again; otherwise as :meth:`pin`."""
+        return await self._retag("unpin()", ids, pinned=False)
+
+    async def _retag(
+        self,
+        method: str,
+        ids: Names,
+        *,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+        pinned: bool | None = None,
+    ) -> int:
+        await self._write(method)
+        wanted = names("ids", ids)
+        known = [message_id for message_id in wanted if message_id in self.store.log]
+        if known:
+            change = Tagged(known, [*names("tags", add)], remove, pinned)
+            await self.store.change(lambda: [change])
+        return len(known)
+
+    async def delete(self, ids: Names) -> int:
+        """Remove messages.
+
+        A call takes its results along, and a result its call and the other results. Unknown IDs are
+        ignored. A journal may keep the text for a while; :meth:`forget` removes that too. Calls
+        that have no result yet go with the message that asked for them: a run that waits for them
+        ends.
+
+        Returns:
+            How many messages were removed, partners included.
+        """
+        await self._write("delete()")
+        return await removal.delete(self, ids)
+
+    async def clear(self, *, keep_pinned: bool = False) -> int:
+        """Remove everything, also the goal, summaries, lists and session state, for good.
+
+        A run that waits for a person ends.
+
+        Args:
+            keep_pinned: Keep pinned messages.
+
+        Returns:
+            How many messages were removed.
+        """
+        await self._write("clear()")
+        return await removal.clear(self, keep_pinned=keep_pinned)
+
+    async def forget(
+        self,
+        ids: Names | None = None,
+        *,
+        where: Where | None = None,
+        older_than: datetime | timedelta | None = None,
+        role: Names | None = None,
+        name: Names | None = None,
+        tags: Names | None = None,
+        text: str | None = None,
+    ) -> int:
+        """Remove messages for good: from RAM, the views and summaries, and the journal.
+
+        Their partners go along as in :meth:`delete`. A summary that may quote them is dropped. In a
+        journal the text is overwritten, not only marked; what has left a window is found there too.
+        The goal and pinned messages are not spared. The state of a run that has ended is emptied; a
+        run that waits ends if its state has a forgotten call or quotes a forgotten message.
+
+        Args:
+            ids: These messages; the other arguments narrow the choice.
+            where: A function of a message, or a dict of values that its metadata must have.
+            older_than: Created before this moment, or longer ago than this.
+            role: With one of these roles.
+            name: Said by one of these speakers.
+            tags: With at least one of these tags.
+            text: Containing this text, also in the arguments of a call, ignoring case.
+
+        Returns:
+            How many messages were forgotten, partners included.
+
+        Raises:
+            MemoryUseError: Nothing says which messages; :meth:`clear` removes all.
+        """
+        which = Which(
+            where=where, older_than=older_than, role=role, name=name, tags=tags, text=text
+        )
+        fits = removal.forgettable(ids, which, self.store.clock())
+        await self._write("forget()")
+        wanted = None if ids is None else names("ids", ids)
+        return await removal.forget(self, fits, wanted, text)
+
+    # Files
+
+    async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
+        """Return all that the memory holds as plain data; also write it to a file, atomically.
+
+        Args:
+            path: A JSON file to write; an existing one is replaced.
+        """
+        return await write_export(await self.snapshot(), path)
+
+    async def load(
+        self,
+        data: Loadable = None,
+        *,
+        path: str | PathLike[str] | None = None,
+        text: str | None = None,
+        merge: bool = False,
+    ) -> int:
+        """Hold what was exported. Nothing changes unless all of it can be read.
+
+        Args:
+            data: What :meth:`export` returned, or messages, or dicts of their fields.
+            path: A file that :meth:`export` wrote, instead of ``data``.
+            text: The content of such a file, instead of ``data``.
+            merge: Add the messages that are not here yet, instead of replacing everything.
+
+        Returns:
+            How many messages the memory holds now.
+
+        Raises:
+            SnapshotError: It is not an export.
+            MemoryUseError: Not exactly one of ``data``, ``path`` and ``text`` is given.
+        """
+        await load_into(self, data, path=path, text=text, merge=merge)
+        return await self.count()
+
+
+EVERYTHING = Query()
+RecordMemory = StoredMemory  # the name of earlier versions
+
+
+async def load_into(
+    memory: Memory,
+    data: Loadable = None,
+    *,
+    path: str | PathLike[str] | None = None,
+    text: str | None = None,
+    merge: bool = False,
+) -> None:
+    """Have ``memory`` hold what was exported; see :meth:`StoredMemory.load`."""
+    snapshot = await read_export(data, path=path, text=text)
+    if merge:
+        await memory.update(snapshot.messages)
+        return
+    if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
+        snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
+        strike(snapshot.control, Gone(everything=True, for_good=True), live=False)
+    await memory.restore(snapshot)
+
+
+def checked(messages: Iterable[Message]) -> Sequence[Message]:
+    """Return ``messages`` as a sequence of messages.
+
+    Raises:
+        MemoryUseError: They are something else.
+    """
+    if type(messages) is not list:
+        if isinstance(messages, Message | str | bytes | dict) or not isinstance(messages, Iterable):
+            raise MemoryUseError(
+                f"update() takes a list of messages, not {type(messages).__name__}: "
+                "await memory.update([message])"
+            )
+        messages = list(messages)
+    for message in messages:
+        if not isinstance(message, Message):
+            raise MemoryUseError(
+                f"update() takes a list of messages, and {message!r:.100} is not one: create one "
+                "with Message.user(…), Message.assistant(…), Message.tool(…) or Message(**fields)"
+            )
+    return messages

@@ -1,0 +1,88 @@
+"""The base class for views: what a memory shows of the messages in its store."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from pydantic import JsonValue
+
+from agent_brain.memories.message import Message
+
+if TYPE_CHECKING:
+    from agent_brain.memories.store.log import MessageLog
+
+
+class View:
+    """Base class for views of a message store.
+
+    A store notifies its views of every change once it is in the journal and in the log, in order.
+    When a session is opened it calls :meth:`reset`, then the same methods for what the journal
+    holds, so a view stores nothing itself. The methods must not await. All of them do nothing by
+    default::
+
+        class Titles(View):
+            def show(self):
+                return [message for message in self.log if message.role is Role.SYSTEM]
+
+    Attributes:
+        log: The messages of the store, set by :meth:`attach`. Views read it; none may change it.
+        tail: How many of the newest messages :meth:`add` is called with when a session is opened;
+            None for all of them. A view that needs none of them reads ``log`` when it is asked, and
+            older messages are decoded only when they are read.
+        keeps_old: Whether the log keeps the messages before the tail; a window needs only system
+            and pinned messages of them.
+        keeps_evicted: Whether RAM keeps what the view has evicted if there is no journal.
+    """
+
+    tail: int | None = None
+    keeps_old: ClassVar[bool] = True
+    keeps_evicted: ClassVar[bool] = False
+    log: MessageLog
+
+    def attach(self, log: MessageLog) -> None:
+        """Read from ``log`` from now on; called once, when the view is registered."""
+        self.log = log
+
+    def fresh(self) -> Self:
+        """Return a view with the same options for a fork of the memory, which then resets it."""
+        return copy.copy(self)
+
+    def reset(self) -> None:
+        """Start again with an empty log, in containers of its own: it may be a copy."""
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Add ``messages``, which are in the log now, all from one update."""
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        """Remove ``messages``, which are no longer in the log."""
+
+    def set_goal(self, message_id: str | None) -> None:
+        """Take the message with this ID as the goal; it may not be in the log yet."""
+
+    def update_pins(self) -> None:
+        """Look at the log again: messages were pinned or unpinned."""
+
+    def set_value(self, values: Mapping[str, JsonValue], name: str) -> None:
+        """Use ``values``, which a memory keeps beside its messages; ``name`` has changed."""
+
+    def evict(self) -> Sequence[str]:
+        """Return the IDs of messages that the store is to drop from RAM; called after each change.
+
+        They stay in a durable journal.
+        """
+        return ()
+
+    def stale_values(self, ids: Collection[str] | None, held: Collection[str]) -> Iterable[str]:
+        """Return the names of values that may quote forgotten messages.
+
+        Args:
+            ids: The IDs of the messages that are forgotten; None if any message may be meant.
+            held: The IDs of all messages that the memory or its journal still has.
+        """
+        return ()
+
+    def show(self) -> list[Message]:
+        """Return the messages that a model sees."""
+        return list(self.log)

@@ -1,0 +1,64 @@
+"""The registers of a run: what was stored under their old names is still read."""
+
+from __future__ import annotations
+
+import json
+
+from agent_brain.memories import Control, Message
+from agent_brain.tools import Action
+
+CALL = Action(name="pay", args={}, id="call_1")
+
+
+def test_json_with_the_old_names_is_read_and_the_old_names_still_tell() -> None:
+    stored = {
+        "frames": {"A": "B"},
+        "recent": ["d1", "d2"],
+        "hints": 2,
+        "asked": {"approvals": ["call_1"], "questions": {"": "Why?"}},
+    }
+    control = Control.model_validate_json(json.dumps(stored))
+    assert (control.subnets, control.fingerprints, control.hint_count) == (
+        {"A": "B"},
+        ["d1", "d2"],
+        2,
+    )
+    assert control.human_requests is not None
+    assert control.human_requests.approvals == ["call_1"]
+    assert (control.frames, control.recent, control.hints, control.asked) == (
+        control.subnets,
+        control.fingerprints,
+        control.hint_count,
+        control.human_requests,
+    )
+
+
+def test_what_is_written_now_is_read_again() -> None:
+    control = Control(subnets={"A": "B"}, hint_count=1, error="KeyError: 'x'")
+    control.request_input("", "Why?")
+    assert Control.model_validate_json(control.model_dump_json()) == control
+
+
+def test_a_call_is_requested_begun_finished_and_closed() -> None:
+    control = Control()
+    control.request_calls([CALL])
+    assert control.result_of(CALL, "it rained").content == "The call was not run: it rained"
+    control.begin_calls([CALL])
+    assert "may or may not have taken effect" in control.result_of(CALL, "it rained").content
+    result = Message.tool("paid", CALL)
+    control.finish_call(CALL, result)
+    assert control.result_of(CALL, "it rained") is result
+    control.close_calls()
+    assert (control.next_actions, control.pending) == ([], {})
+
+
+def test_a_forgotten_call_is_open_no_more_and_nobody_is_asked_about_it() -> None:
+    control = Control()
+    control.request_calls([CALL])
+    control.begin_calls([CALL])
+    control.request_approval([CALL])
+    assert control.forget_calls({"call_1"})
+    assert not control.forget_calls({"call_1"})
+    assert (control.next_actions, control.pending) == ([], {})
+    assert control.human_requests is not None
+    assert not control.human_requests.waiting

@@ -1,0 +1,208 @@
+"""What a layered memory gives to the long-term memory when a conversation ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_brain.memories import (
+    Journal,
+    LayeredMemory,
+    MemoryDefinitionError,
+    Message,
+    MessagesMemory,
+    RamJournal,
+    VectorMemory,
+    WindowedMemory,
+)
+from tests.support.journals import Killed, MortalJournal
+
+pytestmark = pytest.mark.anyio
+
+
+def contents(messages: list[Message]) -> list[str]:
+    return [message.content for message in messages]
+
+
+def conversation(
+    chats: Journal, users: Journal, name: str = "chat", size: int = 4
+) -> LayeredMemory:
+    return LayeredMemory(
+        WindowedMemory(max_messages=size, journal=chats, session=name),
+        MessagesMemory(journal=users, session="user", shared=True),
+    )
+
+
+def user(users: Journal) -> MessagesMemory:
+    return MessagesMemory(journal=users, session="user", shared=True)
+
+
+async def test_a_short_conversation_is_handed_over_when_it_is_closed() -> None:
+    chats, users = RamJournal(), RamJournal()
+    async with conversation(chats, users) as memory:
+        await memory.set_goal("a")
+        await memory.update([Message.assistant("b")])
+        assert await user(users).count() == 0
+    assert contents(await user(users).messages()) == ["a", "b"]
+
+
+async def test_it_is_handed_over_once_however_often_it_is_opened() -> None:
+    chats, users = RamJournal(), RamJournal()
+    for number in range(3):
+        async with conversation(chats, users) as memory:
+            await memory.update([Message.user(f"{number}-{i}") for i in range(3)])
+            await memory.hand_over()
+            await memory.hand_over()
+    found = contents(await user(users).messages())
+    assert found == [f"{number}-{i}" for number in range(3) for i in range(3)]
+
+
+async def test_it_says_how_many_messages_are_new() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=2), MessagesMemory())
+    await memory.update([Message.user(text) for text in "abc"])
+    assert await memory.hand_over() == 2, "one has left the window already"
+    assert await memory.hand_over() == 0
+
+
+async def test_what_was_handed_over_is_shown_once() -> None:
+    memory = LayeredMemory(WindowedMemory(max_messages=3), MessagesMemory())
+    await memory.update([Message.user(text) for text in "abcd"])
+    await memory.hand_over()
+    assert contents(await memory.context()) == contents(await memory.messages()) == list("abcd")
+    await memory.update([Message.user("e")])
+    assert contents(await memory.context()) == list("abcde")
+
+
+async def test_what_was_handed_over_is_recalled_in_the_next_conversation() -> None:
+    users = RamJournal()
+    for name, said in (("one", "My cat is Tom."), ("two", "What is the name of my cat?")):
+        memory = LayeredMemory(
+            WindowedMemory(journal=RamJournal(), session=name),
+            VectorMemory(journal=users, session="user", shared=True),
+        )
+        async with memory:
+            await memory.set_goal(said)
+            shown = "\n".join(contents(await memory.context()))
+            assert "Tom" in shown
+            assert shown.count(said) == 1
+
+
+async def test_several_conversations_share_a_long_term_memory() -> None:
+    chats, users = RamJournal(), RamJournal()
+    one, two = conversation(chats, users, "one", 1), conversation(chats, users, "two", 1)
+    for number in range(3):
+        await one.update([Message.user(f"one {number}")])
+        await two.update([Message.user(f"two {number}")])
+    await one.aclose()
+    await two.aclose()
+    found = contents(await user(users).messages())
+    assert sorted(found) == sorted(f"{name} {n}" for name in ("one", "two") for n in range(3))
+
+
+async def test_clearing_one_conversation_leaves_the_others() -> None:
+    chats, users = RamJournal(), RamJournal()
+    one, two = conversation(chats, users, "one", 1), conversation(chats, users, "two", 1)
+    for memory, text in ((one, "a"), (two, "b")):
+        await memory.update([Message.user(text), Message.user(text * 2)])
+        await memory.hand_over()
+    await one.clear()
+    assert contents(await user(users).messages()) == ["b", "bb"]
+    assert contents(await one.short.messages()) == []
+
+
+async def test_a_snapshot_has_only_the_own_conversation() -> None:
+    chats, users = RamJournal(), RamJournal()
+    one, two = conversation(chats, users, "one", 1), conversation(chats, users, "two", 1)
+    for memory, text in ((one, "a"), (two, "b")):
+        await memory.update([Message.user(text), Message.user(text * 2)])
+    snapshot = await one.snapshot()
+    assert contents(snapshot.messages) == ["a", "aa"]
+    await two.restore(snapshot)
+    assert {*contents(await user(users).messages())} >= {"a", "b"}
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("dies_at", range(1, 7))
+@pytest.mark.parametrize("which", ["chats", "users"])
+async def test_a_kill_at_a_write_neither_loses_nor_doubles(which, dies_at, after) -> None:
+    stores = {"chats": RamJournal(), "users": RamJournal()}
+    for store in stores.values():
+        store.persistent = True  # type: ignore[misc]
+    journals: dict[str, Journal] = dict(stores)
+    journals[which] = MortalJournal(stores[which], dies_at, after=after)
+    said = [Message.user(str(number), id=str(number)) for number in range(6)]
+    recorded = 0
+    memory = conversation(journals["chats"], journals["users"], size=2)
+    try:
+        for message in said:
+            await memory.update([message])
+            recorded += 1
+        await memory.hand_over()
+    except Killed:
+        pass
+    later = conversation(stores["chats"], stores["users"], size=2)
+    await later.update(said)
+    assert contents(await later.messages()) == [message.content for message in said]
+    await later.aclose()
+    assert contents(await user(stores["users"]).messages()) == [m.content for m in said]
+
+
+async def test_what_was_forgotten_by_the_user_is_not_handed_over_again() -> None:
+    chats, users = RamJournal(), RamJournal()
+    chats.persistent = True  # type: ignore[misc]
+    async with conversation(chats, users, size=2) as memory:
+        await memory.update([Message.user(text) for text in ("SECRET", "b", "c", "d")])
+    await user(users).forget(text="SECRET")
+    async with conversation(chats, users, size=2) as memory:
+        await memory.update([Message.user("e")])
+    assert contents(await user(users).messages()) == ["b", "c", "d", "e"]
+
+
+async def test_news_before_what_was_marked_are_found_when_it_is_opened_again() -> None:
+    chats, users = RamJournal(), RamJournal()
+    chats.persistent = True  # type: ignore[misc]
+    async with conversation(chats, users, size=2) as memory:
+        await memory.update([Message.user("a")])
+        _, cursor = await memory.find_news()
+        await memory.update([Message.user(text) for text in "bcdef"])
+    later = conversation(chats, users, size=2)
+    news, _ = await later.find_news(cursor)
+    assert contents(news) == list("bcdef")
+
+
+async def test_a_memory_that_was_not_used_is_closed_without_reading() -> None:
+    journal = MortalJournal(RamJournal())
+    memory = conversation(journal, RamJournal())
+    journal.die()
+    await memory.aclose()
+
+
+async def test_a_memory_that_another_one_has_overtaken_can_be_closed() -> None:
+    chats, users = RamJournal(), RamJournal()
+
+    def open_again() -> LayeredMemory:
+        long = MessagesMemory(journal=users, session="user")  # not shared
+        return LayeredMemory(WindowedMemory(journal=chats, session="chat"), long)
+
+    first, second = open_again(), open_again()
+    await first.update([Message.user("a")])
+    await second.update([Message.user("b")])
+    await first.aclose()
+    await second.aclose()
+    assert contents(await user(users).messages()) == ["a", "b"]
+
+
+async def test_nothing_is_handed_over_by_a_viewer() -> None:
+    chats, users = RamJournal(), RamJournal()
+    writer = conversation(chats, users)
+    await writer.update([Message.user("a")])
+    viewer = LayeredMemory(
+        WindowedMemory(journal=chats, session="chat", readonly=True), MessagesMemory()
+    )
+    assert await viewer.hand_over() == 0
+    await viewer.aclose()
+
+
+async def test_the_short_term_memory_is_one_conversation() -> None:
+    short = WindowedMemory(journal=RamJournal(), shared=True)
+    with pytest.raises(MemoryDefinitionError, match="one conversation"):
+        LayeredMemory(short, MessagesMemory())

@@ -1,0 +1,81 @@
+"""Helpers for async code: awaiting, cancellation and worker threads. Private."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+T = TypeVar("T")
+
+CLEANUP_SECONDS = 5.0
+"""How long cleaning up may take after a cancellation or a failure."""
+
+_GRACE = 0.5  # seconds that an abandoned thread gets before a message is written
+
+
+async def maybe_await(value: T | Awaitable[T]) -> T:
+    """Return what a function returned that may be sync or async."""
+    if inspect.isawaitable(value):
+        awaited: T = await value
+        return awaited
+    return value
+
+
+def is_being_cancelled() -> bool:
+    """Return whether asyncio's CancelledError is meant for the current task.
+
+    Code that awaits a cancelled task of its own raises it too, without the run being cancelled.
+    """
+    import asyncio  # here, as programs on trio do not import it
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # trio, which cancels with an exception of its own
+        return False
+    return task is None or task.cancelling() > 0
+
+
+async def run_in_thread(name: str, function: Callable[[], T]) -> T:
+    """Return what ``function`` returns, called in a worker thread.
+
+    Python cannot stop a thread. A call that is cancelled returns at once, its thread continues,
+    and a program that exits waits for it, as killing it could leave a file half written. In that
+    case a message with the tool's ``name`` is written to stderr.
+    """
+    begun, ended = threading.Event(), threading.Event()
+
+    def call() -> tuple[T]:  # a tuple: trio refuses a thread's function that returns a coroutine
+        thread = threading.current_thread()
+        usual, thread.name = thread.name, f"tool {name!r}"
+        begun.set()
+        try:
+            return (function(),)
+        finally:
+            thread.name = usual
+            ended.set()
+
+    try:
+        (result,) = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+    except BaseException:
+        if begun.is_set() and not ended.is_set():
+            threading.Thread(target=_watch, args=(name, ended), daemon=True).start()
+        raise
+    return result
+
+
+def _watch(name: str, ended: threading.Event) -> None:
+    while not ended.wait(_GRACE):
+        if not threading.main_thread().is_alive():
+            if not ended.wait(_GRACE):
+                sys.stderr.write(
+                    f"The program waits for the tool {name!r}, which was cancelled and still runs "
+                    "in a thread; press Ctrl-C to exit at once\n"
+                )
+                sys.stderr.flush()
+            return
