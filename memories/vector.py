@@ -250,7 +250,7 @@ class VectorMemory(StoredMemory):
         """
         await self._write("reindex()")
         self._indexed.forget_answers()
-        await self._vectors.begin_again(await self._all())
+        await self._vectors.begin_again()
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
         """Open and check everything before anything is written."""
@@ -267,9 +267,10 @@ class VectorMemory(StoredMemory):
         await super().open()
         recent = self._tail.show()
         goal = None if self.store.goal_id is None else self.store.log.get(self.store.goal_id)
-        if goal is None or not self._tail.older or not self._k or not self._recalled_tokens:
+        older = self._tail.count_older()
+        if goal is None or not older or not self._k or not self._recalled_tokens:
             return recent
-        state = goal.id, len(self._tail.older)
+        state = goal.id, older
         indexed = self._indexed
         if indexed.block[0] != state:
             indexed.block = state, await self._recall_for(goal)
@@ -279,12 +280,11 @@ class VectorMemory(StoredMemory):
         return [*recent[:lead], *indexed.block[1], *recent[lead:]]
 
     async def _recall_for(self, goal: Message) -> list[Message]:
-        older = self._tail.older
         await self._vectors.wake()
         hits = await Search(self._vectors, self._indexed.questions).find(
             goal.content,
             self._k,
-            older.__contains__,
+            self._tail.is_older,
             now=self.store.clock(),
             patient=False,
             min_score=self.min_score,
@@ -397,13 +397,15 @@ class _Indexed(View):
         questions: The vectors of the last questions.
     """
 
+    tail = 0
+
     def __init__(self, pipeline: VectorPipeline) -> None:
         self.pipeline = pipeline
         self.forget_answers()
 
     def attach(self, log: MessageLog) -> None:
         super().attach(log)
-        self.pipeline.attach(log.get)
+        self.pipeline.attach(log)
 
     def fresh(self) -> _Indexed:
         return _Indexed(self.pipeline.fresh())

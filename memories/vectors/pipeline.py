@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -20,6 +20,7 @@ import anyio.to_thread
 from agent_brain.memories.embedders import Embedder, embed_all
 from agent_brain.memories.errors import EmbedderMismatchError, VectorStoreError
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.vectors.chroma import ChromaStore, Row, mark_of
 from agent_brain.memories.vectors.stored import StoredVectors
 from agent_brain.tools.secrets import get_logger
@@ -52,7 +53,6 @@ class VectorPipeline:
 
     Attributes:
         index: What recall searches; None as long as it is empty.
-        shared: As given.
         failing: The embedder failed when it was last called.
         awake: Messages are indexed and embedded as they come. A large session that was only opened
             is indexed when it is first searched.
@@ -64,14 +64,14 @@ class VectorPipeline:
         self.embedder = embedder
         self.stored: StoredVectors | None = None
         if embedder is not None and store is not None:
-            self._use(store, embedder)
+            self._use(store, embedder, shared=shared)
         self.index: RecallIndex | None = None
         self.failing = False
         self.awake = True
-        self.shared = shared
         self._indexing, self._embedding = anyio.Lock(), anyio.Lock()
-        self._find: Callable[[str], Message | None] = lambda message_id: None
-        self._unindexed: dict[str, Message] = {}
+        self._log = MessageLog()
+        self._unread = True  # the log may have any number of messages that are not noted below
+        self._unindexed: dict[str, None] = {}
         self._unchecked: dict[str, str] = {}  # texts that may have a vector already
         self._fresh: dict[str, str] = {}  # texts to embed
         self._refused: dict[str, str] = {}  # texts on which the embedder has failed
@@ -87,19 +87,20 @@ class VectorPipeline:
         """What stores the vectors."""
         return None if self.stored is None else self.stored.store
 
-    def _use(self, store: ChromaStore, embedder: Embedder) -> None:
+    def _use(self, store: ChromaStore, embedder: Embedder, *, shared: bool = False) -> None:
         store.model = embedder.name, embedder.dimension
-        self.stored = StoredVectors(store, self.rows, self._compared)
+        self.stored = StoredVectors(store, self.rows, self._compared, shared=shared)
 
     # Changes of the log
 
-    def attach(self, find: Callable[[str], Message | None]) -> None:
-        """Use ``find`` to look a message up by its ID."""
-        self._find = find
+    def attach(self, log: MessageLog) -> None:
+        """Read messages from ``log`` from now on."""
+        self._log = log
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Add messages, to be indexed by the next :meth:`catch_up`."""
-        self._unindexed.update((message.id, message) for message in messages)
+        """Add messages, which are in the log, to be indexed by the next :meth:`catch_up`."""
+        if not self._unread:
+            self._unindexed.update((message.id, None) for message in messages)
 
     def remove(self, messages: Iterable[Message]) -> None:
         """Remove messages at once."""
@@ -114,12 +115,12 @@ class VectorPipeline:
             self.index.remove(ids)
 
     def reset(self) -> None:
-        """Remove all messages; those that come back are not embedded again."""
+        """Start again with the messages of the log; they are not embedded again."""
         self._at_hand = self.rows()
         self.index = None
         for each in (self._unindexed, self._unchecked, self._fresh, self._refused, self._marks):
             each.clear()
-        self._sampled = self._swept = False
+        self._unread, self._sampled, self._swept = True, False, False
 
     def fresh(self) -> VectorPipeline:
         """Return a pipeline for a copy of the log: empty, with these vectors at hand."""
@@ -134,14 +135,19 @@ class VectorPipeline:
 
     def rest_if_large(self) -> None:
         """Leave the work to the first search if there is much of it."""
-        self.awake = self.index is not None or len(self._unindexed) <= EAGER
+        self.awake = not self._unread or len(self._log) <= EAGER
 
     # State
 
     @property
     def behind(self) -> bool:
         """Whether there are messages that cannot be found yet."""
-        return bool(self._unindexed) or (self.stored is not None and self.stored.marks is None)
+        unread = self._unread and len(self._log) > 0
+        return (
+            unread
+            or bool(self._unindexed)
+            or not (self.stored is None or self.stored.marks is not None)
+        )
 
     @property
     def waiting(self) -> bool:
@@ -194,6 +200,8 @@ class VectorPipeline:
         if not self.awake:
             return
         async with self._indexing:
+            if self._unread:
+                self._unindexed, self._unread = dict.fromkeys(self._log.ids()), False
             while self._unindexed:
                 await self._index_piece()
         if self.embedder is None:
@@ -207,29 +215,30 @@ class VectorPipeline:
             await self.save()
 
     async def _index_piece(self) -> None:
-        piece: list[Message] = []
-        letters = 0
-        for message in islice(self._unindexed.values(), PIECE):
-            letters += len(message.content)
+        log, letters = self._log, 0
+        piece: dict[str, tuple[Message | str | None, int | None]] = {}
+        for message_id in islice(self._unindexed, PIECE):
+            message = log.peek(message_id)
+            letters += _length(message)
             if piece and letters > PIECE_LETTERS:
                 break
-            piece.append(message)
+            piece[message_id] = message, log.find(message_id)
         if self.index is None:
             self.index = await anyio.to_thread.run_sync(_new_index)
-        index, items = self.index, [_item(m) for m in piece if is_recalled(m)]
-        if len(items) > ON_LOOP or letters > ON_LOOP_LETTERS:
-            await anyio.to_thread.run_sync(index.add, items)
+        index, messages = self.index, [message for message, _ in piece.values()]
+        if len(messages) > ON_LOOP or letters > ON_LOOP_LETTERS:
+            texts = await anyio.to_thread.run_sync(_index, index, messages)
         else:
-            index.add(items)
+            texts = _index(index, messages)
         if index is not self.index:  # there was a reset meanwhile
             return
-        for message in piece:
-            if self._unindexed.get(message.id) is not message:  # it was removed meanwhile
-                index.remove([message.id])
+        for message_id, (_, place) in piece.items():
+            if log.find(message_id) != place:  # it was removed meanwhile
+                index.remove([message_id])
                 continue
-            del self._unindexed[message.id]
-            if self.embedder is not None and message.id in index:
-                self._unchecked[message.id] = message.content
+            self._unindexed.pop(message_id, None)
+            if self.embedder is not None and message_id in texts:
+                self._unchecked[message_id] = texts[message_id]
 
     async def _read_store(self) -> None:
         """Learn what the store has, and load it if it is not too much."""
@@ -247,7 +256,7 @@ class VectorPipeline:
 
     async def _check_texts(self) -> None:
         """Find out which texts have a vector, at hand or in the store, and which need one."""
-        if self.shared and self.stored is not None and self._unchecked:
+        if self.stored is not None and self.stored.shared and self._unchecked:
             await self._look_up(self.stored)
         while self._unchecked:
             self._check_piece(dict(islice(self._unchecked.items(), PIECE)))
@@ -392,7 +401,9 @@ class VectorPipeline:
             return
         self._swept = True
         self._at_hand = {}
-        if self.stored is not None and not self.shared:  # others write for messages not read yet
+        if (
+            self.stored is not None and not self.stored.shared
+        ):  # others write for messages not read yet
             rest = (self.stored.marks or {}).keys() - self._marks.keys()
             rest -= self._fresh.keys() | self._refused.keys()
             self.stored.doomed.update(dict.fromkeys(rest))
@@ -404,7 +415,7 @@ class VectorPipeline:
             return
         marks = self.stored.marks or {}
         for message_id in self.index.vectors_elsewhere():
-            message = self._find(message_id)
+            message = self._log.get(message_id)
             if message is not None and marks.get(message_id) != self._marks[message_id]:
                 self._unchecked[message_id] = message.content
         self._sweep()
@@ -439,8 +450,8 @@ class VectorPipeline:
         here = next((len(row.vector) for row in self._at_hand.values()), None)
         return self.store.dimension if here is None and self.store is not None else here
 
-    async def begin_again(self, messages: Iterable[Message]) -> None:
-        """Index and embed ``messages`` and nothing else, whatever was known before.
+    async def begin_again(self) -> None:
+        """Index and embed all messages again, whatever was known before.
 
         Raises:
             EmbeddingError: The embedder fails.
@@ -451,7 +462,6 @@ class VectorPipeline:
                 await self.stored.clear()
             self.reset()
             self._connected, self._at_hand, self.awake = False, {}, True
-            self.add(messages)
         await self.catch_up(strict=True)
         await self.save(strict=True)
 
@@ -469,7 +479,6 @@ class VectorPipeline:
             VectorStoreError: The store cannot be reached.
         """
         if self.stored is not None:
-            self.stored.shared = self.shared
             await self.stored.save(strict=strict, erase=erase)
 
     async def aclose(self) -> None:
@@ -499,15 +508,30 @@ def _new_index() -> RecallIndex:
     return RecallIndex()
 
 
-def _item(message: Message) -> Any:
+def _length(message: Message | str | None) -> int:
+    return len(message.content if isinstance(message, Message) else message or "")
+
+
+def _index(index: RecallIndex, messages: Iterable[Message | str | None]) -> dict[str, str]:
+    """Add messages, which may be JSON text, to ``index``; return the texts of those by ID."""
     from agent_brain.memories.recall.index import Item
 
-    thread = message.metadata.get("thread")
-    return Item(
-        id=message.id,
-        text=message.content,
-        sender=message.name or message.sent_from,
-        time=message.created_at,
-        thread=thread if isinstance(thread, str) else None,
-        role=message.role.value,
-    )
+    items = []
+    for message in messages:
+        if isinstance(message, str):
+            message = Message.model_validate_json(message)
+        if message is None or not is_recalled(message):
+            continue
+        thread = message.metadata.get("thread")
+        items.append(
+            Item(
+                id=message.id,
+                text=message.content,
+                sender=message.name or message.sent_from,
+                time=message.created_at,
+                thread=thread if isinstance(thread, str) else None,
+                role=message.role.value,
+            )
+        )
+    index.add(items)
+    return {item.id: item.text for item in items}

@@ -25,19 +25,25 @@ class StoredVectors:
         store: Stores the vectors; it may be readonly.
         rows: Returns all vectors in RAM.
         compared: Called when the store was read again.
+        shared: Other writers use the store too.
 
     Attributes:
-        shared: Other writers use the store too.
+        shared: As given.
         marks: The fingerprints of all that is stored, by message ID; None until they are read.
         doomed: IDs to delete.
         astray: The store has failed, so what it has must be read again.
     """
 
     def __init__(
-        self, store: ChromaStore, rows: Callable[[], dict[str, Row]], compared: Callable[[], None]
+        self,
+        store: ChromaStore,
+        rows: Callable[[], dict[str, Row]],
+        compared: Callable[[], None],
+        *,
+        shared: bool,
     ) -> None:
         self.store = store
-        self.shared = False
+        self.shared = shared
         self.marks: dict[str, str] | None = None
         self.doomed: dict[str, None] = {}
         self.astray = False

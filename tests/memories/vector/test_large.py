@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import anyio
 import pytest
 
-from agent_brain.memories import EmbedderMismatchError, Message, VectorMemory
+from agent_brain.memories import EmbedderMismatchError, VectorMemory
 from agent_brain.memories.recall import search
 from agent_brain.memories.vectors import pipeline
-from agent_brain.memories.vectors.chroma_folder import ChromaFolder
 from tests.memories.vector.support import WordsEmbedder, found, said, store_of
 
 pytestmark = pytest.mark.anyio
@@ -133,58 +129,3 @@ async def test_words_decide_while_the_vectors_cannot_be_read_and_they_are_made_a
     async with VectorMemory(path=folder, embedder=later) as memory:
         await memory.recall("dog")
         assert later.texts == ["dog"]
-
-
-SHARED = """
-import sys, anyio
-from agent_brain.memories import Message
-from agent_brain.memories.vectors.chroma_folder import ChromaFolder
-from agent_brain.memories.vectors.pipeline import VectorPipeline
-from tests.memories.vector.support import WordsEmbedder
-
-ChromaFolder.write_rows = 100
-
-async def main(folder, name):
-    from pathlib import Path
-    embedder = WordsEmbedder(64)
-    pipeline = VectorPipeline(embedder, ChromaFolder(Path(folder), "one user"), shared=True)
-    print("open", flush=True)
-    sys.stdin.readline()
-    for start in range(0, 1500, 100):
-        texts = [f"{name} {n}" for n in range(start, start + 100)]
-        pipeline.add([Message.user(text, id=text) for text in texts])
-        await pipeline.catch_up(strict=True)
-    await pipeline.aclose()
-    print("done", len(embedder.texts), flush=True)
-
-anyio.run(main, *sys.argv[1:])
-"""
-
-
-def test_two_processes_write_the_vectors_of_one_session_at_once(tmp_path) -> None:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", SHARED, str(tmp_path), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("one", "two")
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "open\n"
-    ends = [process.communicate("go\n", timeout=100)[0].strip() for process in processes]
-    assert ends == ["done 1500", "done 1500"]
-
-    async def check() -> None:
-        embedder = WordsEmbedder(64)
-        both = pipeline.VectorPipeline(embedder, ChromaFolder(tmp_path, "one user"))
-        texts = [f"{name} {n}" for name in ("one", "two") for n in range(1500)]
-        both.add([Message.user(text, id=text) for text in texts])
-        await both.catch_up(strict=True)
-        assert embedder.texts == []
-        assert len(both.rows()) == 3000
-        await both.aclose()
-
-    anyio.run(check)

@@ -20,7 +20,6 @@ from agent_brain.memories import (
     WindowedMemory,
     create_memory,
 )
-from agent_brain.memories.vectors.pipeline import VectorPipeline
 from agent_brain.tools import Action
 from tests.memories.vector.support import WordsEmbedder, found, said
 
@@ -325,7 +324,7 @@ def test_importing_memories_is_light() -> None:
 
 
 async def test_what_is_dropped_while_a_thread_indexes_it_is_not_found(monkeypatch) -> None:
-    pipeline = VectorPipeline(None, None)
+    memory = VectorMemory()
     messages = said(*[f"kitten {n}" for n in range(100)])
     again = Message.user("a truck", id=messages[7].id)
     runs = 0
@@ -334,18 +333,18 @@ async def test_what_is_dropped_while_a_thread_indexes_it_is_not_found(monkeypatc
         nonlocal runs
         runs += bool(items)
         if items and runs == 1:
-            pipeline.remove([messages[3], messages[7]])
-            pipeline.add([again])
+            memory.store.drop([messages[3].id, messages[7].id])
+            memory.store.add([again])
         return work(*items)
 
     monkeypatch.setattr("agent_brain.memories.vectors.pipeline.anyio.to_thread.run_sync", run_sync)
-    pipeline.add(messages)
-    await pipeline.catch_up()
-    assert pipeline.index is not None
-    assert len(pipeline.index) == 99
-    assert messages[3].id not in pipeline.index
-    assert [hit.id for hit in pipeline.index.search("truck", 1)] == [again.id]
-    assert pipeline.index.search("kitten 7", 1)[0].id != again.id
+    await memory.update(messages)
+    index = memory._vectors.index
+    assert index is not None
+    assert len(index) == 99
+    assert messages[3].id not in index
+    assert [hit.id for hit in index.search("truck", 1)] == [again.id]
+    assert index.search("kitten 7", 1)[0].id != again.id
 
 
 async def test_what_is_pinned_after_it_left_the_recent_end_is_shown_again() -> None:
