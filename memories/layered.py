@@ -33,6 +33,7 @@ from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 
 if TYPE_CHECKING:
+    from agent_brain.memories.recall.tenant import Scope
     from agent_brain.memories.vector import VectorMemory
 
 LONG = "long"  # the name under which a snapshot says what of it the long-term memory holds
@@ -294,6 +295,7 @@ class LayeredMemory(WrappingMemory):
         since: datetime | None = None,
         until: datetime | None = None,
         min_score: float | None = None,
+        scope: Scope = "session",
     ) -> list[Recalled]:
         """As :meth:`VectorMemory.recall`, of what is in the long-term memory."""
         if not hasattr(self.long, "recall"):
@@ -304,7 +306,13 @@ class LayeredMemory(WrappingMemory):
         await self.open()
         long = cast("VectorMemory", self.long)
         return await long.recall(
-            query, k, where=where, since=since, until=until, min_score=min_score
+            query,
+            k,
+            where=where,
+            since=since,
+            until=until,
+            min_score=min_score,
+            scope=scope,
         )
 
     # Changing

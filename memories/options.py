@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from agent_brain.memories.base import Memory
-    from agent_brain.memories.embedders.choose import EmbedderLike
+    from agent_brain.memories.embedders.function import EmbedderLike
     from agent_brain.memories.store.store import JournalLike
     from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.views.base import View
