@@ -19,7 +19,7 @@ from agent_brain.memories.journal.entry import Entry, Row
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store import removal
-from agent_brain.memories.store.erasure import Gone, strike
+from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
     LASTING,
     Added,
@@ -32,7 +32,7 @@ from agent_brain.memories.store.events import (
 )
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.export import read_export, write_export
-from agent_brain.memories.store.filters import Names, Query, Where, Which, names
+from agent_brain.memories.store.filters import ForgetOptions, Names, Query, Where, names
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
@@ -603,7 +603,7 @@ class StoredMemory(Memory):
         Raises:
             MemoryUseError: Nothing says which messages; :meth:`clear` removes all.
         """
-        which = Which(
+        which = ForgetOptions(
             where=where, older_than=older_than, role=role, name=name, tags=tags, text=text
         )
         fits = removal.forgettable(ids, which, self.store.clock())
@@ -667,7 +667,7 @@ async def load_into(
         return
     if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
         snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
-        strike(snapshot.control, Gone(everything=True, for_good=True), live=False)
+        strike(snapshot.control, Erasure(everything=True, for_good=True), live=False)
     await memory.restore(snapshot)
 
 
