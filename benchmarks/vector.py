@@ -80,9 +80,9 @@ async def by_size(count: int, name: str) -> list[str]:
         memory._forget_answers()
         await memory.context()
 
-    anew = await timed(moved, 20)
+    recalled = await timed(moved, 20)
     recall = await timed(lambda: memory.recall("word3 word200 word999"), 20)
-    return [f"{value:.3f}" for value in (filled, update, again, anew, recall)]
+    return [f"{value:.3f}" for value in (filled, update, again, recalled, recall)]
 
 
 @contextmanager

@@ -30,6 +30,7 @@
     │   └── Refused                a hook refused a call
     ├── MemoryDefinitionError      a memory cannot be built or registered as described
     ├── MemoryUseError             a method of a memory was called with unsuitable arguments
+    │   ├── ReadOnlyMemoryError    a memory opened with readonly=True should write
     │   └── ScratchError           a value in scratch is not a JSON value
     ├── MemoryBusyError            another run is using this memory
     ├── JournalError               a journal cannot be read or written
@@ -59,6 +60,7 @@ from agent_brain.memories.errors import (
     MemoryBusyError,
     MemoryDefinitionError,
     MemoryUseError,
+    ReadOnlyMemoryError,
     ScratchError,
     SessionConflictError,
     SnapshotError,
@@ -141,6 +143,7 @@ __all__ = [
     "MemoryUseError",
     "NetDefinitionError",
     "NetFileError",
+    "ReadOnlyMemoryError",
     "RecordedError",
     "Refused",
     "ResumeError",

@@ -557,7 +557,7 @@ class StoredMemory(Memory):
         return await removal.delete(self, ids)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """Remove everything, also the goal, summaries, lists and session state, for good.
+        """Erase everything, also the goal, summaries, lists and session state.
 
         A run that waits for a person ends.
 
@@ -581,7 +581,7 @@ class StoredMemory(Memory):
         tags: Names | None = None,
         text: str | None = None,
     ) -> int:
-        """Remove messages for good: from RAM, the views and summaries, and the journal.
+        """Erase messages: from RAM, the views and summaries, and the journal.
 
         Their partners go along as in :meth:`delete`. A summary that may quote them is dropped. In a
         journal the text is overwritten, not only marked; what has left a window is found there too.

@@ -152,7 +152,7 @@ async def erase(
     meant: AbstractSet[str] | None,
     held: Collection[Message],
 ) -> int:
-    """Remove messages for good, and the values that may quote them.
+    """Erase messages, and the values that may quote them.
 
     Args:
         memory: The memory.
