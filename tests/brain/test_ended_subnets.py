@@ -55,7 +55,7 @@ class Twice(State):
 
     async def run(self, memory: Any) -> AsyncIterator[Any]:
         first, second = Branch("", self.net, memory), Branch("", self.net, memory)
-        yield Delegate([first], aside=True)
+        yield Delegate([first], as_thoughts=True)
         yield Delegate([second])
         assert (first.answer, second.answer) == ("two", "two"), (first.answer, second.answer)
 

@@ -77,7 +77,7 @@ async def test_nothing_to_do_is_done() -> None:
 
 
 async def test_a_request_as_thoughts_reports_what_it_would_stream() -> None:
-    question = TextQuestion(ScriptedLLM(["", ["four"]]), [Message.user("2 + 2?")], aside=True)
+    question = TextQuestion(ScriptedLLM(["", ["four"]]), [Message.user("2 + 2?")], as_thoughts=True)
     together: Together[str] = Together([question])
     reported = await outcome(together)
     assert together.results == ["four"]
