@@ -16,6 +16,7 @@ from agent_brain.states.usage import Usage
 
 def test_main_leaves_with_a_code(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["agent-brain", "ask", "--net", "x", "hi"])
+    monkeypatch.setattr(os, "_exit", sys.exit)  # used if another test has left a thread
     with pytest.raises(SystemExit) as ending:
         main()
     assert ending.value.code == 2
