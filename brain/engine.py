@@ -292,7 +292,7 @@ class Engine:
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; a single one that is no ``part`` speaks for the state."""
-        aside = self._as_thoughts or order.aside or part or len(order.branches) > 1
+        aside = self._as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(order, lambda branch: self._engine_for(branch, aside).branch(branch))
         try:
             async for event in events:
@@ -305,7 +305,7 @@ class Engine:
                 self._record.report.waits = StopReason(reason)
             elif reason is not None and reason not in (*OWN, *WAITING):
                 self._record.report.cut = StopReason(reason)
-        if len(order.branches) == 1 and not order.aside and not part:
+        if len(order.branches) == 1 and not order.as_thoughts and not part:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001

@@ -59,7 +59,7 @@ async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
 
 
 def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) -> int:  # noqa: FBT001
-    """Take the older part of a session as text, of which a window needs only what stays.
+    """Load the older part of a session as text; a window needs only what never leaves it.
 
     Args:
         store: The store.

@@ -63,7 +63,7 @@ class MessageStore:
     Attributes:
         log: The messages in RAM.
         in_ram: Whether nothing outlives the process, so that RAM has the only copy.
-        keeps_evicted: Whether RAM keeps evicted messages for good, as a view may need them again.
+        keeps_evicted: Whether RAM keeps evicted messages, as a view may need them again.
         goal_id: The ID of the goal, None if there is none.
         values: Values by name.
         expiry: When messages expire.
