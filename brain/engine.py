@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
-from enum import Enum
 
 import anyio
 

@@ -26,7 +26,6 @@ from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import StreamItem
 
-
 _set_position = vars(Event)["at"].__set__  # events are frozen for everybody else
 
 
