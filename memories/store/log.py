@@ -195,8 +195,10 @@ class MessageLog:
             self._move_up(message)
 
     def _note_calls(self, message: Message) -> None:
-        self._asked_last = {call.id for call in message.tool_calls}
-        self._asked.update((call_id, message.id) for call_id in self._asked_last)
+        self._asked_last = asked_last = []
+        for call in message.tool_calls:
+            asked_last.append(call.id)
+            self._asked[call.id] = message.id
 
     def _move_up(self, result: Message) -> None:
         """Put a result, which is at the end, behind its call; costs as much as came in between."""
@@ -297,9 +299,9 @@ class MessageLog:
     def since(self, message_id: str) -> list[Message]:
         """Return the message with this ID, which must be here, and those behind it, in order."""
         found: list[Message] = []
-        for message in reversed(self):
-            found.append(message)
-            if message.id == message_id:
+        for known_id, message in reversed(self._messages.items()):
+            found.append(self[known_id] if type(message) is str else message)  # type: ignore[arg-type]
+            if known_id == message_id:
                 break
         return found[::-1]
 
