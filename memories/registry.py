@@ -75,16 +75,17 @@ def create_memory(
             f"There is no memory named {name!r}; registered are: {', '.join(memory_names())}."
             f"{did_you_mean(name, memory_names())}"
         )
-    problem = wrong_option(factory, options)
+    problem = wrong_option(factory, options) if options else None
     if problem is not None:
         raise MemoryDefinitionError(f"Memory {name!r}: {problem}")
     try:
-        inspect.signature(factory).bind(tools, **options)
-    except TypeError as error:
-        raise MemoryDefinitionError(f"Memory {name!r}: {error}") from error
-    try:
         return factory(tools, **options)
-    except TypeError as error:  # from a memory that passes options to another one
+    except TypeError as error:
+        try:
+            inspect.signature(factory).bind(tools, **options)
+        except TypeError as wrong:
+            raise MemoryDefinitionError(f"Memory {name!r}: {wrong}") from wrong
+        # from a memory that passes options to another one
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if unknown is None or unknown[1] not in options:
             raise
