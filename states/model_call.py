@@ -17,6 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import lru_cache
+from types import AsyncGeneratorType
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, JsonValue
@@ -232,9 +233,8 @@ class ModelCall(Work):
         hooks = None if context is None else context.hooks
         if context is not None and hooks is not None and (hooks.model or hooks.attempt):
             return self._hooked(messages, context, hooks)
-        return self._checked(
-            self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
-        )
+        stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
+        return stream if type(stream) is AsyncGeneratorType else self._checked(stream)
 
     def _hooked(
         self, messages: Sequence[Message], context: WorkContext, hooks: HookChain

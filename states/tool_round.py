@@ -95,6 +95,7 @@ class ToolRound(Work):
         self.tools = tools
         self._calls = [_Call(action, tools.get(action.name)) for action in control.next_actions]
         self._durable = memory.durable
+        self._waits = False  # for a person's answer
         self._todo: list[_Call] = []
         self._nested: list[_Call] = []  # the Brain runs them as branches
         self._runs: list[NestedRun] = []  # of the nested calls
@@ -111,7 +112,6 @@ class ToolRound(Work):
         if undecided:
             yield ApprovalRequested(tuple(undecided))
             return
-        waits = False
         try:
             self.sort_out()
             if self._nested and self._hooks is not None:
@@ -125,14 +125,13 @@ class ToolRound(Work):
                 await self.run_all(reported.append)
                 for event in reported:
                     yield event
-            waits = any(call.question is not None for call in self._calls)
-            if not waits:
+            if not self._waits:
                 await self.record()
         except BaseException:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self.record()
             raise
-        for call_id, question in self.wait() if waits else ():
+        for call_id, question in self.wait() if self._waits else ():
             yield InputRequested(question, call_id)
 
     async def _enter_nested(self, hooks: HookChain) -> None:
@@ -273,7 +272,7 @@ class ToolRound(Work):
         finally:
             progress_sink.reset(listener)
         if isinstance(outcome.exception, InputNeeded) and not control.branch:
-            call.question = outcome.exception.prompt
+            call.question, self._waits = outcome.exception.prompt, True
             control.withdraw_call(action)
             return
         call.outcome = outcome
@@ -348,7 +347,7 @@ class ToolRound(Work):
             return False
         question = self.control.question_of(action)
         if question is not None:  # it still waits; a person is asked once
-            call.question = question
+            call.question, self._waits = question, True
             return False
         if decision is not None and not decision.approved:
             why = f": {decision.reason}" if decision.reason else ", and gave no reason"

@@ -62,6 +62,12 @@ class MessageLog:
             self._decode_all()
         return iter(self._messages.values())  # type: ignore[arg-type]  # all are decoded
 
+    def all(self) -> list[Message]:
+        """Return all messages, in order."""
+        if self.encoded:
+            self._decode_all()
+        return list(self._messages.values())  # type: ignore[arg-type]  # all are decoded
+
     def __reversed__(self) -> Iterator[Message]:
         for message_id in reversed(self._messages):
             yield self[message_id]
@@ -298,11 +304,13 @@ class MessageLog:
 
     def since(self, message_id: str) -> list[Message]:
         """Return the message with this ID, which must be here, and those behind it, in order."""
-        found: list[Message] = []
-        for known_id, message in reversed(self._messages.items()):
-            found.append(self[known_id] if type(message) is str else message)  # type: ignore[arg-type]
+        count = 1
+        for known_id in reversed(self._messages):
             if known_id == message_id:
                 break
+            count += 1
+        newest = reversed(self) if self.encoded else reversed(self._messages.values())
+        found: list[Message] = [*islice(newest, count)]  # type: ignore[arg-type]
         return found[::-1]
 
     def newest(self, count: int) -> list[Message]:
