@@ -15,13 +15,14 @@ unexport PYTHONDONTWRITEBYTECODE
 # pyright comes with its wheel: it has nothing to look for on the network.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface links format bench clean
+.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench clean
 
 help:
 	@echo "make demo      run the offline demo"
 	@echo "make test      run the tests"
 	@echo "make coverage  run the tests and fail below the coverage that pyproject.toml asks for"
-	@echo "make check     lint, format, types of code and docs, arrows between packages, public surface"
+	@echo "make check     lint, format, types of code and docs, arrows between packages, public surface, docs"
+	@echo "make docs      build the documentation into build/site"
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make bench     run the benchmarks"
 	@echo "make clean     remove .venv and everything that was built"
@@ -39,7 +40,7 @@ coverage: test
 	$(BIN)/coverage report
 
 # With `make -k check` every check is made, whatever the others find.
-check: lint format-check mypy pyright typed-docs arrows surface
+check: lint format-check mypy pyright typed-docs arrows surface docs
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -61,6 +62,9 @@ arrows: $(VENV)/.installed-dev links
 
 surface: $(VENV)/.installed-test
 	$(BIN)/python -m pytest tests/project
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python scripts/build_docs.py
 
 links: $(VENV)/.made
 	@$(BIN)/python scripts/link_package.py

@@ -19,8 +19,9 @@ from pathlib import Path
 import anyio
 
 from agent_brain.memories import Message, VectorMemory
-from agent_brain.memories.embedders import Embedder, as_embedder
+from agent_brain.memories.embedders import Embedder
 from benchmarks.conversations import Conversation, Question, load
+from benchmarks.minilm import embedder_of
 
 DEPTHS = (5, 10, 20, 50)
 HEADLINE = (1, 2, 3, 4)
@@ -63,7 +64,7 @@ def judge(found: list[str], question: Question) -> list[float]:
 
 
 async def measure(path: Path, name: str) -> None:
-    embedder = as_embedder(None if name == "none" else name)
+    embedder = embedder_of(name)
     asking: list[float] = []
     rows: list[tuple[int, list[float]]] = []
     turns, writing = 0, 0.0

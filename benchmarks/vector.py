@@ -1,10 +1,11 @@
-"""What VectorMemory costs: update, context and recall by size, and how long the event loop waits.
+"""The costs of VectorMemory: update, context and recall by size, and stalls of the event loop.
 
     python -m benchmarks.vector [--quick] [--embedder minilm]
 
-Vectors are random and have 384 numbers, made in a worker thread, unless an embedder is named. The
-stall is the longest time for which the event loop did not come round while 1,000 messages were
-embedded and stored, with vectors in RAM, in a folder, and on a Chroma server in another process.
+Vectors are random and have 384 numbers, made in a worker thread, unless an embedder is named. A
+stall is the longest time for which the event loop was not served: while 1,000 messages were embedded
+and stored with vectors in RAM, in a folder and on a Chroma server in another process; and while a
+stored session was opened and searched for the first time.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
 
 from agent_brain.memories import Message, VectorMemory
-from agent_brain.memories.embedders import Embedder, FunctionEmbedder, as_embedder
+from agent_brain.memories.embedders import Embedder, FunctionEmbedder
+from benchmarks.minilm import embedder_of as embedder_named
 
 WORDS = [f"word{n}" for n in range(5_000)]
 DIMENSION = 384
@@ -40,7 +43,7 @@ def random_vectors(texts: list[str]):
 def embedder_of(name: str) -> Embedder | None:
     if name == "random":
         return FunctionEmbedder(random_vectors, name="random", dimension=DIMENSION, batch_size=256)
-    return as_embedder(name)
+    return embedder_named(name)
 
 
 def messages(count: int) -> list[Message]:
@@ -108,8 +111,21 @@ def chroma_server(folder: str) -> Iterator[str]:
         process.wait()
 
 
-async def stall(memory: VectorMemory, count: int) -> tuple[float, float]:
-    """Milliseconds: the longest stall, and all of the work."""
+async def stall(make: Callable[[str], VectorMemory], count: int) -> str:
+    """Milliseconds that embedding and storing take, and the longest stall."""
+    async with make("first") as memory:
+        await memory.update(messages(100))  # imports, model, connection
+    memory = make("second")
+
+    async def work() -> None:
+        await memory.update(messages(count))
+        await memory.aclose()  # which stores what is left
+
+    return await watched(work)
+
+
+async def watched(work) -> str:
+    """Milliseconds that ``work`` takes, and its longest stall."""
     longest = 0.0
 
     async def beat() -> None:
@@ -121,17 +137,29 @@ async def stall(memory: VectorMemory, count: int) -> tuple[float, float]:
             longest = max(longest, now - last)
             last = now
 
-    async with memory:
-        await memory.update(messages(100))  # imports, model, connection
-        await memory._vectors.save()
+    async with anyio.create_task_group() as group:
+        group.start_soon(beat)
+        await anyio.sleep(0.01)
         started = time.perf_counter()
-        async with anyio.create_task_group() as group:
-            group.start_soon(beat)
-            await anyio.sleep(0.01)
-            await memory.update(messages(count))
-            await memory._vectors.save()
-            group.cancel_scope.cancel()
-    return 1000 * longest, 1000 * (time.perf_counter() - started)
+        await work()
+        taken = time.perf_counter() - started
+        await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
+    return f"{1000 * taken:.0f} | {1000 * longest:.0f}"
+
+
+async def opened(count: int, name: str) -> str:
+    """A row of the table of stored sessions."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with VectorMemory(path=folder, embedder=embedder_of(name)) as memory:
+            for start in range(0, count, 5_000):
+                await memory.update(messages(count)[start : start + 5_000])
+        memory = VectorMemory(path=folder, embedder=embedder_of(name))
+        cells = [str(count), await watched(memory.open)]
+        cells.append(await watched(lambda: memory.recall("word3 word200 word999")))
+        cells.append(f"{await timed(lambda: memory.recall('word3 word200 word998'), 20):.1f}")
+        await memory.aclose()
+    return f"| {' | '.join(cells)} |"
 
 
 async def main() -> None:
@@ -148,7 +176,7 @@ async def main() -> None:
     for count in (1_000, 10_000) if options.quick else (1_000, 10_000, 100_000):
         print(f"| {count} | {' | '.join(await by_size(count, 'random'))} |", flush=True)
     print(
-        f"\n| 1,000 messages, embedder {options.embedder}, vectors | longest stall, ms | all, ms |"
+        f"\n| 1,000 messages, embedder {options.embedder}, vectors | all, ms | longest stall, ms |"
     )
     print("|---|---|---|")
     with (
@@ -162,9 +190,14 @@ async def main() -> None:
             "on a server": {"url": url, "journal": journal},
         }
         for place, where in places.items():
-            memory = VectorMemory(embedder=embedder_of(options.embedder), **where)
-            longest, everything = await stall(memory, 1_000)
-            print(f"| {place} | {longest:.0f} | {everything:.0f} |", flush=True)
+            model = embedder_of(options.embedder)
+            make = partial(VectorMemory, embedder=model, **where)
+            cells = await stall(lambda name, make=make: make(session=name), 1_000)
+            print(f"| {place} | {cells} |", flush=True)
+    print("\n| stored messages | open, ms | stall | first recall, ms | stall | recall, ms |")
+    print("|---|---|---|---|---|---|")
+    for count in (1_000,) if options.quick else (1_000, 10_000, 100_000):
+        print(await opened(count, options.embedder), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import copy
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -14,12 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.errors import (
-    MemoryDefinitionError,
-    MemoryUseError,
-    SessionConflictError,
-    SnapshotError,
-)
+from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
@@ -39,6 +33,7 @@ from agent_brain.tools.text import count_tokens
 from agent_brain.tools.toolset import ToolLike
 
 if TYPE_CHECKING:
+    from agent_brain.memories.recall.tenant import Scope
     from agent_brain.memories.vector import VectorMemory
 
 LONG = "long"  # the name under which a snapshot says what of it the long-term memory holds
@@ -180,8 +175,7 @@ class LayeredMemory(WrappingMemory):
         """Hand the conversation over to the long-term memory, and close both. Idempotent."""
         try:
             if not self._closed and not self.short.store.stale:
-                with suppress(SessionConflictError):  # whoever else has the session hands it over
-                    await self.hand_over()
+                await self._handed.rest_at_end()
         finally:
             self._closed = True
             try:
@@ -301,6 +295,7 @@ class LayeredMemory(WrappingMemory):
         since: datetime | None = None,
         until: datetime | None = None,
         min_score: float | None = None,
+        scope: Scope = "session",
     ) -> list[Recalled]:
         """As :meth:`VectorMemory.recall`, of what is in the long-term memory."""
         if not hasattr(self.long, "recall"):
@@ -311,7 +306,13 @@ class LayeredMemory(WrappingMemory):
         await self.open()
         long = cast("VectorMemory", self.long)
         return await long.recall(
-            query, k, where=where, since=since, until=until, min_score=min_score
+            query,
+            k,
+            where=where,
+            since=since,
+            until=until,
+            min_score=min_score,
+            scope=scope,
         )
 
     # Changing

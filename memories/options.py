@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime, timedelta
     from os import PathLike
 
     from pydantic import BaseModel
 
     from agent_brain.memories.base import Memory
-    from agent_brain.memories.embedders.choose import EmbedderLike
+    from agent_brain.memories.embedders.function import EmbedderLike
     from agent_brain.memories.store.store import JournalLike
     from agent_brain.memories.stored import StoredMemory
+    from agent_brain.memories.views.base import View
     from agent_brain.memories.views.summary_writer import Summarize
     from agent_brain.memories.views.tokens import Counter
     from agent_brain.memories.windowed import OnEvict, WindowedMemory
@@ -55,3 +56,4 @@ class MemoryOptions(TypedDict, total=False):
     tenant: str | None
     ttl: timedelta | float | None
     url: str | None
+    views: Iterable[View]

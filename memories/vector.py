@@ -1,4 +1,4 @@
-"""The memory that recalls: the recent tail of a conversation, and what of the rest matters now."""
+"""A memory of recent messages, and of older ones recalled for the goal."""
 
 from __future__ import annotations
 
@@ -6,68 +6,73 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
-from agent_brain.memories.recall.search import Questions
+from agent_brain.memories.recall.search import Search
+from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where
+from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory, checked
-from agent_brain.memories.vectors.embedding_queue import EMBEDDED_TOKENS
-from agent_brain.memories.vectors.vector_index import VectorIndex
+from agent_brain.memories.vectors.chroma_folder import make_store
+from agent_brain.memories.vectors.pipeline import VectorPipeline
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.text import count_tokens, shorten
-
-if TYPE_CHECKING:
-    from agent_brain.memories.vectors.chroma import ChromaVectors
+from agent_brain.tools.text import count_tokens
 
 
 class VectorMemory(StoredMemory):
-    """All messages, of which a model sees the last ones and those that fit the goal.
+    """A memory that shows the recent messages and the older ones that fit the goal.
 
-    Recall is hybrid: it weighs meaning (the embedder's vectors), words (BM25), who spoke, when, and
-    what stands beside a message (see :mod:`agent_brain.memories.recall`). Without an embedder it
-    goes by all of these but the vectors. A message can be found as soon as ``update`` has returned;
-    those of the system, and those without words, are not recalled.
+    Recall is hybrid: it weighs meaning (vectors of the embedder), words (BM25), the speaker, the
+    time and the messages around. Without an embedder it uses all of these but the vectors. A
+    message can be found as soon as ``update`` has returned; system messages and messages without
+    words are not recalled::
 
-    The vectors are kept in Chroma: in a folder, on a server, or nowhere but in RAM. They are a
-    copy of what could be embedded again: a missing or broken folder is filled anew from the record,
-    and what the record does not have any more is deleted. While the embedder or the store fails,
-    messages are recorded and found by their words, and both are tried again at the next use.
+        memory = VectorMemory(path="brain", embedder="text-embedding-3-small")
+        await memory.update([Message.user("My sister lives in Porto.")])
+        (best,) = await memory.recall("Where does my sister live?", k=1)
+        print(best.message.content, best.score)
+
+    The vectors are stored in Chroma, in a folder or on a server, or in RAM. They are a copy: a
+    missing or broken folder is filled again from the messages, and vectors of removed messages are
+    deleted. While the embedder or the store fails, messages are recorded and found by their words,
+    and both are tried again at the next use.
 
     Args:
         tools: What the agent may call.
-        path: A folder, in which vectors and, without ``journal``, the record are kept.
+        path: A folder for the vectors and, without ``journal``, the messages.
         url: The address of a Chroma server for the vectors, such as ``"http://localhost:8000"``.
-            The record itself needs a ``journal``, or it is in RAM only.
+            Without a ``journal`` the messages are in RAM only.
         client: A client of Chroma for the vectors, which the caller closes; otherwise as ``url``.
-        session: Which conversation; any text.
-        tenant: Whose.
+        session: The name of the conversation.
+        tenant: Whose conversation it is.
         embedder: None, the name of a LiteLLM embedding model, ``"wordllama"`` or ``"minilm"`` for
             one on this machine, an :class:`~agent_brain.memories.embedders.Embedder`, an embedding
             function of Chroma, or any function, sync or async, from texts to vectors.
-        recent: How many of the last messages a model sees in any case; the goal is always there.
+        recent: How many of the last messages are always shown; the goal always is.
         k: How many older messages are recalled for the goal.
-        max_tokens: At most so many tokens of recent messages; None for no such limit.
-        recalled_tokens: At most so many tokens of recalled messages.
+        max_tokens: The most tokens of recent messages; None for no limit.
+        recalled_tokens: The most tokens of recalled messages.
         min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
-            None for all that fit best. Start with 0.3 and look at the scores of :meth:`recall`.
+            None for no limit. Start with 0.3 and look at the scores of :meth:`recall`.
         counter: Counts the tokens of a text.
-        journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly``
-            and ``shared``.
+        journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly`` and
+            ``shared``.
 
     Raises:
         MemoryDefinitionError: Options that do not go together.
-        EmbeddingError: ``embedder`` is no embedder, or its files are missing.
+        EmbeddingError: ``embedder`` is not an embedder.
     """
 
     def __init__(
@@ -97,22 +102,24 @@ class VectorMemory(StoredMemory):
         whole_number("recent", recent)
         whole_number("k", k, least=0)
         whole_number("recalled_tokens", recalled_tokens, least=0)
+        self._session_name, self._tenant = session, tenant
+        self._vectors_at = {"path": path, "url": url, "client": client}
+        self._other_sessions: TenantSessions | None = None
         self._k = k
         self._recalled_tokens = recalled_tokens
         self.min_score = checked_score(min_score)
         self._counter = counter
-        tail = Recent(recent, max_tokens, counter)
         model = as_embedder(embedder)
         scope = repr((tenant, session))
-        store = None if model is None else _make_store(path, url, client, scope)
-        vectors = VectorIndex(model, store, readonly=readonly)
+        store = make_store(path, url, client, scope, readonly=readonly)
+        pipeline = VectorPipeline(model, store, shared=shared)
         if path is not None and journal is None:
             if not readonly:
                 Path(path).mkdir(parents=True, exist_ok=True)
             journal = Path(path) / "journal.db"
         super().__init__(
             tools,
-            views=[tail, _Indexed(vectors)],
+            views=[Recent(recent, max_tokens, counter), _Indexed(pipeline)],
             journal=journal,
             session=session,
             tenant=tenant,
@@ -124,7 +131,7 @@ class VectorMemory(StoredMemory):
 
     @property
     def embedder(self) -> Embedder | None:
-        """What makes the vectors."""
+        """The embedder that makes the vectors."""
         return self._vectors.embedder
 
     @property
@@ -136,24 +143,33 @@ class VectorMemory(StoredMemory):
         return cast("_Indexed", self.store.views[1])
 
     @property
-    def _vectors(self) -> VectorIndex:
-        return self._indexed.vectors
+    def _vectors(self) -> VectorPipeline:
+        return self._indexed.pipeline
+
+    async def _forked(self) -> None:
+        self._vectors_at = {}
+        self._other_sessions = None
+        if self.store.session is not None:
+            self._session_name, self._tenant = read_session_key(self.store.session.key)
 
     # Reading and writing
 
     async def open(self) -> None:
-        """Read the session and its vectors, and embed what has none.
+        """Read the session and its vectors, and embed messages without one.
+
+        A session of more than 5,000 messages is indexed when it is first searched.
 
         Raises:
             EmbedderMismatchError: The session was embedded by another model.
             VectorStoreError: The store of vectors cannot be reached.
         """
         await super().open()
-        if self._vectors.waiting:
+        self._vectors.rest_if_large()
+        if self._vectors.awake and self._vectors.waiting:
             await self._vectors.catch_up()
 
     async def set_goal(self, goal: str | Message) -> None:
-        """Start a turn; earlier goals stay where they were asked."""
+        """Start a turn; earlier goals keep their places."""
         message = as_message(goal)
         await self._get_ready([message])
         await super().set_goal(message)
@@ -162,16 +178,16 @@ class VectorMemory(StoredMemory):
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
-        """As :meth:`StoredMemory.begin`; when this returns the messages can be found."""
+        """Like :meth:`StoredMemory.begin`; when it returns the messages can be found."""
         await self._get_ready([*before, goal])
         await super().begin(goal, run_id, state, before=before)
         await self._vectors.catch_up()
 
     async def update(self, messages: list[Message]) -> None:
-        """Add ``messages``, all or none; when this returns they can be found.
+        """Add ``messages``, all or none; when it returns they can be found.
 
         Raises:
-            MemoryUseError: Something in it is no message.
+            MemoryUseError: One of them is not a message.
             SessionConflictError: Another memory has written to the session; nothing was written.
             EmbedderMismatchError: The embedder makes vectors of another length than it did; nothing
                 was written.
@@ -181,25 +197,29 @@ class VectorMemory(StoredMemory):
         await self._vectors.catch_up()
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds, and nothing else; what has a vector keeps it."""
+        """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
         await self._get_ready()
         await super().restore(snapshot)
+        self._vectors.rest_if_large()
         await self._vectors.catch_up()
 
     async def checkpoint(self) -> None:
-        """Write where the run stands, and now and then the vectors that wait to be written."""
+        """Write the state of the run, and the vectors if enough of them wait."""
         await super().checkpoint()
-        await self._vectors.save_if_due()
+        if self._vectors.due:
+            await self._vectors.save()
 
     async def aclose(self) -> None:
-        """Write the vectors that wait, and close what the memory opened; twice is fine."""
+        """Write the vectors that wait, and close what the memory opened; idempotent."""
         try:
+            if self._other_sessions is not None:
+                await self._other_sessions.aclose()
             await self._vectors.aclose()
         finally:
             await super().aclose()
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """As :meth:`StoredMemory.clear`; the vectors go too."""
+        """Like :meth:`StoredMemory.clear`, with the vectors."""
         await self._get_ready()
         count = await super().clear(keep_pinned=keep_pinned)
         await self._vectors.catch_up()
@@ -207,14 +227,14 @@ class VectorMemory(StoredMemory):
         return count
 
     async def forget(self, *args: Any, **which: Any) -> int:
-        """As :meth:`StoredMemory.forget`; the vectors go too.
+        """Like :meth:`StoredMemory.forget`, with the vectors.
 
-        A folder is written anew without them, at about a millisecond a vector, as Chroma keeps in
-        its files what it has deleted. On a server it is for Chroma to say how long it does.
+        Chroma keeps in its files what it has deleted. So a folder is written again without the
+        forgotten vectors, in about a millisecond a vector; on a server Chroma decides.
 
         Raises:
             VectorStoreError: The store cannot be reached: the messages are forgotten, and their
-                vectors are deleted as soon as it can be.
+                vectors are deleted as soon as it can be reached.
         """
         await self._get_ready()
         count = await super().forget(*args, **which)
@@ -222,49 +242,49 @@ class VectorMemory(StoredMemory):
         return count
 
     async def reindex(self) -> None:
-        """Embed every message anew, with the embedder that the memory has now.
+        """Embed every message again with the embedder of this memory.
 
         Raises:
-            EmbeddingError: The embedder fails; what is missing is embedded at the next use.
+            EmbeddingError: The embedder fails; missing vectors are made at the next use.
             VectorStoreError: The store cannot be reached.
         """
         await self._write("reindex()")
         self._indexed.forget_answers()
-        await self._vectors.begin_anew(list(self.store.log))
+        await self._vectors.begin_again()
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
-        """Open what must be open before anything is written; what is refused leaves no trace."""
-        if not self._vectors.loaded:
+        """Open and check everything before anything is written."""
+        if self._vectors.behind:
             await self.open()
+        await self._vectors.connect()
         if not self.readonly:
             await self._vectors.check_length([m for m in coming if m.id not in self.store.log])
 
     # Showing and recalling
 
     async def context(self) -> list[Message]:
-        """The recent messages, and before them, marked, what fits the goal of what came earlier."""
+        """Return the recent messages, and before them a marked block of what fits the goal."""
         await super().open()
-        if self._vectors.behind:
-            await self._vectors.catch_up()
         recent = self._tail.show()
         goal = None if self.store.goal_id is None else self.store.log.get(self.store.goal_id)
-        if goal is None or not self._tail.older or not self._k or not self._recalled_tokens:
+        older = self._tail.count_older()
+        if goal is None or not older or not self._k or not self._recalled_tokens:
             return recent
-        state = goal.id, len(self._tail.older)
-        if self._indexed.block[0] != state:
-            self._indexed.block = state, await self._recall_for(goal)
+        state = goal.id, older
+        indexed = self._indexed
+        if indexed.block[0] != state:
+            indexed.block = state, await self._recall_for(goal)
         lead = 0
         while lead < len(recent) and recent[lead].role is Role.SYSTEM:
             lead += 1
-        return [*recent[:lead], *self._indexed.block[1], *recent[lead:]]
+        return [*recent[:lead], *indexed.block[1], *recent[lead:]]
 
     async def _recall_for(self, goal: Message) -> list[Message]:
-        older = self._tail.older
-        question = shorten(goal.content, EMBEDDED_TOKENS)
-        hits = await self._indexed.questions.find(
-            question,
+        await self._vectors.wake()
+        hits = await Search(self._vectors, self._indexed.questions).find(
+            goal.content,
             self._k,
-            older.__contains__,
+            self._tail.is_older,
             now=self.store.clock(),
             patient=False,
             min_score=self.min_score,
@@ -282,94 +302,128 @@ class VectorMemory(StoredMemory):
         since: datetime | None = None,
         until: datetime | None = None,
         min_score: float | None = None,
+        scope: Scope = "session",
     ) -> list[Recalled]:
-        """The ``k`` messages that fit ``query`` best, best first.
+        """Return the ``k`` messages that fit ``query`` best, best first.
 
         Of messages that say nearly the same and fit equally, the newer comes first. If the embedder
         fails, words decide, and ``why`` has no ``meaning``.
 
         Args:
             query: A question, or any text.
-            k: How many at most.
+            k: The most messages to return.
             where: Only messages that this function accepts, or whose metadata has these values. In
                 a large memory it is called in a worker thread.
             since: Only messages of this moment or later (aware).
-            until: Only messages of before this moment (aware).
+            until: Only messages before this moment (aware).
             min_score: Only messages with this score or a better one, from 0 to 1.
+            scope: ``"session"``, or ``"tenant"`` for all sessions of the memory's tenant in its
+                journal; :attr:`Recalled.session` is where a message is from. The first such call
+                reads them all.
 
         Raises:
-            MemoryUseError: ``k`` below 1, or a filter that makes no sense.
+            MemoryUseError: ``k`` below 1, a filter that makes no sense, or a memory without a
+                tenant or a journal and ``scope="tenant"``.
             EmbedderMismatchError: The messages were embedded by another model.
         """
         if k < 1:
             raise MemoryUseError(f"recall(k={k!r}): at least 1")
-        fits = Query(where=where, since=since, until=until).predicate()
+        everywhere = checked_scope(scope, self._tenant, self.journal) == "tenant"
+        query_filter = Query(where=where, since=since, until=until)
+        min_score = checked_score(min_score)
+        found = await self._recall(query, k, query_filter, min_score)
+        for memory in await self._others() if everywhere else ():
+            memory._indexed.questions = self._indexed.questions  # embedded once
+            found += await memory.recall(
+                query, k, where=where, since=since, until=until, min_score=min_score
+            )
+        return sorted(found, key=lambda each: -each.score)[:k] if everywhere else found
+
+    async def _recall(
+        self, query: str, k: int, wanted: Query, min_score: float | None
+    ) -> list[Recalled]:
+        fits = wanted.predicate()
         await self.open()
+        await self._vectors.wake()
 
         def accepted(message_id: str) -> bool:
             message = self.store.log.get(message_id)
             return message is not None and fits(message)
 
-        chosen = None if where is None else accepted
-        question, goal = shorten(query, EMBEDDED_TOKENS), await self.goal()
-        hits = await self._indexed.questions.find(
-            question,
+        goal = await self.goal()
+        hits = await Search(self._vectors, self._indexed.questions).find(
+            query,
             k,
-            chosen,
-            since,
-            until,
+            None if wanted.where is None else accepted,
+            wanted.since,
+            wanted.until,
             now=self.store.clock(),
-            min_score=checked_score(min_score),
+            min_score=min_score,
             itself=self.store.goal_id if goal and goal[0].content == query else None,
         )
         found = [(self.store.log.get(hit.id), hit) for hit in hits]
-        return [Recalled(m, hit.score, hit.why) for m, hit in found if m is not None]
+        return [
+            Recalled(m, hit.score, hit.why, self._session_name) for m, hit in found if m is not None
+        ]
+
+    async def _others(self) -> list[VectorMemory]:
+        """Return memories of the other sessions of the tenant."""
+        if self._other_sessions is None:
+            assert self.journal is not None
+            assert self._tenant is not None
+            self._other_sessions = TenantSessions(self.journal, self._tenant, self._reader)
+        return await self._other_sessions.but(self._session_name)
+
+    def _reader(self, session: str) -> VectorMemory:
+        return VectorMemory(
+            journal=self.journal,
+            session=session,
+            tenant=self._tenant,
+            embedder=self.embedder,
+            ttl=self.store.ttl,
+            clock=self.store.clock,
+            readonly=True,
+            shared=True,
+            **self._vectors_at,
+        )
 
 
 class _Indexed(View):
-    """Keeps the vectors of a memory in step with its messages.
+    """Notifies a pipeline of the changes of the log.
 
     Attributes:
+        pipeline: The pipeline.
         block: What was recalled for the goal, with the state that it was recalled in.
+        questions: The vectors of the last questions.
     """
 
-    def __init__(self, vectors: VectorIndex) -> None:
-        self.vectors = vectors
+    tail = 0
+
+    def __init__(self, pipeline: VectorPipeline) -> None:
+        self.pipeline = pipeline
         self.forget_answers()
 
+    def attach(self, log: MessageLog) -> None:
+        super().attach(log)
+        self.pipeline.attach(log)
+
     def fresh(self) -> _Indexed:
-        return _Indexed(self.vectors.copied())
+        return _Indexed(self.pipeline.fresh())
 
     def forget_answers(self) -> None:
         self.block: tuple[object, list[Message]] = (None, [])
-        self.questions = Questions(self.vectors)
+        self.questions: dict[str, Any] = {}
 
     def reset(self) -> None:
-        self.vectors.reset()
+        self.pipeline.reset()
         self.forget_answers()
 
     def add(self, messages: Sequence[Message]) -> None:
-        self.vectors.note(messages)
+        self.pipeline.add(messages)
 
     def remove(self, messages: Sequence[Message]) -> None:
-        self.vectors.drop([message.id for message in messages])
+        self.pipeline.remove(messages)
         self.forget_answers()
 
     def update_pins(self) -> None:
         self.forget_answers()
-
-
-def _make_store(
-    path: str | PathLike[str] | None, url: str | None, client: Any, scope: str
-) -> ChromaVectors | None:
-    if path is None and url is None and client is None:
-        return None
-    from agent_brain.memories.vectors.chroma_locations import (
-        ChromaClient,
-        ChromaFolder,
-        ChromaServer,
-    )
-
-    if path is not None:
-        return ChromaFolder(Path(path) / "vectors", scope)
-    return ChromaClient(client, scope) if url is None else ChromaServer(url, scope)

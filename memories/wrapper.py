@@ -19,6 +19,7 @@ from agent_brain.memories.store.filters import Filters, Names, Where, Which
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.recall.results import Recalled
+    from agent_brain.memories.recall.tenant import Scope
     from agent_brain.memories.stored import Loadable, StoredMemory
     from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory
@@ -227,11 +228,18 @@ class WrappingMemory(Memory):
         since: datetime | None = None,
         until: datetime | None = None,
         min_score: float | None = None,
+        scope: Scope = "session",
     ) -> list[Recalled]:
         """As :meth:`VectorMemory.recall`."""
         inner = cast("VectorMemory", self._with("recall"))
         return await inner.recall(
-            query, k, where=where, since=since, until=until, min_score=min_score
+            query,
+            k,
+            where=where,
+            since=since,
+            until=until,
+            min_score=min_score,
+            scope=scope,
         )
 
     @property

@@ -1,8 +1,8 @@
-"""Check the types of every Python block in the documentation, with mypy and with pyright.
+"""Check the types of every Python block in the documentation, with mypy and pyright.
 
-The README's programs are held to the strict settings of both. Those of the other pages may leave
-annotations of their own functions out. ``tests/project/typed_programs.py`` is checked with them: it
-says which types programs get, and what has to be refused.
+The README's blocks are checked with the strict settings of both; functions in the blocks of other
+pages may lack annotations. ``tests/project/typed_programs.py``, which asserts the types that
+programs get and the errors that they must get, is checked with them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def main() -> int:
-    """Write every block into a file of its own, and check them all at once."""
+    """Write each block to a file and check all of them at once; return the exit code."""
     shutil.rmtree(TARGET, ignore_errors=True)
     for folder in ("pages", "strict"):
         (TARGET / folder).mkdir(parents=True)
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def blocks(page: Path) -> Iterator[tuple[str, str]]:
-    """Each block under a name that says where it stands, on the lines where it stands there."""
+    """Yield a file name and the code of each block, on the same lines as in the page."""
     text = page.read_text(encoding="utf-8")
     folder = "strict" if page.name == "README.md" and page.parent == ROOT else "pages"
     place = re.sub(r"\W", "_", str(page.relative_to(ROOT).with_suffix("")))

@@ -65,7 +65,7 @@ class PlanningState(State):
     """Make a plan, or a new one if the old one has failed.
 
     The plan is recorded as the assistant's message, followed by a user's message that asks for its
-    first step; :class:`Planned` holds the progress.
+    first step; ``Planned`` holds the progress.
 
     Args:
         llm: The model that plans.

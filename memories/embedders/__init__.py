@@ -1,10 +1,14 @@
-"""Embedders: texts to vectors, by an API, by a function, or on this machine without a download."""
+"""Embedders turn texts into vectors: with an API, a function, or a model on this machine."""
 
 from __future__ import annotations
 
 from agent_brain.memories.embedders.base import Embedder, embed_all
-from agent_brain.memories.embedders.choose import EmbedderLike, as_embedder
-from agent_brain.memories.embedders.function import ChromaEmbedder, FunctionEmbedder
+from agent_brain.memories.embedders.function import (
+    ChromaEmbedder,
+    EmbedderLike,
+    FunctionEmbedder,
+    as_embedder,
+)
 from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder
 from agent_brain.memories.embedders.minilm import MiniLMEmbedder
 from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder

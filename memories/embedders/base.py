@@ -1,4 +1,4 @@
-"""What turns texts into vectors."""
+"""The base class for embedders, and embedding in checked batches."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ if TYPE_CHECKING:
 
 
 class Embedder(ABC):
-    """Texts to vectors, so that texts of like meaning are close by their cosine.
+    """Base class for embedders, which turn texts into vectors.
+
+    Texts with similar meanings get vectors with a high cosine::
+
+        class Lengths(Embedder):
+            name = "lengths"
+
+            async def embed(self, texts):
+                return [[len(text), 1.0] for text in texts]
 
     Attributes:
-        name: Tells models apart: vectors of one are never compared with vectors of another.
-        dimension: Numbers in a vector; None where that shows only when a text is embedded.
-        batch_size: How many texts :func:`embed_all` hands over at a time.
+        name: Identifies the model; vectors of different models are never compared.
+        dimension: The number of numbers in a vector; None if it is not known beforehand.
+        batch_size: The most texts that :func:`embed_all` passes at once.
     """
 
     name: str
@@ -29,25 +37,25 @@ class Embedder(ABC):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Any:
-        """One vector for each of ``texts``, in order: a list of lists of numbers, or an array.
+        """Return one vector for each of ``texts``, in order: a list of lists, or an array.
 
-        Called with at least one and at most ``batch_size`` texts. Work that takes its time belongs
-        in a thread (``anyio.to_thread``), so that nothing else waits for it.
+        Called with at least one and at most ``batch_size`` texts. Slow computations belong in a
+        thread (``anyio.to_thread``).
         """
 
     async def aclose(self) -> None:
-        """Give back what the embedder opened; twice is fine. Default: nothing."""
+        """Release resources; idempotent. Does nothing by default."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
 
 async def embed_all(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """The vectors of any number of texts as the rows of a matrix, in batches, checked.
+    """Embed any number of texts in batches and return the vectors as the rows of a matrix.
 
     Raises:
-        EmbeddingError: The embedder gave back another number of vectors than it was given texts, or
-            vectors of another dimension, or numbers that are not finite.
+        EmbeddingError: The embedder returned the wrong number of vectors, vectors of the wrong
+            dimension, or numbers that are not finite.
     """
     import numpy as np
 
@@ -70,18 +78,18 @@ def _checked(
     except (TypeError, ValueError) as error:
         raise EmbeddingError(
             embedder.name,
-            f"gave back {type(vectors).__name__}, which is no list of vectors of one length",
+            f"returned {type(vectors).__name__}, which is not a list of vectors of one length",
         ) from error
     if matrix.ndim != 2 or len(matrix) != count:
         raise EmbeddingError(
             embedder.name,
-            f"gave back an array of shape {matrix.shape} for {count} texts; it must give one "
+            f"returned an array of shape {matrix.shape} for {count} texts; it must return one "
             "vector for each text",
         )
     if matrix.shape[1] != (dimension or matrix.shape[1]) or not matrix.shape[1]:
         raise EmbeddingError(
-            embedder.name, f"gave back vectors of {matrix.shape[1]} numbers, not of {dimension}"
+            embedder.name, f"returned vectors of {matrix.shape[1]} numbers, not of {dimension}"
         )
     if not np.isfinite(matrix).all():
-        raise EmbeddingError(embedder.name, "gave back numbers that are not finite")
+        raise EmbeddingError(embedder.name, "returned numbers that are not finite")
     return matrix

@@ -1,4 +1,4 @@
-"""Any function from texts to vectors as an embedder."""
+"""Functions from texts to vectors as embedders, and the values of ``embedder=``."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from typing import Any
 import anyio.to_thread
 
 from agent_brain.memories.embedders.base import Embedder
+from agent_brain.memories.embedders.lite_llm import LiteLLMEmbedder
+from agent_brain.memories.embedders.minilm import MiniLMEmbedder
+from agent_brain.memories.embedders.wordllama import WordLlamaEmbedder
+from agent_brain.memories.errors import EmbeddingError
 from agent_brain.tools.aio import maybe_await
 
 
 class FunctionEmbedder(Embedder):
-    """A function from a list of texts to a list of vectors; a sync one runs in a worker thread.
+    """Embed with a function from a list of texts to a list of vectors.
+
+    A synchronous function runs in a worker thread.
 
     Args:
-        function: Sync or async.
-        name: Tells models apart; the default is the function's own name.
-        dimension: Numbers in a vector, if that is known.
-        batch_size: Texts for one call.
+        function: Synchronous or asynchronous.
+        name: Identifies the model; by default the name of the function.
+        dimension: The number of numbers in a vector, if known.
+        batch_size: The most texts for one call.
     """
 
     def __init__(
@@ -39,7 +45,7 @@ class FunctionEmbedder(Embedder):
         self.batch_size = batch_size
 
     async def embed(self, texts: Sequence[str]) -> Any:
-        """What the function gives back for ``texts``."""
+        """Return what the function returns for ``texts``."""
         if self._is_async:
             return await self._function(list(texts))
         # in a list, as trio refuses functions that return a coroutine
@@ -48,14 +54,53 @@ class FunctionEmbedder(Embedder):
 
 
 class ChromaEmbedder(FunctionEmbedder):
-    """An embedding function of Chroma, such as ``OpenAIEmbeddingFunction``.
+    """Embed with an embedding function of Chroma, such as ``OpenAIEmbeddingFunction``.
 
     Args:
         function: An instance of ``chromadb.EmbeddingFunction``.
-        batch_size: Texts for one call.
+        batch_size: The most texts for one call.
     """
 
     def __init__(self, function: Callable[[list[str]], Any], *, batch_size: int = 64) -> None:
         own_name = getattr(function, "name", None)
         name = own_name() if callable(own_name) else type(function).__qualname__
         super().__init__(function, name=f"chroma:{name}", batch_size=batch_size)
+
+
+EmbedderLike = Embedder | str | Callable[[list[str]], Any] | None
+OFFLINE: dict[str, Callable[[], Embedder]] = {
+    "minilm": MiniLMEmbedder,
+    "wordllama": WordLlamaEmbedder,
+}
+
+
+def as_embedder(value: EmbedderLike) -> Embedder | None:
+    """Return ``value`` as an embedder.
+
+    Args:
+        value: None for no embedder; an :class:`Embedder`; ``"wordllama"`` or ``"minilm"`` for a
+            model on this machine; any other text for the LiteLLM model of that name; an embedding
+            function of Chroma; or any function, sync or async, from texts to vectors.
+
+    Raises:
+        EmbeddingError: ``value`` is none of these.
+    """
+    if value is None or isinstance(value, Embedder):
+        return value
+    if isinstance(value, str) and value.strip():
+        offline = OFFLINE.get(value)
+        return LiteLLMEmbedder(value) if offline is None else offline()
+    if isinstance(value, type) or not callable(value):
+        raise EmbeddingError(
+            repr(value),
+            "this is not an embedder: give None, the name of a LiteLLM embedding model, an "
+            "Embedder instance, or a function from a list of texts to a list of vectors",
+        )
+    if _is_chroma(value):
+        return ChromaEmbedder(value)
+    return FunctionEmbedder(value)
+
+
+def _is_chroma(value: object) -> bool:
+    """Return whether it is an EmbeddingFunction of Chroma, without importing Chroma."""
+    return any(base.__module__.startswith("chromadb.") for base in type(value).__mro__)

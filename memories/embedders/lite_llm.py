@@ -12,13 +12,13 @@ from agent_brain.tools.litellm.setup import litellm_on_asyncio
 
 
 class LiteLLMEmbedder(Embedder):
-    """An embedding model by its LiteLLM name; LiteLLM is imported when the first text is embedded.
+    """Embed with a model by its LiteLLM name; LiteLLM is imported when the first text is embedded.
 
     Args:
         model: Such as ``"text-embedding-3-small"`` or ``"ollama/nomic-embed-text"``.
-        dimension: Numbers in a vector, if that is known.
-        batch_size: Texts for one request.
-        params: Go along with every request: ``api_base``, ``api_key``, ``dimensions``, ``timeout``…
+        dimension: The number of numbers in a vector, if known.
+        batch_size: The most texts for one request.
+        params: Passed with every request: ``api_base``, ``api_key``, ``dimensions``, ``timeout``…
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class LiteLLMEmbedder(Embedder):
         self._params = params
 
     async def embed(self, texts: Sequence[str]) -> list[Any]:
-        """One vector a text, from one request.
+        """Return one vector for each text, from one request.
 
         Raises:
             EmbeddingError: The request failed; its cause is LiteLLM's own error.
@@ -50,5 +50,5 @@ class LiteLLMEmbedder(Embedder):
         return [entry["embedding"] for entry in entries]
 
     async def aclose(self) -> None:
-        """Close litellm's connections of this event loop, once nobody uses them any more."""
+        """Close litellm's connections of this event loop once nothing uses them."""
         await connections.close()

@@ -1,7 +1,7 @@
-"""An offline embedder that is 16 MB small: word vectors of a language model, averaged.
+"""A small offline embedder: averaged word vectors of a language model.
 
-WordLlama (github.com/dleemiller/WordLlama, MIT) carries its model in its wheel and needs neither
-torch nor onnxruntime. It knows words, not word order: less than a transformer, more than nothing.
+WordLlama (github.com/dleemiller/WordLlama, MIT) has its model of 16 MB in its wheel and needs
+neither torch nor onnxruntime. It ignores word order, so it is less accurate than a transformer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class WordLlamaEmbedder(Embedder):
         self._loading = threading.Lock()
 
     async def embed(self, texts: Sequence[str]) -> Any:
-        """Unit vectors; about 20 microseconds a short text.
+        """Return unit vectors; takes about 20 microseconds for a short text.
 
         Raises:
             EmbeddingError: The ``wordllama`` package is not installed.
@@ -63,10 +63,10 @@ class WordLlamaEmbedder(Embedder):
 
 @contextmanager
 def _root_logger_left_alone() -> Iterator[None]:
-    """Keep wordllama's import from making the program log everything to stderr.
+    """Keep the import of wordllama from configuring the logging of the program.
 
-    It calls :func:`logging.basicConfig`, which does nothing where the root logger has a handler.
-    This gives it the one that it is without: records go where they would go anyway.
+    It calls :func:`logging.basicConfig`, which does nothing if the root logger has a handler. So it
+    gets :data:`logging.lastResort`, where records go without a handler, for the time of the import.
     """
     root, handler = logging.getLogger(), logging.lastResort
     if root.handlers or handler is None:

@@ -1,7 +1,7 @@
 """Days and months that a question names, and how well the day of a message fits them.
 
-What is asked about a day was mostly said on it or within the days around it, when it was planned
-or told. A month says less than a day. Without a year, any year will do.
+What a question about a day looks for was mostly said on that day or a few days before or after,
+when it was planned or told. A month says less than a day. A date without a year is of any year.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 MONTHS = (
     "january february march april may june july august september october november december"
 ).split()
-NEAR = 3  # days around a named one in which it is still talked about
-MONTH_WORTH = 0.5  # a month leaves thirty days open where a day leaves one
+NEAR = 3  # days before and after a named one on which it is still talked about
+MONTH_WORTH = 0.5  # of that of a day
 
 _NAME = "|".join(f"{month[:3]}(?:{month[3:]})?" if month != "may" else month for month in MONTHS)
 _NAME = _NAME.replace("sep(?:tember)?", "sept?(?:ember)?")
@@ -35,7 +35,7 @@ _DAYS = {"day": 1, "week": 7, "month": 30}
 
 @dataclass(frozen=True)
 class Span:
-    """Days from ``first`` to ``last`` (proleptic ordinals) and what a message of one is worth."""
+    """Days from ``first`` to ``last`` (proleptic ordinals), and the worth of a message of one."""
 
     first: int
     last: int
@@ -44,14 +44,14 @@ class Span:
 
 @dataclass(frozen=True)
 class Named:
-    """A day, or a month where ``day`` is None, of one year or, where ``year`` is None, of any."""
+    """A day, or a month if ``day`` is None, of one year, or of any if ``year`` is None."""
 
     day: int | None
     month: int
     year: int | None
 
     def in_year(self, year: int) -> Span | None:
-        """The days meant if it is of that year; None if there is no such day."""
+        """Return the days meant in that year; None if there is no such day."""
         try:
             first = date(year, self.month, self.day or 1)
         except ValueError:
@@ -63,7 +63,7 @@ class Named:
 
 
 def named_dates(question: str) -> list[Named]:
-    """The days named in ``question``; where there is none, the months."""
+    """Return the days named in ``question``; if there are none, the months."""
     text = question.lower()
     days = [Named(int(d), _month(m), _year(y)) for d, m, y in _DAY_MONTH.findall(text)]
     days += [Named(int(d), _month(m), _year(y)) for m, d, y in _MONTH_DAY.findall(text)]
@@ -73,7 +73,7 @@ def named_dates(question: str) -> list[Named]:
 
 
 def relative_spans(question: str, now: datetime) -> Iterator[Span]:
-    """The days that ``question`` counts from today, such as yesterday or two weeks ago."""
+    """Yield the days that ``question`` counts from today: yesterday, two weeks ago."""
     text, today = question.lower(), now.date().toordinal()
     if "yesterday" in text or "last night" in text:
         yield Span(today - 1, today - 1)
@@ -91,14 +91,14 @@ def relative_spans(question: str, now: datetime) -> Iterator[Span]:
 
 
 def spans_of(dates: Iterable[Named], years: Iterable[int]) -> list[Span]:
-    """The days meant by ``dates``; one without a year is meant in each of ``years``."""
+    """Return the days meant by ``dates``; one without a year is meant in each of ``years``."""
     years = list(years)
     found = [n.in_year(y) for n in dates for y in ([n.year] if n.year is not None else years)]
     return [span for span in found if span is not None]
 
 
 def closeness(days: NDArray[np.int32], spans: Iterable[Span]) -> NDArray[np.float32]:
-    """How well each day fits the best of ``spans``: its worth inside, fading to 0 around it."""
+    """Return how well each day fits the best of ``spans``: its worth inside, less near it."""
     best = np.zeros(len(days), np.float32)
     for span in spans:
         away = np.maximum(np.maximum(span.first - days, days - span.last), 0)

@@ -1,87 +1,125 @@
-"""The cosine of a question to every message: one matrix product over unit vectors.
+"""The cosine of a question to every message, from unit vectors in RAM and from an index.
 
-Exact, and up to some ten thousand messages faster than an approximate index; at fifty thousand
-still a few milliseconds.
+Where all vectors are in RAM the cosines are exact. In a large session only some are; the cosines of
+the messages that the index of the store finds nearest are passed in, and every other message counts
+as average. The vectors in RAM serve as a sample then: mean and spread are learnt from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agent_brain.memories.errors import EmbeddingError
-from agent_brain.memories.recall.growable_array import Growing
+from agent_brain.memories.recall.features import GrowableArray
 
 Floats = NDArray[np.float32]
 SPREAD = 0.1  # standard deviation of the cosines of a question to the messages of a conversation
 FEW = 5  # messages
+NOBODY = -1
 
 
 class DenseIndex:
-    """One vector a row, or none yet. Rows are numbered as they are added, from 0.
+    """One vector a row, in RAM or elsewhere, or none yet. Rows are numbered from 0 as added.
 
     All vectors have the dimension of the first.
+
+    Attributes:
+        held: The number of vectors in RAM.
     """
 
     def __init__(self) -> None:
-        self._present = Growing(np.bool_)
-        self._vectors: Growing[np.float32] | None = None
+        self._present = GrowableArray(np.bool_)
+        self._slots = GrowableArray(np.int32)  # of each row: 1 + the place of its vector, or 0
+        self._owners = GrowableArray(np.int32)  # of each vector in RAM: its row, or NOBODY
+        self._vectors: GrowableArray[np.float32] | None = None
+        self.held = 0
 
     @property
     def dimension(self) -> int | None:
-        """Numbers in a vector; None while there is no vector."""
+        """The number of numbers in a vector; None if there is no vector in RAM."""
         return None if self._vectors is None else self._vectors.rows.shape[1]
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """For each row, whether it has a vector."""
+        """Whether each row has a vector."""
         return self._present.rows
 
-    def matrix(self) -> Floats:
-        """The vectors, one a row, at unit length; zeros where there is none."""
-        if self._vectors is None:
-            return np.zeros((len(self._present), 0), np.float32)
-        return self._vectors.rows
+    @property
+    def elsewhere(self) -> NDArray[np.bool_]:
+        """Whether each row has a vector that is not in RAM."""
+        absent: NDArray[np.bool_] = self.present & (self._slots.rows == 0)
+        return absent
+
+    def vector(self, row: int) -> Floats | None:
+        """Return a copy of the vector of a row at unit length, if it is in RAM."""
+        slot = int(self._slots.rows[row])
+        return self._vectors.rows[slot - 1].copy() if slot and self._vectors is not None else None
 
     def extend(self, count: int) -> None:
         """Add rows without vectors."""
         self._present.extend(count)
-        if self._vectors is not None:
-            self._vectors.extend(count)
+        self._slots.extend(count)
 
     def put(self, rows: Sequence[int], vectors: ArrayLike) -> None:
-        """Give rows their vectors; a vector of zeros says nothing, as none does.
+        """Set the vectors of rows; a vector of zeros counts as none.
 
         Raises:
             EmbeddingError: See :meth:`units`.
         """
         units = self.units(vectors)
-        if not rows:
+        for row in rows:
+            self.clear(row)
+        taken = units.any(axis=1)
+        numbers, units = np.asarray(rows, np.int32)[taken], units[taken]
+        if not len(numbers):
             return
         if self._vectors is None:
-            self._vectors = Growing(np.float32, (units.shape[1],))
-            self._vectors.extend(len(self._present))
-        self._vectors.rows[rows] = units
-        self._present.rows[rows] = units.any(axis=1)
+            self._vectors = GrowableArray(np.float32, (units.shape[1],))
+        first = len(self._owners)
+        self._owners.extend(len(numbers))
+        self._vectors.extend(len(numbers))
+        self._owners.rows[first:] = numbers
+        self._vectors.rows[first:] = units
+        self._slots.rows[numbers] = np.arange(first + 1, len(self._owners) + 1)
+        self._present.rows[numbers] = True
+        self.held += len(numbers)
+
+    def put_elsewhere(self, rows: Sequence[int]) -> None:
+        """Note that rows have vectors that are not in RAM."""
+        self._present.rows[rows] = True
 
     def clear(self, row: int) -> None:
-        """Forget the vector of a row; its number stays taken until :meth:`keep`."""
+        """Remove the vector of a row; its number stays taken until :meth:`keep`."""
         self._present.rows[row] = False
-        if not self._present.rows.any():
-            self._vectors = None
-        if self._vectors is not None:
-            self._vectors.rows[row] = 0
+        slot = int(self._slots.rows[row])
+        if not slot or self._vectors is None:
+            return
+        self._slots.rows[row] = 0
+        self._owners.rows[slot - 1] = NOBODY
+        self._vectors.rows[slot - 1] = 0
+        self.held -= 1
+        if not self.held:
+            self._vectors, self._owners = None, GrowableArray(np.int32)
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
-        """Renumber: drop the rows where ``rows`` is false."""
+        """Drop the rows where ``rows`` is false, and renumber the others."""
+        for row in np.flatnonzero(~rows):
+            self.clear(int(row))
         self._present.keep(rows)
+        self._slots.keep(rows)
         if self._vectors is not None:
-            self._vectors.keep(rows)
+            held = self._owners.rows != NOBODY
+            self._owners.keep(held)
+            self._vectors.keep(held)
+            numbers = np.cumsum(rows, dtype=np.int32) - 1
+            self._owners.rows[:] = numbers[self._owners.rows]
+            self._slots.rows[self._owners.rows] = np.arange(1, self.held + 1)
 
     def units(self, vectors: ArrayLike) -> Floats:
-        """``vectors``, one a row, at unit length; zeros stay zeros.
+        """Return ``vectors``, one a row, at unit length; zeros stay zeros.
 
         Raises:
             EmbeddingError: They are not of this index's dimension, or not finite.
@@ -98,53 +136,50 @@ class DenseIndex:
             raise EmbeddingError("recall", "a vector has numbers that are not finite")
         return (values / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
-    def scores(self, vector: ArrayLike) -> Floats | None:
-        """How far the cosine of every row to ``vector`` stands out; None without vectors.
+    def evidence(
+        self, vector: ArrayLike, nearest: Mapping[int, float] | None = None
+    ) -> tuple[Floats, Floats] | None:
+        """Return how far the cosine of each row stands out, and its likeness; None without vectors.
 
         Embedders differ in what a high cosine is: some keep all texts of the world between 0.7 and
         0.9. So a cosine counts by its distance from the mean, scaled to :data:`SPREAD`. Rows
         without a vector get 0: not knowing is no reason to rank a message above or below.
 
-        Raises:
-            EmbeddingError: See :meth:`units`.
-        """
-        cosines = self.cosines(vector)
-        return None if cosines is None else self.standing_out(cosines)
+        The likeness is the cosine on a scale from 0, what any two texts have, to 1; it can be
+        compared between questions. Of a few messages little can be learnt about any two texts, so
+        :data:`FEW` that are not like the question are added.
 
-    def cosines(self, vector: ArrayLike) -> Floats | None:
-        """The cosine of every row to ``vector``, 0 without a vector; None if there are none at all.
+        Args:
+            vector: The question's.
+            nearest: Cosines of rows whose vectors are not in RAM.
 
         Raises:
             EmbeddingError: See :meth:`units`.
         """
         unit = self.units(np.asarray(vector)[None])[0]
-        if self._vectors is None or not unit.any() or not self.present.any():
+        if self._vectors is None or not unit.any():
             return None
-        cosines: Floats = self._vectors.rows @ unit
-        cosines[~self.present] = 0
-        return cosines
-
-    def standing_out(self, cosines: Floats) -> Floats:
-        """How far each of :meth:`cosines` stands out."""
-        present = self.present
-        known = cosines if present.all() else cosines[present]
-        scores: Floats = (cosines - known.mean()) * (SPREAD / _spread(known))
-        scores[~present] = 0
-        return scores
-
-    def likeness(self, cosines: Floats) -> Floats:
-        """:meth:`cosines` from 0, what any two texts have, to 1; comparable between questions.
-
-        Embedders differ in how like any two texts are, so that is learnt from all of them; of a few
-        messages little can be learnt, so :data:`FEW` that are not like the question are added.
-        """
-        base = min(float(cosines.sum()) / (int(self.present.sum()) + FEW), 0.99)
-        likeness: Floats = np.clip((cosines - np.float32(base)) / np.float32(1 - base), 0, 1)
-        return likeness
+        rows = self._owners.rows
+        # not @, whose threads wait for each other for tens of milliseconds on a busy machine
+        known: Floats = np.einsum("ij,j->i", self._vectors.rows, unit)
+        if self.held < len(rows):
+            held = rows != NOBODY
+            rows, known = rows[held], known[held]
+        cosines = np.full(len(self.present), known.mean(), np.float32)
+        if nearest:
+            cosines[[*nearest]] = [*nearest.values()]
+        cosines[rows] = known
+        outstanding = (cosines - known.mean()) * (SPREAD / _spread(known))
+        count = int(self.present.sum())
+        base = min(float(known.mean()) * count / (count + FEW), 0.99)
+        likeness = np.clip((cosines - np.float32(base)) / np.float32(1 - base), 0, 1)
+        outstanding[~self.present] = 0
+        likeness[~self.present] = 0
+        return outstanding, likeness
 
 
 def _spread(cosines: Floats) -> np.float32:
-    """Their standard deviation; a few tell little of it, so :data:`FEW` usual ones are added."""
+    """Return their standard deviation; as a few tell little, :data:`FEW` usual ones are added."""
     count = len(cosines)
     variance = (count * float(cosines.var()) + FEW * SPREAD**2) / (count + FEW)
     return np.float32(variance**0.5)

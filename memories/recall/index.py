@@ -1,10 +1,11 @@
-"""The index beneath recall: all that a question is compared with, kept up to date in memory."""
+"""The index that recall searches: words, vectors, speakers, times and surroundings, in RAM."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
@@ -13,17 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from agent_brain.memories.recall import query_analysis
 from agent_brain.memories.recall.dates import spans_of
 from agent_brain.memories.recall.dense import DenseIndex
-from agent_brain.memories.recall.features import Columns
-from agent_brain.memories.recall.fit import best_fit
-from agent_brain.memories.recall.interning import NOBODY, Labels
-from agent_brain.memories.recall.items import Hit, Item
+from agent_brain.memories.recall.features import Features
 from agent_brain.memories.recall.lexical import LexicalIndex
-from agent_brain.memories.recall.participants import Participants
-from agent_brain.memories.recall.recency import newer_first
-from agent_brain.memories.recall.scoring import Evidence, Parts, score
+from agent_brain.memories.recall.participants import NOBODY, Labels, Participants
+from agent_brain.memories.recall.scoring import Evidence, Parts, Scores, best_fit, score
 from agent_brain.memories.recall.tokenizer import runs, terms
-from agent_brain.memories.recall.top_k import best_accepted, best_first
-from agent_brain.memories.recall.weights import Scores
+from agent_brain.memories.recall.top_k import best_accepted, best_first, newer_first
 
 Where = Callable[[str], bool] | AbstractSet[str]
 NOTHING = 1e-6  # a score that is one only by rounding
@@ -31,11 +27,49 @@ LEAST_FIT = 1e-3  # so that the order shows where nothing fits
 SPARE = 64  # rows of removed messages that are kept before the index is made compact
 
 
-class RecallIndex:
-    """Messages of one scope, found by meaning, words, speaker, time and surroundings.
+@dataclass(frozen=True)
+class Item:
+    """A message as the index takes it.
 
-    Adding costs the same however many messages there are; searching is linear in them. All of it is
-    computation without I/O, and one lock makes an index safe to use from several threads.
+    Attributes:
+        id: Unique in the index.
+        text: What was said.
+        sender: The name of the speaker; None if nobody is named.
+        time: When it was said, aware; None if that is not known.
+        thread: The conversation that it belongs to; None is one conversation too.
+        role: Tells speakers without a name apart.
+        vector: Its embedding, if there is one already.
+    """
+
+    id: str
+    text: str
+    sender: str | None = None
+    time: datetime | None = None
+    thread: str | None = None
+    role: str | None = None
+    vector: ArrayLike | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A message that was found.
+
+    Attributes:
+        id: The ID of the message.
+        score: How well it fits; comparable between questions to one index.
+        why: What each cue added to the score; cues that added nothing are left out.
+    """
+
+    id: str
+    score: float
+    why: dict[str, float]
+
+
+class RecallIndex:
+    """Messages, found by meaning, words, speaker, time and surroundings.
+
+    Adding takes the same time however many messages there are; searching is linear in them. There
+    is no I/O, and a lock makes an index safe to use from several threads.
     """
 
     def __init__(self) -> None:
@@ -47,7 +81,7 @@ class RecallIndex:
         self._roles = Labels()
         self._lexical = LexicalIndex()
         self._dense = DenseIndex()
-        self._columns = Columns()
+        self._features = Features()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -57,17 +91,33 @@ class RecallIndex:
 
     @property
     def dimension(self) -> int | None:
-        """Numbers in a vector; None while no message has one."""
+        """The number of numbers in a vector; None if no vector is in RAM."""
         return self._dense.dimension
 
-    def without_vector(self) -> list[str]:
-        """Ids of messages that have no vector yet, oldest first."""
+    @property
+    def in_ram(self) -> int:
+        """The number of vectors in RAM."""
+        return self._dense.held
+
+    @property
+    def partial(self) -> bool:
+        """Whether there are vectors that are not in RAM."""
         with self._lock:
-            rows = np.flatnonzero(self._columns.there & ~self._dense.present)
-            return [self._ids[row] for row in rows]
+            return bool(self._dense.elsewhere.any())
+
+    def vectors_elsewhere(self, count: int | None = None) -> list[str]:
+        """Return the IDs of messages whose vectors are not in RAM, oldest first.
+
+        Args:
+            count: Return about this many, evenly spread; None for all.
+        """
+        with self._lock:
+            rows = np.flatnonzero(self._dense.elsewhere)
+            step = 1 if count is None else max(1, -(-len(rows) // count))
+            return [self._ids[row] for row in rows[::step]]
 
     def add(self, items: Iterable[Item]) -> None:
-        """Add ``items`` in the order in which they were said; ids that are here are passed over.
+        """Add ``items`` in the order in which they were said; known IDs are ignored.
 
         Raises:
             EmbeddingError: A vector does not fit those that are here; nothing was added.
@@ -91,12 +141,12 @@ class RecallIndex:
         traits = query_analysis.traits(item.text, text_runs)
         self._lexical.add(terms(text_runs))
         self._dense.extend(1)
-        self._columns.add(traits, item.time, speaker, self._threads.add(item.thread))
+        self._features.add(traits, item.time, speaker, self._threads.add(item.thread))
         self._rows[item.id] = len(self._ids)
         self._ids.append(item.id)
 
     def set_vectors(self, ids: Sequence[str], vectors: ArrayLike) -> None:
-        """Give messages their vectors, one a row; ids that are not here are passed over.
+        """Set the vectors of messages, one a row; unknown IDs are ignored.
 
         Raises:
             EmbeddingError: The vectors do not fit those that are here, or are not finite.
@@ -107,8 +157,13 @@ class RecallIndex:
             if here:
                 self._dense.put([self._rows[ids[i]] for i in here], units[here])
 
+    def set_vectors_elsewhere(self, ids: Iterable[str]) -> None:
+        """Note that messages have vectors that are not in RAM; see ``nearest`` of search()."""
+        with self._lock:
+            self._dense.put_elsewhere([self._rows[i] for i in ids if i in self._rows])
+
     def remove(self, ids: Iterable[str]) -> None:
-        """Take messages out, with every trace of them; ids that are not here are passed over."""
+        """Remove messages with every trace of them; unknown IDs are ignored."""
         with self._lock:
             for item_id in ids:
                 row = self._rows.pop(item_id, None)
@@ -121,30 +176,36 @@ class RecallIndex:
         self._ids[row] = ""
         self._lexical.clear(row)
         self._dense.clear(row)
-        speaker, thread = self._columns.clear(row)
+        speaker, thread = self._features.clear(row)
         self._threads.remove(thread)
         if speaker > NOBODY:
             self._participants.remove(speaker)
 
     def _compact(self) -> None:
-        there = self._columns.there.copy()
+        there = self._features.there.rows.copy()
         self._lexical.keep(there)
         self._dense.keep(there)
-        self._columns.keep(there)
+        self._features.keep(there)
         self._ids = [item_id for item_id, kept in zip(self._ids, there, strict=True) if kept]
         self._rows = {item_id: row for row, item_id in enumerate(self._ids)}
 
     def vectors(self) -> dict[str, NDArray[np.float32]]:
-        """The unit vectors of all messages that have one, by id."""
+        """Return the unit vectors that are in RAM, by message ID."""
         with self._lock:
-            matrix = self._dense.matrix()
-            rows = np.flatnonzero(self._columns.there & self._dense.present)
-            return {self._ids[row]: matrix[row].copy() for row in rows}
+            found = {item_id: self._dense.vector(row) for item_id, row in self._rows.items()}
+            return {item_id: vector for item_id, vector in found.items() if vector is not None}
 
     def dense_question(self, query: str) -> str:
-        """What to embed to search for ``query``: the question as those it names would put it."""
+        """Return what to embed for ``query``: the question as those it names would put it."""
         with self._lock:
             return query_analysis.read(query, self._participants).dense
+
+    def best_by_words(self, query: str, count: int) -> list[str]:
+        """Return the IDs of the best matches by words whose vectors are not in RAM."""
+        with self._lock:
+            found = self._lexical.scores(query_analysis.read(query, self._participants).terms)
+            rows = best_first(np.where(found > 0, found, np.float32(-np.inf)), count)
+            return [self._ids[row] for row in rows if self._dense.elsewhere[row]]
 
     def search(
         self,
@@ -152,6 +213,7 @@ class RecallIndex:
         k: int = 10,
         *,
         query_vector: ArrayLike | None = None,
+        nearest: Mapping[str, float] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         where: Where | None = None,
@@ -159,23 +221,25 @@ class RecallIndex:
         min_score: float | None = None,
         itself: str | None = None,
     ) -> list[Hit]:
-        """The ``k`` messages that fit ``query`` best, best first; ties go to the newer.
+        """Return the ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
-        Filters choose among all messages, ranked; they do not change how a message is ranked. A
-        message that nothing speaks for is not found, so there may be fewer than ``k``. The best
-        message of all scores as well as it fits, from 0 to 1, and the others in proportion.
+        Filters do not change how messages are ranked. A message that no cue speaks for is not
+        found, so there may be fewer than ``k``. The best message of all scores as well as it fits,
+        from 0 to 1, and the others in proportion.
 
         Args:
             query: The question as it was asked.
             k: How many messages at most.
             query_vector: The embedding of :meth:`dense_question`; without it words decide.
+            nearest: Cosines by ID of the messages that the index of a store finds nearest; needed
+                for vectors that are not in RAM.
             since: Only messages of that time or later.
             until: Only messages of before that time.
-            where: Only messages whose id is in the set, or for whose id the function is true; it
-                is asked about the best ones only, until there are ``k``.
-            now: When the question is asked; with it "yesterday" and "two weeks ago" are known.
+            where: Only messages whose ID is in the set, or for whose ID the function returns True;
+                it is called for the best ones only, until there are ``k``.
+            now: When the question is asked, to understand "yesterday" and "two weeks ago".
             min_score: Only messages with this score or a better one.
-            itself: Id of the message that is the question; how well that fits says nothing.
+            itself: The ID of the message that is the question, whose fit does not count.
 
         Raises:
             EmbeddingError: ``query_vector`` is of another dimension than the messages' vectors.
@@ -183,7 +247,7 @@ class RecallIndex:
         with self._lock:
             if k < 1 or not self._rows:
                 return []
-            total, parts = self._scores(self._evidence(query, query_vector, now), itself)
+            total, parts = self._scores(self._evidence(query, query_vector, nearest, now), itself)
             total[~self._wanted(since, until, where)] = -np.inf
             if min_score is not None:
                 total[total < min_score] = -np.inf
@@ -194,42 +258,49 @@ class RecallIndex:
             return [self._hit(row, float(total[row]), parts) for row in rows]
 
     def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts]:
-        """The score of each row, and what each cue added to it."""
-        total, parts = score(evidence, self._columns)
-        parts["newer"] = newer_first(total, self._columns, self._lexical.terms)
+        """Return the score of each row, and what each cue added to it."""
+        total, parts = score(evidence, self._features)
+        parts["newer"] = newer_first(total, self._features, self._lexical.terms)
         total += parts["newer"]
-        counted = self._columns.there.copy()
+        counted = self._features.there.rows.copy()
         if itself in self._rows:
             counted[self._rows[itself]] = False
         best = total[counted].max(initial=0)
-        fit = max(best_fit(evidence, self._columns, counted), LEAST_FIT)
+        fit = max(best_fit(evidence, self._features, counted), LEAST_FIT)
         scale = np.float32(fit / best if best > NOTHING else 1)
         return total * scale, {name: part * scale for name, part in parts.items()}
 
-    def _evidence(self, query: str, vector: ArrayLike | None, now: datetime | None) -> Evidence:
+    def _evidence(
+        self,
+        query: str,
+        vector: ArrayLike | None,
+        nearest: Mapping[str, float] | None,
+        now: datetime | None,
+    ) -> Evidence:
         question = query_analysis.read(query, self._participants, now)
         speaker = question.speaker
-        cosines = None if vector is None else self._dense.cosines(vector)
+        near = {self._rows[i]: cos for i, cos in (nearest or {}).items() if i in self._rows}
+        meaning = None if vector is None else self._dense.evidence(vector, near)
         words, most = self._lexical.scores(question.terms), self._lexical.most(question.terms)
         return Evidence(
-            cosine=None if cosines is None else self._dense.standing_out(cosines),
-            likeness=None if cosines is None else self._dense.likeness(cosines),
+            cosine=None if meaning is None else meaning[0],
+            likeness=None if meaning is None else meaning[1],
             words=words,
             share=np.clip(words / np.float32(most or 1), 0, 1),
             speaker=None if speaker is None else self._participants.number(speaker),
             asks_when=question.asks_when,
-            spans=[*question.spans, *spans_of(question.dates, self._columns.years)],
+            spans=[*question.spans, *spans_of(question.dates, self._features.years)],
         )
 
     def _wanted(
         self, since: datetime | None, until: datetime | None, where: Where | None
     ) -> NDArray[np.bool_]:
-        """Which rows are looked for, as far as that can be told without asking a function."""
+        """Return which rows pass the filters that are not functions."""
         wanted = np.ones(len(self._ids), np.bool_)
         if since is not None:
-            wanted &= self._columns.times >= since.timestamp()
+            wanted &= self._features.times.rows >= since.timestamp()
         if until is not None:
-            wanted &= self._columns.times < until.timestamp()
+            wanted &= self._features.times.rows < until.timestamp()
         if isinstance(where, AbstractSet):
             chosen = np.zeros(len(self._ids), np.bool_)
             chosen[[self._rows[item_id] for item_id in where if item_id in self._rows]] = True
@@ -242,7 +313,7 @@ class RecallIndex:
 
 
 def _matrix(vectors: Sequence[ArrayLike | None]) -> NDArray[np.float64]:
-    """Vectors as the rows of a matrix; of different lengths, no matrix that fits anything."""
+    """Return vectors as the rows of a matrix; an empty one if their lengths differ."""
     rows = [np.asarray(vector, np.float64) for vector in vectors]
     if len({row.shape for row in rows}) > 1:
         return np.zeros(0)

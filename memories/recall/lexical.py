@@ -1,4 +1,4 @@
-"""BM25 over messages that come and go: an inverted index in memory.
+"""BM25 over messages that are added and removed: an inverted index in RAM.
 
 Okapi BM25: Robertson, Walker et al. 1994 (TREC-3); Robertson and Zaragoza 2009, "The Probabilistic
 Relevance Framework". The idf is Lucene's, which is never negative.
@@ -7,26 +7,28 @@ Relevance Framework". The idf is Lucene's, which is never negative.
 from __future__ import annotations
 
 import math
-from array import array
+import struct
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_brain.memories.recall.growable_array import Growing
+from agent_brain.memories.recall.features import GrowableArray
 
-K1 = 1.2  # how soon saying a word again stops counting: the textbook value
-B = 0.4  # how much a long text is held against itself; messages are short, all on one subject
+K1 = 1.2  # how soon repeating a word stops counting: the textbook value
+B = 0.4  # how much length counts against a text; messages are short and on one subject
+_PAIR = struct.Struct("=ii")
 
 
 class LexicalIndex:
-    """Which terms stand in which rows. Rows are numbered as they are added, from 0."""
+    """The terms of each row. Rows are numbered from 0 as they are added."""
 
     def __init__(self) -> None:
-        self._postings: dict[str, array[int]] = {}  # row, count, row, count, …; rows ascend
+        # row, count, row, count, …; rows ascend. Bytes, as garbage collection visits arrays.
+        self._postings: dict[str, bytearray] = {}
         self._terms: list[tuple[str, ...]] = []
-        self._lengths: Growing[np.int32] = Growing(np.int32)
+        self._lengths: GrowableArray[np.int32] = GrowableArray(np.int32)
         self._count = 0
         self._total = 0
 
@@ -35,18 +37,22 @@ class LexicalIndex:
         row = len(self._terms)
         counts = Counter(terms)
         for term, count in counts.items():
-            self._postings.setdefault(term, array("i")).extend((row, count))
+            posting = self._postings.get(term)
+            if posting is None:
+                self._postings[term] = bytearray(_PAIR.pack(row, count))
+            else:
+                posting += _PAIR.pack(row, count)
         self._terms.append(tuple(counts))
         self._lengths.append(len(terms))
         self._count += 1
         self._total += len(terms)
 
     def clear(self, row: int) -> None:
-        """Take everything about a row out; its number stays taken until :meth:`keep`."""
+        """Remove everything about a row; its number stays taken until :meth:`keep`."""
         for term in self._terms[row]:
             posting = self._postings[term]
-            at = int(np.searchsorted(np.array(posting[::2]), row))
-            del posting[2 * at : 2 * at + 2]
+            at = _PAIR.size * int(np.searchsorted(_pairs(bytes(posting))[:, 0], row))
+            del posting[at : at + _PAIR.size]
             if not posting:
                 del self._postings[term]
         self._terms[row] = ()
@@ -55,32 +61,32 @@ class LexicalIndex:
         self._count -= 1
 
     def keep(self, rows: NDArray[np.bool_]) -> None:
-        """Renumber: drop the rows where ``rows`` is false, which were cleared before."""
+        """Drop the rows where ``rows`` is false, which were cleared before; renumber the others."""
         numbers = np.cumsum(rows, dtype=np.int32) - 1
         for posting in self._postings.values():
-            pairs = np.frombuffer(posting, np.int32).reshape(-1, 2)
+            pairs = _pairs(posting)
             pairs[:, 0] = numbers[pairs[:, 0]]
         self._terms = [terms for terms, kept in zip(self._terms, rows, strict=True) if kept]
         self._lengths.keep(rows)
 
     def scores(self, terms: Sequence[str]) -> NDArray[np.float32]:
-        """BM25 of every row for a question with these terms; cleared rows score 0."""
+        """Return the BM25 score of every row for ``terms``; cleared rows score 0."""
         scores = np.zeros(len(self._terms), np.float32)
         for term, weight in Counter(terms).items():
             posting = self._postings.get(term)
             if posting is not None:
-                rows, counts = np.array(posting, np.int32).reshape(-1, 2).T
+                rows, counts = _pairs(posting).T
                 worth = np.float32(weight * self._idf(len(rows)))
                 scores[rows] += worth * self._saturated(rows, counts.astype(np.float32))
         return scores
 
     def most(self, terms: Sequence[str]) -> float:
-        """What a row of usual length scores that has each of ``terms`` once."""
-        rows = {term: len(self._postings.get(term, ())) // 2 for term in terms}
+        """Return the score of a row of average length that has each of ``terms`` once."""
+        rows = {term: len(self._postings.get(term, ())) // _PAIR.size for term in terms}
         return sum(weight * self._idf(rows[term]) for term, weight in Counter(terms).items())
 
     def terms(self, row: int) -> frozenset[str]:
-        """The terms of a row."""
+        """Return the terms of a row."""
         return frozenset(self._terms[row])
 
     def _idf(self, found: int) -> float:
@@ -94,3 +100,7 @@ class LexicalIndex:
         norms = np.float32(K1 * (1 - B)) + np.float32(K1 * B / mean) * lengths
         saturated = counts * np.float32(K1 + 1) / (counts + norms)
         return saturated.astype(np.float32, copy=False)
+
+
+def _pairs(posting: bytes | bytearray) -> NDArray[np.int32]:
+    return np.frombuffer(posting, np.int32).reshape(-1, 2)

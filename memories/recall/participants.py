@@ -1,4 +1,4 @@
-"""Who takes part in a conversation, and where a question names them."""
+"""The participants of a conversation, and where a question names them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,67 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent_brain.memories.recall.interning import NOBODY, Labels
-from agent_brain.memories.recall.stopwords import ENGLISH
-from agent_brain.memories.recall.tokenizer import UNSPACED
+from agent_brain.memories.recall.tokenizer import ENGLISH, UNSPACED
 
 _WORD = re.compile(r"\w+")
 _UNSPACED_NAME = re.compile(f"[{UNSPACED}]{{2,}}")
 Words = tuple[str, ...]
+NOBODY = -1
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A name in a text: where it stands and whose it may be."""
+    """A name in a text: its place, and the people whose name it may be."""
 
     start: int
     end: int
     people: frozenset[str]
 
     def overlaps(self, other: Mention) -> bool:
-        """Whether both stand, in part, on the same characters."""
+        """Return whether both have characters in common."""
         return self.start < other.end and other.start < self.end
 
 
+class Labels:
+    """Labels, such as names of senders, as numbers; a label is forgotten after its last use."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._labels: dict[int, str] = {}
+        self._uses: dict[int, int] = {}
+        self._next = 0
+
+    def add(self, label: str | None) -> int:
+        """Count a use of ``label`` and return its number; :data:`NOBODY` for None."""
+        if label is None:
+            return NOBODY
+        if label not in self._numbers:
+            self._numbers[label] = self._next
+            self._labels[self._next] = label
+            self._next += 1
+        number = self._numbers[label]
+        self._uses[number] = self._uses.get(number, 0) + 1
+        return number
+
+    def remove(self, number: int) -> str | None:
+        """Undo one :meth:`add`; returns the label if that was its last use."""
+        if number == NOBODY:
+            return None
+        self._uses[number] -= 1
+        if self._uses[number]:
+            return None
+        del self._uses[number]
+        label = self._labels.pop(number)
+        del self._numbers[label]
+        return label
+
+    def number(self, label: str) -> int:
+        """Return the number of ``label``; :data:`NOBODY` if it is not in use."""
+        return self._numbers.get(label, NOBODY)
+
+
 class Participants:
-    """The distinct senders of messages, found in a text by their names or parts of their names."""
+    """The senders of messages, found in a text by their names or parts of their names."""
 
     def __init__(self) -> None:
         self._senders = Labels()
@@ -38,7 +75,7 @@ class Participants:
         self._longest = 1
 
     def add(self, sender: str | None) -> int:
-        """Count a message of ``sender``; returns the sender's number, if there is one."""
+        """Count a message of ``sender`` and return the number of the sender."""
         if sender is not None and self._senders.number(sender) == NOBODY:
             for words in _names(sender):
                 self._people.setdefault(words, set()).add(sender)
@@ -48,7 +85,7 @@ class Participants:
         return self._senders.add(sender)
 
     def remove(self, number: int) -> None:
-        """Take back one :meth:`add`; who has no message left takes no part any more."""
+        """Undo one :meth:`add`; a sender without messages is no longer a participant."""
         sender = self._senders.remove(number)
         if sender is not None:
             self._unspaced.discard(sender)
@@ -58,11 +95,11 @@ class Participants:
                     del self._people[words]
 
     def number(self, sender: str) -> int:
-        """The number that stands for ``sender``."""
+        """Return the number of ``sender``."""
         return self._senders.number(sender)
 
     def mentions(self, text: str) -> list[Mention]:
-        """The names in ``text`` in order: whole words, any case, the longest where several fit."""
+        """Return the names in ``text`` in order: whole words, any case, the longest that fits."""
         found = list(self._in_words(text)) if self._people else []
         if self._unspaced:
             apart = [m for m in self._in_runs(text) if not any(m.overlaps(f) for f in found)]
@@ -84,7 +121,7 @@ class Participants:
                 at += 1
 
     def _in_runs(self, text: str) -> Iterator[Mention]:
-        """Names in scripts without spaces stand inside runs of characters."""
+        """Yield the names in scripts without spaces, which stand inside runs of characters."""
         names = sorted((name for name in self._unspaced if name in text), key=len, reverse=True)
         if names:
             for found in re.finditer("|".join(map(re.escape, names)), text):
@@ -92,12 +129,12 @@ class Participants:
 
 
 def _names(sender: str) -> set[Words]:
-    """What ``sender`` is called: the whole name and its parts, apart from initials."""
+    """Return the name of ``sender`` and its parts, without initials."""
     words = tuple(_WORD.findall(sender.casefold()))
     parts = {(word,) for word in words if len(word) > 1}
     return parts | ({words} if words else set())
 
 
 def _is_name(word: str, at: int) -> bool:
-    """Whether a word that could be a name is one: "will" is not, "Will" inside a sentence is."""
+    """Return whether a word is a name: "will" is not, "Will" inside a sentence is."""
     return word.casefold() not in ENGLISH or (at > 0 and word[:1].isupper())

@@ -10,9 +10,7 @@ from datetime import datetime
 
 from agent_brain.memories.recall.dates import MONTHS, Named, Span, named_dates, relative_spans
 from agent_brain.memories.recall.participants import Mention, Participants
-from agent_brain.memories.recall.rewriting import in_first_person, without_names
-from agent_brain.memories.recall.stopwords import ASKING
-from agent_brain.memories.recall.tokenizer import count_words, runs, terms
+from agent_brain.memories.recall.tokenizer import ASKING, count_words, runs, terms
 
 _ASKS_WHEN = re.compile(r"\s*(?:when|how long|what (?:date|day|month|year))\b", re.I)
 _TIME_WORDS = frozenset(
@@ -25,18 +23,29 @@ _TOGETHER = re.compile(r"\b(?:and|both|or)\b|&|,", re.I)
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "፧")
 LONG_ENOUGH = 3.5  # ln(1 + words): past some thirty words a message gains nothing by being longer
 
+_POSSESSIVE = re.compile(r"['’]s\b", re.I)
+_SPACES = re.compile(r"\s+")
+_PRONOUNS = (
+    (re.compile(r"\b(?:his|her|their)\b(?=\s+\w)"), "my"),
+    (re.compile(r"\b(?:he|she|they)\b"), "I"),
+    (re.compile(r"\b(?:himself|herself|themselves)\b"), "myself"),
+)
+_VERBS = {"does": "do", "has": "have", "is": "am"}
+_THIRD = "|".join(_VERBS)
+_AGREEMENT = re.compile(rf"\b(?:({_THIRD}) I\b|I ({_THIRD})\b)", re.I)
+
 
 @dataclass(frozen=True)
 class Question:
-    """A question, read.
+    """A parsed question.
 
     Attributes:
-        dense: What to embed: as the people it names would say it of themselves.
+        dense: What to embed: the question as the people it names would put it.
         terms: What to look up: its terms without names and words of asking.
-        speaker: The participant it is about, if that is one.
-        asks_when: It asks for a time.
-        dates: Days, or else months, that it names.
-        spans: Days that it counts from the day of asking.
+        speaker: The participant it is about, if it is about one.
+        asks_when: Whether it asks for a time.
+        dates: The days, or else months, that it names.
+        spans: The days that it counts from the day of asking.
     """
 
     dense: str
@@ -48,10 +57,10 @@ class Question:
 
 
 def read(question: str, participants: Participants, now: datetime | None = None) -> Question:
-    """Read ``question``, asked at ``now`` of a conversation between ``participants``.
+    """Parse ``question``, asked at ``now`` of a conversation between ``participants``.
 
     A question that names nobody, asks for no time and names no date, or is in a language whose
-    cues are not known, is searched as it stands.
+    cues are not known, is searched as it is.
     """
     mentions = participants.mentions(question)
     spans = () if now is None else tuple(relative_spans(question, now))
@@ -69,9 +78,9 @@ def read(question: str, participants: Participants, now: datetime | None = None)
 
 
 def _speaker(question: str, mentions: Sequence[Mention]) -> str | None:
-    """The one person named; of two, the first, whom "What did Ann give Bob?" is about.
+    """Return the one person named; of two, the first, whom "What did Ann give Bob?" is about.
 
-    Nobody where they are named together ("Ann and Bob") or a name may be that of several people.
+    None if they are named together ("Ann and Bob") or a name may be that of several people.
     """
     people = list(dict.fromkeys(mention.people for mention in mentions))
     if not people or any(len(who) > 1 for who in people) or len(people) > 2:
@@ -83,6 +92,44 @@ def _speaker(question: str, mentions: Sequence[Mention]) -> str | None:
     return next(iter(people[0]))
 
 
+def without_names(question: str, mentions: Sequence[Mention]) -> str:
+    """Return ``question`` without the names."""
+    return _replace(question, mentions, "", "") if mentions else question
+
+
+def in_first_person(question: str, mentions: Sequence[Mention]) -> str:
+    """Return ``question`` with the people it names speaking for themselves.
+
+    The vector of "When did Ann join her group?" is closest to messages that *address* Ann, written
+    by everybody else; that of "When did I join my group?" is closest to what Ann said. Third-person
+    pronouns are taken for the named person if there is only one. A question that names nobody stays
+    as it is.
+    """
+    if not mentions:
+        return question
+    text = _replace(question, mentions, "my", "I")
+    if len({mention.people for mention in mentions}) == 1:
+        for pronoun, own in _PRONOUNS:
+            text = pronoun.sub(own, text)
+    return _AGREEMENT.sub(_agree, text)
+
+
+def _agree(found: re.Match[str]) -> str:
+    verb = found[1] or found[2]
+    own = _VERBS[verb.lower()]
+    own = own.capitalize() if verb[0].isupper() else own
+    return f"{own} I" if found[1] else f"I {own}"
+
+
+def _replace(text: str, mentions: Sequence[Mention], whose: str, who: str) -> str:
+    out, done = [], 0
+    for mention in mentions:
+        possessive = _POSSESSIVE.match(text, mention.end)
+        out += [text[done : mention.start], whose if possessive else who]
+        done = possessive.end() if possessive else mention.end
+    return _SPACES.sub(" ", "".join([*out, text[done:]])).strip()
+
+
 @dataclass(frozen=True)
 class Traits:
     """What a message is like, whatever is asked.
@@ -90,7 +137,7 @@ class Traits:
     Attributes:
         tells_time: It has a word of time or a year, as an answer to "when" would.
         asks: It ends as a question; what asks rarely answers.
-        fullness: How much it can tell, by its length: from 0 for nothing to :data:`LONG_ENOUGH`.
+        fullness: How much it can tell by its length, from 0 to :data:`LONG_ENOUGH`.
     """
 
     tells_time: bool
@@ -99,13 +146,11 @@ class Traits:
 
 
 def traits(text: str, text_runs: Sequence[str]) -> Traits:
-    """The traits of a message, from its text and the runs of it."""
+    """Return the traits of a message, from its text and the runs of it."""
     return Traits(
-        tells_time=any(map(_is_time, text_runs)),
+        tells_time=any(
+            run in _TIME_WORDS or (len(run) == 4 and run.isdecimal()) for run in text_runs
+        ),
         asks=text.rstrip().endswith(_QUESTION_MARKS),
         fullness=min(math.log1p(count_words(text_runs)), LONG_ENOUGH),
     )
-
-
-def _is_time(run: str) -> bool:
-    return run in _TIME_WORDS or (len(run) == 4 and run.isdecimal())

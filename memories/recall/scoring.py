@@ -1,39 +1,74 @@
-"""What each cue adds to each message for one question."""
+"""How well messages answer a question: a weighted sum of cues, and the fit of the best message.
+
+The weights are round numbers on a flat plateau: each can change by half and what is found changes
+by about a point. None is fitted to a data set; each says something about conversations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent_brain.memories.recall.dates import Span, closeness
-from agent_brain.memories.recall.features import Columns
-from agent_brain.memories.recall.weights import (
-    WITH_VECTORS,
-    WORDS_ALONE,
-    Scores,
-    Weights,
-    asked_before,
-    beside,
-    best_around,
-)
+from agent_brain.memories.recall.features import Features
 
+Scores = NDArray[np.float32]
 Parts = dict[str, Scores]
+REACH = 8  # messages to each side for which a conversation stays on its subject
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each cue is worth, in cosines of usual spread.
+
+    Attributes:
+        words: The best match by words; finds names of things, numbers, ids, which vectors blur.
+        speaker: Said by the person whom the question is about: people tell about themselves.
+        when: Has a word of time, where a time is asked for.
+        date: Of a day that the question names.
+        window: The best match within :data:`REACH` messages: evidence lies where the subject is
+            talked about, though the message itself may say only "yes, last week".
+        neighbours: The match of each of the two messages next to it.
+        answers: The match of the question right before it that someone else asked.
+        fullness: Each unit of a message's fullness: "Wow, Ann!" resembles much and tells nothing.
+        question: Lost by being a question: what asks rarely answers.
+    """
+
+    words: float = 0.2
+    speaker: float = 0.2
+    when: float = 0.05
+    date: float = 0.2
+    window: float = 0.4
+    neighbours: float = 0.1
+    answers: float = 0.1
+    fullness: float = 0.05
+    question: float = 0.05
+
+
+WITH_VECTORS = Weights()
+# words are then all that tells the subject, and one message has few of them
+WORDS_ALONE = replace(WITH_VECTORS, words=0.5, neighbours=0.2)
+
+# The fit of a message that only one cue speaks for, where meaning is known too
+FIT_OF_WORDS = 0.5  # it has all words of the question
+FIT_OF_DATE = 0.5  # it is of the day that the question names
+FIT_OF_SPEAKER = 0.2  # it is by the person whom the question is about
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """How a question fits every row, before its cues are weighed.
+    """How a question fits every row, before the cues are weighted.
 
     Attributes:
-        cosine: How far that of the vectors stands out; None where there are no vectors.
+        cosine: How far the cosine of the vectors stands out; None without vectors.
         likeness: The cosine on a scale from 0, what any two texts have, to 1; None likewise.
         words: BM25.
-        share: Which part of the question's words, weighed by their rarity, the message has.
+        share: The share of the question's words, weighted by rarity, that the message has.
         speaker: The number of the person whom the question is about; None for nobody.
-        asks_when: It asks for a time.
+        asks_when: Whether it asks for a time.
         spans: The days that it names.
     """
 
@@ -46,29 +81,56 @@ class Evidence:
     spans: list[Span]
 
 
-def score(evidence: Evidence, columns: Columns) -> tuple[Scores, Parts]:
-    """The score of each row, and what each cue added to it.
+def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
+    """Return the score of each row, and what each cue added to it.
 
     Cues that say nothing for this question are left out, and a row that none speaks for scores
     -inf. Surroundings count by their subject and time alone: who said a message makes the one next
     to it no better.
     """
     weights = WORDS_ALONE if evidence.cosine is None else WITH_VECTORS
-    parts = _subject(evidence, columns, weights)
+    parts = _subject(evidence, features, weights)
     if parts:
-        parts |= _surroundings(_total(parts.values()), columns, weights)
+        parts |= _surroundings(_total(parts.values()), features, weights)
     if evidence.speaker is not None:
-        parts["speaker"] = (columns.speakers == evidence.speaker) * np.float32(weights.speaker)
+        parts["speaker"] = (features.speakers.rows == evidence.speaker) * np.float32(
+            weights.speaker
+        )
     if not parts:
-        return np.full(len(columns.there), -np.inf, np.float32), parts
+        return np.full(len(features.there.rows), -np.inf, np.float32), parts
     total = _total(parts.values())
-    parts["telling"] = columns.fullness * np.float32(weights.fullness)
-    parts["telling"] -= columns.ask * np.float32(weights.question)
-    spoken_for = columns.there if evidence.cosine is not None else columns.there & (total != 0)
-    return np.where(spoken_for, total + parts["telling"], np.float32(-np.inf)), parts
+    parts["telling"] = features.fullness.rows * np.float32(weights.fullness)
+    parts["telling"] -= features.ask.rows * np.float32(weights.question)
+    matched = (
+        features.there.rows if evidence.cosine is not None else features.there.rows & (total != 0)
+    )
+    return np.where(matched, total + parts["telling"], np.float32(-np.inf)), parts
 
 
-def _subject(evidence: Evidence, columns: Columns, weights: Weights) -> Parts:
+def best_fit(evidence: Evidence, features: Features, counted: NDArray[np.bool_]) -> float:
+    """Return how well the best message fits the question, on one scale for all questions.
+
+    Scores rank the messages for one question, so some message always comes out on top, even if none
+    has to do with the question. The fit goes from 0, if nothing speaks for any message, to 1, if
+    one has all of it; what speaks for a message adds up as independent evidence does.
+
+    Args:
+        evidence: How the question fits every row.
+        features: What is known of each row.
+        counted: Which rows may be the best.
+    """
+    if evidence.likeness is None:
+        missing = 1 - evidence.share
+    else:
+        missing = (1 - evidence.likeness) * (1 - np.float32(FIT_OF_WORDS) * evidence.share)
+    if evidence.spans:
+        missing *= 1 - np.float32(FIT_OF_DATE) * closeness(features.days.rows, evidence.spans)
+    if evidence.speaker is not None:
+        missing *= 1 - np.float32(FIT_OF_SPEAKER) * (features.speakers.rows == evidence.speaker)
+    return float(1 - missing[counted].min(initial=1))
+
+
+def _subject(evidence: Evidence, features: Features, weights: Weights) -> Parts:
     parts = {}
     if evidence.cosine is not None:
         parts["meaning"] = evidence.cosine
@@ -76,34 +138,69 @@ def _subject(evidence: Evidence, columns: Columns, weights: Weights) -> Parts:
     if best > 0:
         parts["words"] = evidence.words * np.float32(weights.words / best)
     if evidence.asks_when:
-        parts["when"] = columns.tell_time * np.float32(weights.when)
+        parts["when"] = features.tell_time.rows * np.float32(weights.when)
     if evidence.spans:
-        parts["date"] = closeness(columns.days, evidence.spans) * np.float32(weights.date)
+        parts["date"] = closeness(features.days.rows, evidence.spans) * np.float32(weights.date)
     return parts
 
 
-def _surroundings(subject: Scores, columns: Columns, weights: Weights) -> Parts:
-    reading = columns.reading()
-    rows, groups = reading.rows, reading.sittings
-    scores, asks, speakers = subject[rows], columns.ask[rows], columns.speakers[rows]
+def _surroundings(subject: Scores, features: Features, weights: Weights) -> Parts:
+    order = features.order()
+    rows, groups = order.rows, order.sittings
+    scores, asks, speakers = subject[rows], features.ask.rows[rows], features.speakers.rows[rows]
     found = {
         "window": best_around(scores, groups) * np.float32(weights.window),
         "neighbours": beside(scores, groups) * np.float32(weights.neighbours),
         "answers": asked_before(scores, groups, asks, speakers) * np.float32(weights.answers),
     }
-    return {name: _spread(values, rows, len(subject)) for name, values in found.items()}
-
-
-def _spread(values: Scores, rows: NDArray[np.intp], count: int) -> Scores:
-    """``values`` in the places of ``rows``; 0 elsewhere."""
-    spread = np.zeros(count, np.float32)
-    spread[rows] = values
-    return spread
+    parts = {name: np.zeros(len(subject), np.float32) for name in found}
+    for name, values in found.items():
+        parts[name][rows] = values
+    return parts
 
 
 def _total(parts: Iterable[Scores]) -> Scores:
-    total: Scores | None = None
-    for part in parts:
-        total = part.copy() if total is None else np.add(total, part, out=total)
-    assert total is not None
+    first, *others = parts
+    total = first.copy()
+    for part in others:
+        total += part
+    return total
+
+
+def best_around(scores: Scores, groups: NDArray[np.int32], reach: int = REACH) -> Scores:
+    """Return for each score the largest within ``reach`` places of it in its group.
+
+    Equal ``groups`` are adjacent. Takes about ``4 log2(reach)`` passes: the largest of the next 2n
+    is the larger of the largest of the next n, here and n places on.
+    """
+    behind = _best_ahead(scores[::-1], groups[::-1], reach)[::-1]
+    return np.maximum(_best_ahead(scores, groups, reach), behind)
+
+
+def _best_ahead(scores: Scores, groups: NDArray[np.int32], reach: int) -> Scores:
+    best, covered = scores.copy(), 1
+    while covered <= min(reach, len(scores) - 1):
+        step = min(covered, reach + 1 - covered)
+        ahead = np.where(groups[step:] == groups[:-step], best[step:], np.float32(-np.inf))
+        np.maximum(best[:-step], ahead, out=best[:-step])
+        covered += step
+    return best
+
+
+def beside(scores: Scores, groups: NDArray[np.int32]) -> Scores:
+    """Return for each score the sum of the one before and the one after it in its group."""
+    together = groups[1:] == groups[:-1]
+    total = np.zeros_like(scores)
+    total[1:] += scores[:-1] * together
+    total[:-1] += scores[1:] * together
+    return total
+
+
+def asked_before(
+    scores: Scores, groups: NDArray[np.int32], ask: Scores, speakers: NDArray[np.int32]
+) -> Scores:
+    """Return for each score the one before it, if that is a question by someone else."""
+    answered = (groups[1:] == groups[:-1]) & (speakers[1:] != speakers[:-1]) & (ask[:-1] > 0)
+    total = np.zeros_like(scores)
+    total[1:] = scores[:-1] * answered
     return total

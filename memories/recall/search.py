@@ -1,4 +1,4 @@
-"""Asks the index of a session: embeds the question, once, and searches without blocking."""
+"""Searches the messages of a session: embeds the question, once, and does not block the loop."""
 
 from __future__ import annotations
 
@@ -9,34 +9,38 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from agent_brain.memories.embedders import embed_all
-from agent_brain.memories.errors import EmbedderMismatchError
-from agent_brain.memories.vectors.vector_index import VectorIndex
+from agent_brain.memories.errors import EmbedderMismatchError, VectorStoreError
+from agent_brain.memories.vectors.pipeline import VectorPipeline, embedded
 from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
-    from agent_brain.memories.recall.index import RecallIndex
-    from agent_brain.memories.recall.items import Hit
+    from agent_brain.memories.recall.index import Hit, RecallIndex
 
 log = get_logger(__name__)
-IN_THREAD = 5_000  # messages to search, above which a thread does it
+IN_THREAD = 5_000  # messages from which on a thread searches
+NEAREST = 300  # messages that Chroma's index is asked for
+NEAREST_FILTERED = 2_000  # with filters, as most of them may not pass
+QUESTIONS = 16  # whose vectors are kept
+BY_WORDS = 200  # of the best matches by words the vectors are looked at too
 
 
-class Questions:
-    """Questions to one session.
+class Search:
+    """Searches one session.
 
     Args:
-        vectors: The messages of the session.
+        pipeline: The messages of the session.
+        questions: The vectors of the last questions, which searches with one embedder may share.
     """
 
-    def __init__(self, vectors: VectorIndex) -> None:
-        self._vectors = vectors
-        self._last: tuple[str, Any] = ("", None)  # a question, and its vector
+    def __init__(self, pipeline: VectorPipeline, questions: dict[str, Any]) -> None:
+        self._pipeline = pipeline
+        self._questions = questions
 
     async def find(
         self,
         question: str,
         k: int,
-        where: Callable[[str], bool] | None,
+        where: Callable[[str], bool] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         *,
@@ -45,32 +49,37 @@ class Questions:
         min_score: float | None = None,
         itself: str | None = None,
     ) -> list[Hit]:
-        """The ``k`` messages that fit ``question`` best.
+        """Return the ``k`` messages that fit ``question`` best.
 
         Args:
             question: Any text.
-            k: How many at most.
-            where: Only messages for whose id this is true.
+            k: The most messages to return.
+            where: Only messages for whose ID this is true.
             since: Only messages of this moment or later.
-            until: Only messages of before this moment.
+            until: Only messages before this moment.
             now: When the question is asked.
-            patient: Ask the embedder even if it failed when it was last asked.
+            patient: Call the embedder even if it failed the last time.
             min_score: Only messages with this score or a better one.
-            itself: Id of the message that is the question, if there is one.
+            itself: The ID of the message that is the question, if there is one.
 
         Raises:
             EmbedderMismatchError: The messages were embedded by another model.
         """
-        index = self._vectors.words
+        index, question = self._pipeline.index, embedded(question)
         if index is None or not question.strip():
             return []
         vector = await self._embed(question, index, patient=patient)
+        nearest = None
+        if vector is not None and index.partial:
+            filtered = where is not None or since is not None or until is not None
+            nearest = await self._nearest(question, vector, index, filtered=filtered)
 
         def search() -> list[Hit]:
             return index.search(
                 question,
                 k,
                 query_vector=vector,
+                nearest=nearest,
                 since=since,
                 until=until,
                 where=where,
@@ -83,21 +92,43 @@ class Questions:
             return await anyio.to_thread.run_sync(search)
         return search()
 
+    async def _nearest(
+        self, question: str, vector: Any, index: RecallIndex, *, filtered: bool
+    ) -> dict[str, float]:
+        """Return cosines of the messages that the store finds nearest, and of those with the words.
+
+        If the store fails, what is in RAM and the words decide.
+        """
+        pipeline = self._pipeline
+        found: dict[str, float] = {}
+        try:
+            count = min(NEAREST_FILTERED if filtered else NEAREST, len(index))
+            found |= await pipeline.query(vector, count)
+            by_words = await anyio.to_thread.run_sync(index.best_by_words, question, BY_WORDS)
+            found |= await pipeline.cosines(vector, [i for i in by_words if i not in found])
+        except VectorStoreError:
+            log.warning("The vectors of a large session cannot be searched", exc_info=True)
+        return found
+
     async def _embed(self, question: str, index: RecallIndex, *, patient: bool) -> Any:
-        """Its vector; None where there is none, and where the embedder fails."""
-        embedder = self._vectors.embedder
+        """Return its vector; None if there is none, or the embedder fails."""
+        embedder = self._pipeline.embedder
         if embedder is None or index.dimension is None:
             return None
         text = index.dense_question(question)
-        if self._last[0] != text or self._last[1] is None:
-            if self._vectors.failing and not patient:
+        vector = self._questions.get(text)
+        if vector is None:
+            if self._pipeline.failing and not patient:
                 return None
             try:
-                self._last = text, (await embed_all(embedder, [text]))[0]
+                vector = (await embed_all(embedder, [text]))[0]
             except Exception:
                 log.warning("A question could not be embedded; words decide", exc_info=True)
                 return None
-        vector, known = self._last[1], index.dimension
+            if len(self._questions) >= QUESTIONS:
+                self._questions.clear()
+            self._questions[text] = vector
+        known = index.dimension
         if known not in (None, len(vector)):
             raise EmbedderMismatchError(
                 f"{embedder.name}, {known} numbers", f"{embedder.name}, {len(vector)} numbers"

@@ -1,9 +1,8 @@
-"""What a text is found by: the terms that lexical search compares.
+"""The terms of a text, which lexical search compares.
 
-A term is a stemmed lower-case word without accents. English function words tell nothing about what
-a message is about and are left out; in other languages the rarity that BM25 measures does that
-work. Scripts written without spaces give overlapping pairs of characters, as in Lucene's CJK
-analysis: which characters stand together tells texts apart, and it takes no dictionary.
+A term is a stemmed lower-case word without accents. English function words are left out; in other
+languages their frequency makes BM25 ignore them. Scripts written without spaces give overlapping
+pairs of characters, as in Lucene's CJK analysis, which needs no dictionary.
 """
 
 from __future__ import annotations
@@ -17,32 +16,30 @@ from typing import Protocol
 
 import snowballstemmer  # type: ignore[import-untyped]
 
-from agent_brain.memories.recall.stopwords import ENGLISH
-
 
 class Stemmer(Protocol):
-    """What the stemmers of snowballstemmer and of PyStemmer, which it prefers, have in common."""
+    """The stemmers of snowballstemmer, and of PyStemmer, which it prefers."""
 
     def stemWord(self, word: str) -> str:  # noqa: N802 - their name
-        """The stem of a lower-case word."""
+        """Return the stem of a lower-case word."""
         ...
 
 
-LONGEST_TERM = 64  # characters; what is longer is data, not language, and is cut
-LONGEST_WORD = 32  # characters; what is longer is not stemmed
+LONGEST_TERM = 64  # characters; longer words are data and are cut
+LONGEST_WORD = 32  # characters; longer words are not stemmed
 
 # Han and kana, Hangul (spaced, but particles stick to words), Thai, Lao, Myanmar, Khmer
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 UNSPACED = (
     HAN + "\u3005\u3041-\u30ff\uac00-\ud7a3\u0e01-\u0e4e\u0e81-\u0ecd\u1000-\u109d\u1780-\u17d3"
 )
-# vowel signs and the like, which belong to the word though they are no letters of their own
+# vowel signs and other marks, which belong to the word but are not letters
 MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
     "\u0900-\u0963\u0970-\u0dff\u0f71-\u0f84\u135d-\u135f\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0"
 )
 PICTURES = "\u2600-\u27bf\U0001f300-\U0001faff"
-# points and accents that writers leave out as often as not; the breve of Cyrillic й stays
+# points and accents that writers often leave out; the breve of Cyrillic й stays
 _OPTIONAL = re.compile(
     "(?<![иу])\u0306|[\u0300-\u0305\u0307-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670]"
 )
@@ -68,15 +65,39 @@ _STEMMERS = (
     ("\u08ff", ""),
     ("\u097f", "hindi"),
 )
-_stemming = threading.Lock()  # stemmers keep the word they work on
+_stemming = threading.Lock()  # a stemmer stores the word that it works on
+
+# English words without a subject: the classic list of information retrieval, with contractions as
+# the apostrophe splits them ("don", "t") and as people type them without one ("dont").
+ENGLISH = frozenset(
+    """
+    a about above after again against all am an and any are as at be because been before being
+    below between both but by can cannot could did do does doing down during each few for from
+    further had has have having he her here hers herself him himself his how i if in into is it its
+    itself let me more most my myself no nor not of off on once only or other ought our ours
+    ourselves out over own same she should so some such than that the their theirs them themselves
+    then there these they this those through to too under until up very was we were what when where
+    which while who whom why with won would you your yours yourself yourselves
+    will shall may might must
+    arent cant couldnt didnt doesnt dont hadnt hasnt havent hed hell hes heres hows id ill im ive
+    isnt lets mustnt shant shed shell shes shouldnt thats theres theyd theyll theyre theyve wasnt
+    wed well were weve werent whats whens wheres whos whys wont wouldnt youd youll youre youve
+    s t d m ll re ve don didn doesn isn wasn wouldn couldn shouldn hasn haven hadn aren weren ain
+    """.split()
+)
+
+# Stems of words that only ask ("What kind of cake did Ann say …"); left out of questions.
+ASKING = frozenset(
+    "say said mention tell told talk discuss describ kind type mani often much".split()
+)
 
 
 def runs(text: str) -> list[str]:
-    """``text`` folded and cut into runs.
+    """Return ``text`` folded and cut into runs.
 
     A run is a word, words joined as in ``inv-2041``, a stretch of a script without spaces, or a
-    pictograph. Folding is lower case, compatibility forms made plain, accents and optional points
-    taken off.
+    pictograph. Folding means lower case, plain compatibility forms, and no accents or
+    optional points.
     """
     if text.isascii():
         return _ASCII.findall(text.lower())
@@ -85,7 +106,7 @@ def runs(text: str) -> list[str]:
 
 
 def terms(text_runs: Iterable[str]) -> list[str]:
-    """The terms of runs in order, repeated as often as they occur."""
+    """Return the terms of runs in order, with repetitions."""
     found: list[str] = []
     for run in text_runs:
         if run.isascii() and run.isalnum():
@@ -98,7 +119,7 @@ def terms(text_runs: Iterable[str]) -> list[str]:
 
 
 def count_words(text_runs: Iterable[str]) -> int:
-    """How many words runs have, function words included; two unspaced characters make one."""
+    """Return the number of words, with function words; two unspaced characters are one."""
     return sum(map(_word_count, text_runs))
 
 
@@ -111,7 +132,7 @@ def _word_count(run: str) -> int:
 
 
 def _characters(run: str) -> Iterator[str]:
-    """Pairs of neighbours; a Han character is a word often enough to count by itself too."""
+    """Yield pairs of neighbours, and Han characters, many of which are words, alone too."""
     if len(run) == 1:
         yield run
         return
@@ -121,7 +142,7 @@ def _characters(run: str) -> Iterator[str]:
 
 
 def _joined(run: str) -> Iterator[str]:
-    """The words of a run; one with digits, such as ``inv-2041``, is a name and counts whole too."""
+    """Yield the words of a run; one with digits, such as ``inv-2041``, is a name and whole too."""
     parts = _JOINER.split(run)
     if len(parts) > 1 and _DIGIT.search(run):
         yield run[:LONGEST_TERM]
@@ -130,9 +151,9 @@ def _joined(run: str) -> Iterator[str]:
 
 
 def _term(word: str) -> str:
-    """The stem of a folded word; nothing for a function word.
+    """Return the stem of a folded word; "" for a function word.
 
-    What has digits is no word of a language, and may be a secret: it is not kept in a cache.
+    A word with digits may be a secret and is not kept in the cache.
     """
     return _stem(word) if word.isalpha() or not _DIGIT.search(word) else word
 

@@ -1,17 +1,24 @@
-"""The best of what is looked for."""
+"""The best rows by score, and the newer ones first among those that say nearly the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agent_brain.memories.recall.features import Features
+
 Scores = NDArray[np.float32]
+COMPARED = 64  # of the best messages
+DECIMALS = 4  # of a score that are no accident of rounding
+MARGIN = 0.15  # a lead in score that is too large to count as fitting equally
+ALIKE = 0.25  # the part of their terms that two messages share ("I live in Rome", "… in Paris")
 
 
 def best_first(scores: Scores, count: int) -> list[int]:
-    """Where the ``count`` largest scores stand, best first, ties to the later; -inf is out."""
+    """Return the places of the ``count`` largest scores, best first, ties to the later; no -inf."""
     candidates = np.arange(len(scores))
     if 0 < count < len(scores):
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
@@ -23,7 +30,10 @@ def best_first(scores: Scores, count: int) -> list[int]:
 
 
 def best_accepted(scores: Scores, count: int, accept: Callable[[int], bool]) -> list[int]:
-    """:func:`best_first` of those that ``accept`` says yes to; it is asked no more than needed."""
+    """Return :func:`best_first` of those that ``accept`` returns True for.
+
+    It is called no more often than necessary.
+    """
     accepted: list[int] = []
     for place in _all_best_first(scores, 4 * count):
         if accept(place):
@@ -34,7 +44,7 @@ def best_accepted(scores: Scores, count: int, accept: Callable[[int], bool]) -> 
 
 
 def _all_best_first(scores: Scores, first: int) -> Iterator[int]:
-    """Every place, best first, sorted in growing pieces."""
+    """Yield every place, best first, sorted in growing pieces."""
     done, count = 0, first
     while done < len(scores):
         places = best_first(scores, count)
@@ -42,3 +52,55 @@ def _all_best_first(scores: Scores, first: int) -> Iterator[int]:
         if len(places) < count:
             return
         done, count = count, 8 * count
+
+
+class _Fact(NamedTuple):
+    row: int
+    score: float
+    speaker: int
+    terms: frozenset[str]
+
+
+def newer_first(
+    scores: Scores, features: Features, terms: Callable[[int], frozenset[str]]
+) -> Scores:
+    """Return what to add to ``scores`` so that newer facts come before older ones.
+
+    Facts change. Among messages of one speaker that share much of their wording and fit about as
+    well, the newer ones get the better scores; the order of all others stays as it is.
+
+    Args:
+        scores: The score of each row.
+        features: What is known of each row.
+        terms: Returns the terms of a row.
+    """
+    added = np.zeros(len(scores), np.float32)
+    rows = best_first(np.round(scores, DECIMALS), COMPARED)
+    speakers = features.speakers.rows[rows].tolist()
+    facts = [
+        _Fact(row, score, speaker, terms(row))
+        for row, score, speaker in zip(rows, scores[rows].tolist(), speakers, strict=True)
+    ]
+    while facts:
+        first, *others = facts
+        group = [first, *(fact for fact in others if _alike(first, fact))]
+        if len(group) > 1:
+            _exchange([fact.row for fact in group], scores, features.times.rows, added)
+        facts = [fact for fact in others if fact not in group]
+    return added
+
+
+def _alike(one: _Fact, other: _Fact) -> bool:
+    if one.speaker != other.speaker or one.score - other.score > MARGIN:
+        return False
+    shared = len(one.terms & other.terms)
+    return shared > 0 and shared >= ALIKE * (len(one.terms) + len(other.terms) - shared)
+
+
+def _exchange(rows: list[int], scores: Scores, times: NDArray[np.float64], added: Scores) -> None:
+    """Give the scores of ``rows`` to them by age, each newer one a better one, if only just."""
+    least = np.float32(-np.inf)
+    by_age = sorted(rows, key=lambda row: (np.nan_to_num(times[row], nan=-np.inf), row))
+    for row, score in zip(by_age, sorted(scores[row] for row in rows), strict=True):
+        least = max(score, np.nextafter(least, np.float32(np.inf)))
+        added[row] = least - scores[row]

@@ -6,13 +6,17 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, cast
 
+from agent_brain.memories.errors import SessionConflictError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.events import MESSAGES, effective
 from agent_brain.memories.store.log import MessageLog, id_of
+from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.windowed import WindowedMemory
+
+log = get_logger(__name__)
 
 HANDED = "handed_over"  # the name of the value with the place up to which all was handed over
 MARK_EVERY = 64  # places after which the value is written again
@@ -52,12 +56,32 @@ class HandOver:
 
     async def rest(self) -> int:
         """Hand over what is in the window; return how many messages are new."""
-        log = self._short.store.log
-        if log.last <= self.upto:
+        messages = self._short.store.log
+        if messages.last <= self.upto:
             return 0
-        count = await self._hand([(log.place(message.id), message) for message in log])
-        await self._mark(log.last)
+        count = await self._hand([(messages.place(m.id), m) for m in messages])
+        await self._mark(messages.last)
         return count
+
+    async def rest_at_end(self) -> None:
+        """Hand over what is in the window, unless another memory continues the conversation."""
+        if self._short.readonly or self._long.readonly:
+            return
+        try:
+            try:
+                await self.rest()
+            except SessionConflictError as error:
+                if error.session == self._session_key:
+                    raise
+                await self._long.reopen()  # its messages are known by their IDs
+                await self.rest()
+        except SessionConflictError:
+            log.info("The conversation is handed over by the memory that continues it")
+
+    @property
+    def _session_key(self) -> str | None:
+        session = self._short.store.session
+        return None if session is None else session.key
 
     async def _hand(self, left: Sequence[tuple[int, Message]]) -> int:
         """Hand over ``left``, with what arrived before it and stays in the window."""

@@ -21,6 +21,7 @@ from agent_brain.memories.message import Message, Role
 TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
+_PINNED = '"pinned":true'
 ON_LOOP = 200  # messages decoded without a worker thread
 
 
@@ -82,6 +83,18 @@ class MessageLog:
     def get(self, message_id: str) -> Message | None:
         """Return the message with this ID, or None."""
         return self[message_id] if message_id in self._messages else None
+
+    def peek(self, message_id: str) -> Message | str | None:
+        """Return the message with this ID as it is here, maybe as JSON text, or None."""
+        return self._messages.get(message_id)
+
+    def pinned(self) -> list[str]:
+        """Return the IDs of pinned messages, in order, without decoding the others."""
+        return [
+            message_id
+            for message_id, message in [*self._messages.items()]
+            if (type(message) is not str or _PINNED in message) and self[message_id].pinned
+        ]
 
     def place(self, message_id: str) -> int:
         """Return the place of the message with this ID, which must be here."""

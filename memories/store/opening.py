@@ -41,10 +41,13 @@ async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
                 start = await anyio.to_thread.run_sync(_load, store, rows, tail, keeps_old)
             for seq, change in read_changes(rows[start:]):
                 store.carry_out(change, seq)
-            if not start or keeps_old:
+            left = [view.left for view in store.views if view.left is not None]
+            upto = min(left, default=None) if keeps_old else store.evicted_upto
+            if not start or upto is None:
                 break
-            if store.evicted_upto >= rows[(start + len(rows)) // 2][0]:
-                store.evicted_upto = max(store.evicted_upto, rows[start][0] - 1)
+            if upto >= rows[(start + len(rows)) // 2][0]:
+                if not keeps_old:
+                    store.evicted_upto = max(upto, rows[start][0] - 1)
                 break
             tail = 4 * (tail or 1)  # the window was not full: it reaches further back
     finally:
@@ -68,33 +71,39 @@ def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) 
         The index of the entry that the tail begins with; 0 if nothing can be left out.
     """
     start = _tail_start(store, rows, tail, keeps_old=keeps_old)
-    named = set() if keeps_old else _named(rows, start)
+    shows = any(view.tail for view in store.views)
+    named = _named(rows, start) if shows else set()
     batch: list[Row] = []
+    staying: list[str] = []
+    kept = 0
     last: dict[str, Row] = {}
     for row in rows[:start]:
         kind, line = row[1], row[2]
         if kind in MESSAGES:
-            if (
-                keeps_old
-                or '"pinned":true' in line
+            stays = shows and (
+                '"pinned":true' in line
                 or '"role":"system"' in line
                 or (named and id_of(line) in named)
-            ):
+            )
+            if stays:
+                staying.append(id_of(line))
+            if stays or keeps_old:
                 batch.append(row)
         elif kind in LOCAL:
             last["goal" if kind == "goal" else "control"] = row
         else:
-            _load_messages(store, batch, keeps_old=keeps_old)
-            batch = []
+            _load_messages(store, batch, staying[kept:])
+            batch, kept = [], len(staying)
             store.carry_out(read_change(*row), row[0])
-    _load_messages(store, batch, keeps_old=keeps_old)
+    _load_messages(store, batch, staying[kept:])
     for row in last.values():
         store.carry_out(read_change(*row), row[0])
+    stayed = [m for m in map(store.log.get, staying) if m is not None]
+    if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in stayed):
+        store.reset()  # their groups stay with them
+        return 0
     if not keeps_old:
-        if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in store.log):
-            store.reset()  # their groups stay with them
-            return 0
-        going = [m.id for m in store.log if not (m.pinned or m.role == SYSTEM or m.id in named)]
+        going = [m.id for m in stayed if not (m.pinned or m.role == SYSTEM or m.id in named)]
         store.drop(going, outdated=False)
     return start
 
@@ -109,7 +118,7 @@ def _tail_start(store: MessageStore, rows: Sequence[Row], tail: int, *, keeps_ol
     while start and missing:
         start -= 1
         missing -= rows[start][1] in MESSAGES
-    if not start or not store.views or (keeps_old and not store.in_ram):
+    if not start or not store.views or (keeps_old and not (store.in_ram or tail)):
         return start
     if store.in_ram:
         goals = (i for i in range(len(rows) - 1, -1, -1) if rows[i][1] == "goal")
@@ -128,16 +137,17 @@ def _tail_start(store: MessageStore, rows: Sequence[Row], tail: int, *, keeps_ol
     return start
 
 
-def _load_messages(store: MessageStore, rows: list[Row], *, keeps_old: bool) -> None:
+def _load_messages(store: MessageStore, rows: list[Row], staying: list[str]) -> None:
     if not rows:
         return
     store.log.load(rows)
     expiring = [r for r in rows if '"expires_at":' in r[2]] if store.ttl is None else rows
     if expiring:
         store.watch(store.log[id_of(row[2])] for row in expiring)
-    if not keeps_old:
+    if staying:
+        messages = [store.log[message_id] for message_id in staying]
         for view in store.views:
-            view.add([store.log[id_of(row[2])] for row in rows])
+            view.add(messages)
 
 
 def _named(rows: Sequence[Row], start: int) -> set[str]:

@@ -113,14 +113,19 @@ class Session:
         self.control_at, self.control, self.safe_at = 0, None, 0
         return rows
 
-    async def read_new(self) -> list[Row]:
-        """Return the entries that were written since the last reading."""
+    async def read_new(self) -> list[Row] | None:
+        """Return the entries that were written since the last reading.
+
+        None if some of them are gone again: what they removed is seen by reading the session.
+        """
         last = await self.journal.last(self.key)
         if last <= self.last:
             return []
         rows = await self.journal.rows(self.key, self.last)
-        self.last = max(last, rows[-1][0] if rows else 0)
-        return rows
+        last = max(last, rows[-1][0] if rows else 0)
+        complete = len(rows) == last - self.last
+        self.last = last
+        return rows if complete else None
 
     def _settle_doubt(self, rows: list[Row], last: int) -> None:
         """Check that everything new is what the interrupted append tried to write.

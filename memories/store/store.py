@@ -176,7 +176,7 @@ class MessageStore:
     async def _read_new(self, session: Session) -> None:
         """Carry out what other memories wrote to a shared session."""
         rows = await session.read_new()
-        if any(kind == "rollback" for _, kind, _ in rows):
+        if rows is None or any(kind == "rollback" for _, kind, _ in rows):
             await opening.replay_session(self, effective(await session.read()))
             return
         for seq, change in read_changes(row for row in rows if row[1] not in LOCAL):

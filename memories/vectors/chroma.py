@@ -1,17 +1,24 @@
-"""Vectors kept in Chroma: a copy of what could be embedded again, so that it need not be.
+"""The vectors of one session in Chroma: on a server, or behind a given client.
 
-A row has a message's vector, its session and a fingerprint of the text that was embedded. There is
-nothing else, and above all no text: what is forgotten leaves no words behind. The truth is the
-record of messages; whatever is missing here is embedded anew.
+Each session has a collection of its own, so that a query needs no filter. The ID of a row is a
+fingerprint of the embedded text followed by the message ID; there is no metadata and no text, so
+forgotten messages leave no words behind. The vectors are a copy: whatever is missing is embedded
+again from the messages.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    nullcontext,
+)
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from urllib.parse import urlsplit
 
 import anyio.to_thread
 
@@ -27,201 +34,311 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PREFIX = "agent-brain-"
-READ_ROWS = 2000
-COLLECTIONS = 100  # listed at a time
-OURS = (EmbedderMismatchError, MemoryDefinitionError, VectorStoreError)
+DIGITS = 16  # of the fingerprint of a text
+PAGE = 500  # rows read or deleted in one call
+EF_SEARCH = 400  # of the 100 nearest of 100,000 MiniLM vectors Chroma then finds 99
 
 
-class Kept(NamedTuple):
-    """A vector, and the fingerprint of the text that it was made of."""
+class Row(NamedTuple):
+    """A vector and the fingerprint of the text that was embedded."""
 
     mark: str
     vector: NDArray[np.float32]
 
 
-class ChromaVectors(ABC):
-    """The vectors of one session in Chroma, by message id.
+class ChromaStore(ABC):
+    """The vectors of one session, by message ID.
 
-    There is a collection for each embedder and dimension. Chroma is called in worker threads; who
-    uses this sees to it that calls do not overlap.
+    Chroma is called in worker threads; calls of one store must not overlap.
 
     Args:
-        scope: Session and tenant, as one text; rows of other scopes are neither read nor touched.
+        scope: Session and tenant as one text.
+        readonly: Never write.
     """
 
     write_rows = 200  # in one call
-    readonly = False  # nothing at the place may change
-    leaves_traces = False  # whether files that we answer for hold what was deleted, until a clear()
+    model: tuple[str, int | None]  # name and dimension of the embedder
+    lost: bool  # the rows have vanished since they were last read; who reads them resets it
+    leaves_traces = False  # whether our files hold deleted vectors until clear()
 
-    def __init__(self, scope: str) -> None:
-        self._scope = digest(scope, 24)
-        self._client: Any = None
-        self._collections: dict[int, Any] = {}  # by dimension, of the embedder that was loaded
-        self._embedder = ""
+    def __init__(self, scope: str, *, readonly: bool = False) -> None:
+        self.readonly = readonly
+        self.lost = False
+        self.dimension: int | None = None  # of the rows, once it is known
+        self._name = PREFIX + digest(scope, 24)
+        self.model = "", None
+        self._disconnected()
 
-    async def load(self, embedder: str, dimension: int | None) -> dict[str, Kept]:
-        """All vectors of the session, which ``embedder`` must have made.
+    async def open(self, embedder: str, dimension: int | None) -> None:
+        """Connect, for vectors that ``embedder`` makes.
 
         Raises:
             EmbedderMismatchError: The session was embedded by another model.
             VectorStoreError: Chroma cannot be reached.
         """
-        return await self._run(lambda: self._load(embedder, dimension))
+        self.model = embedder, dimension
+        await self._run(self._open)
 
-    async def add(self, rows: Mapping[str, Kept]) -> None:
-        """Keep vectors, all of one dimension and at most ``write_rows`` of them.
+    async def marks(self) -> dict[str, str]:
+        """Return the fingerprints of all rows by message ID."""
+        return await self._run(self._marks)
 
-        Raises:
-            VectorStoreError: Chroma cannot be reached.
-        """
-        await self._run(lambda: self._write(rows))
+    async def load(self) -> dict[str, Row]:
+        """Return all rows."""
+        return await self._run(self._load)
 
-    async def delete(self, ids: Sequence[str]) -> None:
-        """Drop vectors; unknown ids are passed over.
+    async def get(self, marks: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of these texts, given as fingerprints by message ID, if stored."""
+        return await self._run(lambda: self._get(_row_ids(marks)))
 
-        Raises:
-            VectorStoreError: Chroma cannot be reached.
-        """
-        await self._run(lambda: self._delete(ids))
+    async def query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
+        """Return the cosines of the ``count`` nearest messages; the index is approximate."""
+        return await self._run(lambda: self._query(vector, count))
+
+    async def add(self, rows: Mapping[str, Row]) -> None:
+        """Store rows, all of one dimension and at most ``write_rows`` of them."""
+        await self._run(lambda: self._add(rows), writes=True)
+
+    async def delete(self, marks: Mapping[str, str]) -> None:
+        """Delete rows, given as fingerprints by message ID; unknown ones are ignored."""
+        await self._run(lambda: self._delete(_row_ids(marks)), writes=True)
 
     async def clear(self) -> None:
-        """Drop every vector of this session, whatever model made them.
-
-        Raises:
-            VectorStoreError: Chroma cannot be reached.
-        """
-        await self._run(self._clear)
+        """Delete every row of the session, whichever model made it."""
+        await self._run(self._clear, writes=True)
 
     async def aclose(self) -> None:
-        """Let go of Chroma."""
+        """Disconnect."""
         if self._client is not None:
-            await self._run(self._close)
+            await anyio.to_thread.run_sync(self._close)
+
+    def reader(self) -> Self:
+        """Return another store of the same rows that never writes."""
+        twin = copy.copy(self)
+        twin.readonly = True
+        twin._disconnected()
+        return twin
 
     @abstractmethod
     def _connect(self) -> Any:
-        """A client of Chroma."""
-
-    @abstractmethod
-    def _close(self) -> None:
-        """Let go of the client; afterwards it can be connected anew."""
+        """Return a client of Chroma."""
 
     @abstractmethod
     def _place(self) -> str:
-        """Where Chroma is, for error messages."""
+        """Return where Chroma is, for error messages."""
+
+    def _disconnected(self) -> None:
+        self._client: Any = None
+        self._collection: Any = None
+
+    def _close(self) -> None:
+        self._disconnected()
 
     def _recover(self) -> None:
-        """Make ready for the next attempt, after Chroma has failed."""
-        self._collections.clear()
+        """Prepare for the next attempt after Chroma has failed."""
+        self._collection = None
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        """Do ``work`` in a thread, with Chroma's errors as ours."""
+    def _exclusively(self, *, writes: bool) -> AbstractContextManager[None]:
+        """Keep other processes from using the rows meanwhile."""
+        return nullcontext()
+
+    async def _run(self, work: Callable[[], T], *, writes: bool = False) -> T:
+        """Run ``work`` in a thread and raise Chroma's errors as ours."""
 
         def guarded() -> T:
             try:
-                return work()
-            except OURS:
+                with self._exclusively(writes=writes):
+                    try:
+                        return work()
+                    except (EmbedderMismatchError, MemoryDefinitionError):
+                        raise
+                    except BaseException as error:
+                        if isinstance(error, Exception) or is_panic(error):
+                            self._recover()
+                        raise
+            except (EmbedderMismatchError, MemoryDefinitionError):
                 raise
             except BaseException as error:
                 if not isinstance(error, Exception) and not is_panic(error):
                     raise
-                self._recover()
                 raise VectorStoreError(f"Chroma {self._place()} cannot be used: {error}") from error
 
         return await anyio.to_thread.run_sync(guarded)
 
-    def _opened(self) -> Any:
+    def _rows(self, dimension: int | None = None) -> Any:
+        """Return the collection; None if there is none and ``dimension`` is not given to make one.
+
+        Raises:
+            EmbedderMismatchError: Another model has made its vectors.
+        """
+        if self._collection is not None:
+            return self._collection
         if self._client is None:
             self._client = self._connect()
-        return self._client
-
-    def _load(self, embedder: str, dimension: int | None) -> dict[str, Kept]:
-        self._embedder = embedder
-        self._collections.clear()
-        found: dict[str, Kept] = {}
-        for collection in self._own_collections():
-            if not collection.get(where={"scope": self._scope}, limit=1, include=[])["ids"]:
-                continue
-            known, size = collection.metadata["embedder"], collection.metadata["dimension"]
-            if known != embedder:
-                raise EmbedderMismatchError(known, embedder)
-            if dimension not in (None, size):
-                raise EmbedderMismatchError(
-                    f"{known}, {size} numbers", f"{embedder}, {dimension} numbers"
-                )
-            found |= self._read(collection)
+        embedder, expected = self.model
+        found = self._find(self._client)
+        if found is None:
+            if dimension is None:
+                return None
+            found = self._client.get_or_create_collection(
+                self._name,
+                metadata={"embedder": embedder, "dimension": dimension},
+                embedding_function=None,
+                configuration={"hnsw": {"space": "cosine", "ef_search": EF_SEARCH}},
+            )
+        made_by, size = found.metadata["embedder"], found.metadata["dimension"]
+        if made_by != embedder:
+            raise EmbedderMismatchError(made_by, embedder)
+        if (dimension or expected) not in (None, size):
+            raise EmbedderMismatchError(
+                f"{made_by}, {size} numbers", f"{embedder}, {dimension or expected} numbers"
+            )
+        self._collection, self.dimension = found, size
         return found
 
-    def _read(self, collection: Any) -> dict[str, Kept]:
+    def _find(self, client: Any) -> Any:
+        from chromadb.errors import NotFoundError
+
+        try:
+            return client.get_collection(self._name, embedding_function=None)
+        except NotFoundError:
+            return None
+
+    def _open(self) -> None:
+        self._rows()
+
+    def _marks(self) -> dict[str, str]:
+        rows = self._rows()
+        ids = [] if rows is None else rows.get(include=[])["ids"]
+        return {row_id[DIGITS:]: row_id[:DIGITS] for row_id in ids}
+
+    def _load(self) -> dict[str, Row]:
+        marks = self._marks()
+        vectors = self._get(_row_ids(marks))
+        return {message_id: Row(marks[message_id], v) for message_id, v in vectors.items()}
+
+    def _get(self, row_ids: list[str]) -> dict[str, NDArray[np.float32]]:
         import numpy as np
 
-        found: dict[str, Kept] = {}
-        offset = 0
-        while True:
-            page = collection.get(
-                where={"scope": self._scope},
-                include=["embeddings", "metadatas"],
-                limit=READ_ROWS,
-                offset=offset,
-            )
-            rows = zip(page["ids"], page["embeddings"], page["metadatas"], strict=True)
-            for name, vector, data in rows:
-                kept = Kept(str(data["text"]), np.asarray(vector, np.float32))
-                found[name.partition(":")[2]] = kept
-            offset += len(page["ids"])
-            if len(page["ids"]) < READ_ROWS:
-                return found
+        rows = self._rows()
+        found: dict[str, NDArray[np.float32]] = {}
+        for start in range(0, 0 if rows is None else len(row_ids), PAGE):
+            page = rows.get(ids=row_ids[start : start + PAGE], include=["embeddings"])
+            for row_id, vector in zip(page["ids"], page["embeddings"], strict=True):
+                found[row_id[DIGITS:]] = np.asarray(vector, np.float32)
+        return found
 
-    def _own_collections(self) -> list[Any]:
-        client, own, offset = self._opened(), [], 0
-        while True:
-            page = client.list_collections(limit=COLLECTIONS, offset=offset)
-            own += [collection for collection in page if collection.name.startswith(PREFIX)]
-            offset += len(page)
-            if len(page) < COLLECTIONS:
-                return own
+    def _query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
+        rows = self._rows()
+        if rows is None:
+            return {}
+        page = rows.query(query_embeddings=[vector], n_results=count, include=["distances"])
+        pairs = zip(page["ids"][0], page["distances"][0], strict=True)
+        return {row_id[DIGITS:]: 1 - distance for row_id, distance in pairs}
 
-    def _write(self, rows: Mapping[str, Kept]) -> None:
-        self._collection(len(next(iter(rows.values())).vector)).upsert(
-            ids=[self._row(message_id) for message_id in rows],
-            embeddings=[kept.vector for kept in rows.values()],
-            metadatas=[{"scope": self._scope, "text": kept.mark} for kept in rows.values()],
-        )
+    def _add(self, rows: Mapping[str, Row]) -> None:
+        vectors = [row.vector for row in rows.values()]
+        ids = _row_ids({message_id: row.mark for message_id, row in rows.items()})
+        self._rows(len(vectors[0])).upsert(ids=ids, embeddings=vectors)
 
-    def _collection(self, dimension: int) -> Any:
-        if dimension not in self._collections:
-            metadata = {"embedder": self._embedder, "dimension": dimension}
-            self._collections[dimension] = self._opened().get_or_create_collection(
-                PREFIX + digest(json.dumps(metadata), 24),
-                metadata=metadata,
-                embedding_function=None,
-                configuration={"hnsw": {"space": "cosine"}},
-            )
-        return self._collections[dimension]
-
-    def _delete(self, ids: Sequence[str]) -> None:
-        for collection in self._own_collections():
-            for start in range(0, len(ids), READ_ROWS):
-                names = [self._row(message_id) for message_id in ids[start : start + READ_ROWS]]
-                collection.delete(ids=names)
+    def _delete(self, row_ids: list[str]) -> None:
+        rows = self._rows()
+        for start in range(0, 0 if rows is None else len(row_ids), PAGE):
+            rows.delete(ids=row_ids[start : start + PAGE])
 
     def _clear(self) -> None:
-        for collection in self._own_collections():
-            collection.delete(where={"scope": self._scope})
+        if self._client is None:
+            self._client = self._connect()
+        self._collection = None
+        if self._find(self._client) is not None:
+            self._client.delete_collection(self._name)
 
-    def _row(self, message_id: str) -> str:
-        return f"{self._scope}:{message_id}"
+
+class ChromaServer(ChromaStore):
+    """A Chroma server.
+
+    Args:
+        url: Its address, such as ``"http://localhost:8000"``.
+        scope: As for :class:`ChromaStore`.
+        readonly: As for :class:`ChromaStore`.
+
+    Raises:
+        MemoryDefinitionError: ``url`` is not the address of a server.
+    """
+
+    def __init__(self, url: str, scope: str, *, readonly: bool = False) -> None:
+        at = urlsplit(url)
+        if at.scheme not in ("http", "https") or not at.hostname:
+            raise MemoryDefinitionError(
+                f"url={url!r} is not the address of a Chroma server: it looks like "
+                "'http://localhost:8000'"
+            )
+        super().__init__(scope, readonly=readonly)
+        self._url = url.rstrip("/")
+
+    def _place(self) -> str:
+        return f"at {self._url}"
+
+    def _connect(self) -> Any:
+        import chromadb
+
+        secure = self._url.startswith("https:")
+        return chromadb.HttpClient(self._url, ssl=secure, settings=settings())
+
+    def _close(self) -> None:
+        client = self._client
+        self._disconnected()
+        with ExitStack() as connections:  # which Chroma leaves open
+            for part in (client, getattr(client, "_admin_client", None)):
+                session = getattr(getattr(part, "_server", None), "_session", None)
+                if session is not None:
+                    connections.callback(session.close)
+            client.close()
+
+
+class ChromaClient(ChromaStore):
+    """A client of Chroma that the caller made and closes.
+
+    Args:
+        client: Such as ``chromadb.EphemeralClient()`` or ``chromadb.HttpClient(…)``.
+        scope: As for :class:`ChromaStore`.
+        readonly: As for :class:`ChromaStore`.
+    """
+
+    write_rows = 20  # it may be an embedded one
+
+    def __init__(self, client: Any, scope: str, *, readonly: bool = False) -> None:
+        super().__init__(scope, readonly=readonly)
+        self._given = client
+
+    def _place(self) -> str:
+        return f"behind {type(self._given).__name__}"
+
+    def _connect(self) -> Any:
+        return self._given
 
 
 def digest(text: str, length: int) -> str:
-    """A fingerprint of ``text``: so many hexadecimal digits."""
+    """Return a fingerprint of ``text`` as ``length`` hexadecimal digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def mark_of(text: str) -> str:
-    """The fingerprint of a text that is kept beside its vector."""
-    return digest(text, 16)
+    """Return the fingerprint of a text that is stored with its vector."""
+    return digest(text, DIGITS)
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether Chroma's core, which is written in Rust, has given up on broken files."""
+    """Return whether Chroma's core, which is written in Rust, has failed on broken files."""
     return type(error).__name__ == "PanicException"
+
+
+def _row_ids(marks: Mapping[str, str]) -> list[str]:
+    return [mark + message_id for message_id, mark in marks.items()]
+
+
+def settings() -> Any:
+    """Return Chroma's settings for our clients."""
+    from chromadb.config import Settings
+
+    return Settings(anonymized_telemetry=False)

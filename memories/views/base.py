@@ -29,14 +29,19 @@ class View:
     Attributes:
         log: The messages of the store, set by :meth:`attach`. Views read it; none may change it.
         tail: How many of the newest messages :meth:`add` is called with when a session is opened;
-            None for all of them. A view that needs none of them reads ``log`` when it is asked, and
-            older messages are decoded only when they are read.
+            None for all of them. Of the messages before the tail it is called with system and
+            pinned messages and the goal. A view with a tail of 0 reads ``log`` when it is asked,
+            and older messages are decoded only when they are read.
+        left: The place of the newest message that the view does not show any more; None if it needs
+            no more than its tail. While this is not in the second half of the tail, the session is
+            opened with a longer tail.
         keeps_old: Whether the log keeps the messages before the tail; a window needs only system
             and pinned messages of them.
         keeps_evicted: Whether RAM keeps what the view has evicted if there is no journal.
     """
 
     tail: int | None = None
+    left: int | None = None
     keeps_old: ClassVar[bool] = True
     keeps_evicted: ClassVar[bool] = False
     log: MessageLog

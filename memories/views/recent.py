@@ -21,12 +21,11 @@ class Recent(View):
         max_tokens: How many tokens at most; None for no such limit.
         counter: Counts the tokens of a text.
 
-    Attributes:
-        older: IDs of the messages before the recent end, in order.
-
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1.
     """
+
+    left: int
 
     def __init__(self, max_messages: int, max_tokens: int | None, counter: Counter) -> None:
         self._limits = max_messages, max_tokens, counter
@@ -35,8 +34,18 @@ class Recent(View):
     def reset(self) -> None:
         """See :meth:`View.reset`."""
         self._window = Window(*self._limits)
+        self.tail, self.left = self._window.tail, 0
         self._shown: dict[str, None] = {}
-        self.older: dict[str, None] = {}
+        self._pins_changed = False
+
+    def count_older(self) -> int:
+        """Return how many messages there are before the recent end."""
+        self._show_pinned()
+        return len(self.log) - len(self._shown)
+
+    def is_older(self, message_id: str) -> bool:
+        """Return whether a message is before the recent end."""
+        return message_id not in self._shown and message_id in self.log
 
     def set_goal(self, message_id: str | None) -> None:
         """Keep this message at the recent end, however old it is."""
@@ -57,24 +66,29 @@ class Recent(View):
         leaving = self._window.evict()
         for message_id in leaving:
             del self._shown[message_id]
-            self.older[message_id] = None
+            self.left = max(self.left, self.log.place(message_id))
         if len(leaving) > len(self._shown):
             self._shown = dict.fromkeys(self._shown)  # iterating over a dict visits its gaps
 
     def remove(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.remove`."""
-        recent = [m.id for m in messages if self.older.pop(m.id, self) is self]
+        recent = [message.id for message in messages if message.id in self._shown]
+        for message_id in recent:
+            del self._shown[message_id]
         if recent:
-            for message_id in recent:
-                self._shown.pop(message_id, None)
             self._window.refill(self._messages())
 
     def update_pins(self) -> None:
         """Show what is pinned, with its group, also if it had left the recent end."""
-        older = [message for message in map(self.log.get, self.older) if message is not None]
-        back = with_partners([message.id for message in older if message.pinned], older)
-        for message_id in back:
-            del self.older[message_id]
+        self._pins_changed = True
+
+    def _show_pinned(self) -> None:
+        if not self._pins_changed:
+            return
+        self._pins_changed = False
+        back = [message_id for message_id in self.log.pinned() if message_id not in self._shown]
+        if any(self.log[i].tool_calls or self.log[i].tool_call_id for i in back):
+            back = with_partners(back, [m for m in self.log if m.id not in self._shown])
         if back:
             self._shown = dict.fromkeys(sorted([*self._shown, *back], key=self.log.place))
         self._window.refill(self._messages())
@@ -82,6 +96,7 @@ class Recent(View):
 
     def show(self) -> list[Message]:
         """Return the recent messages, in the order they happened."""
+        self._show_pinned()
         return self._window.fit(self._messages())
 
     def _messages(self) -> list[Message]:

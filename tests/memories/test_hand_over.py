@@ -176,6 +176,21 @@ async def test_a_memory_that_was_not_used_is_closed_without_reading() -> None:
     await memory.aclose()
 
 
+async def test_a_memory_that_another_one_has_overtaken_can_be_closed() -> None:
+    chats, users = RamJournal(), RamJournal()
+
+    def open_again() -> LayeredMemory:
+        long = MessagesMemory(journal=users, session="user")  # not shared
+        return LayeredMemory(WindowedMemory(journal=chats, session="chat"), long)
+
+    first, second = open_again(), open_again()
+    await first.update([Message.user("a")])
+    await second.update([Message.user("b")])
+    await first.aclose()
+    await second.aclose()
+    assert contents(await user(users).messages()) == ["a", "b"]
+
+
 async def test_nothing_is_handed_over_by_a_viewer() -> None:
     chats, users = RamJournal(), RamJournal()
     writer = conversation(chats, users)

@@ -264,3 +264,15 @@ async def test_a_shared_session_of_a_file_is_read_by_one_that_is_alone(tmp_path)
         await shared.update([Message.user("b")])
         alone = MessagesMemory(journal=journal)
         assert contents(await alone.messages()) == ["b"]
+
+
+async def test_a_reader_sees_what_the_only_writer_has_forgotten(tmp_path) -> None:
+    path = tmp_path / "j.db"
+    async with (
+        MessagesMemory(journal=path) as writer,
+        MessagesMemory(journal=path, readonly=True, shared=True) as reader,
+    ):
+        await writer.update([Message.user("one"), Message.user("a secret"), Message.user("two")])
+        assert await reader.count() == 3
+        await writer.forget(text="secret")
+        assert contents(await reader.messages()) == ["one", "two"]

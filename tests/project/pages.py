@@ -1,4 +1,4 @@
-"""The blocks of Python in the documentation."""
+"""Collect the Python blocks of the documentation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _BLOCK = re.compile(r"^```python( no-run)?\n(.*?)^```", re.MULTILINE | re.DOTALL
 
 @dataclass(frozen=True)
 class Block:
-    """One block of Python, with as many empty lines before it as there are lines in the page.
+    """A Python block of a page.
 
     Attributes:
-        page: Where it is from.
-        line: Where it begins.
-        code: What it says.
-        runs: Not marked ``no-run``: those need a server or a terminal.
-        tests: It is for pytest.
+        page: The file.
+        line: The line where the block begins.
+        code: The code, after as many empty lines as precede it in the page.
+        runs: Whether it can be executed; blocks marked ``no-run`` need a server or a terminal.
+        tests: Whether it contains tests for pytest.
     """
 
     page: Path
@@ -40,12 +40,12 @@ class Block:
 
 
 def name_of(page: Path) -> str:
-    """The page, as a reader finds it."""
+    """Return the path of a page relative to the repository."""
     return str(page.relative_to(ROOT))
 
 
 def blocks_of(page: Path) -> Iterator[Block]:
-    """The blocks of a page, from top to bottom."""
+    """Yield the blocks of a page in order."""
     text = page.read_text(encoding="utf-8")
     for match in _BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 2

@@ -1,7 +1,7 @@
-"""What the documentation shows is run as a reader would, and its pictures are those of the code.
+"""The code in the documentation runs, and its diagrams match the nets.
 
-Each block runs alone, as pasted; each page runs from top to bottom, in one program; tests run with
-pytest.
+Each block runs alone, as if pasted; each page runs from top to bottom as one program; tests run
+with pytest.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_the_tests_of_a_page_pass_with_pytest(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     links = LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
@@ -96,7 +96,7 @@ def test_every_built_in_net_has_a_page_and_a_row_in_the_index() -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_the_picture_is_that_of_the_net(name: str) -> None:
+def test_the_diagram_matches_the_net(name: str) -> None:
     page = (DOCS / "nets" / f"{name}.md").read_text(encoding="utf-8")
     picture = create_net(name, DemoLLM()).to_mermaid()
     assert f"```mermaid\n{picture}```\n" in page
@@ -118,7 +118,7 @@ def test_no_example_leaves_a_stream_open(block: Block) -> None:
 
 
 class Endless(LLM):
-    """Goes on for ever, and counts how often it was closed."""
+    """Streams until it is closed, and counts how often that happens."""
 
     def __init__(self) -> None:
         self.closed = 0
@@ -126,7 +126,7 @@ class Endless(LLM):
     async def stream(self, messages: Sequence[Message], **options: object) -> AsyncIterator[Piece]:
         try:
             while True:
-                yield "on and "
+                yield "more "
         finally:
             self.closed += 1
 

@@ -1,4 +1,4 @@
-"""What the README has to show."""
+"""The README shows the three main uses and names existing files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from tests.project.repository import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FOLDERS = "benchmarks|brain|docs|memories|nets|states|tests|tools"
+FOLDERS = "benchmarks|brain|docs|examples|memories|nets|states|tests|tools"
 
 
 def test_the_three_uses_are_shown() -> None:

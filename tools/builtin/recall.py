@@ -1,9 +1,9 @@
-"""The agent looks into its own memory."""
+"""A tool with which an agent searches its own memory."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext
@@ -13,17 +13,26 @@ from agent_brain.tools.function import tool
 SHOWN = 1_000  # characters of a message
 
 
-def memory_search_tool(memory: Any = None, *, name: str = "search_memory") -> BaseTool:
-    """``search_memory``: find what was said or done before, also long ago.
+def memory_search_tool(
+    memory: Any = None,
+    *,
+    name: str = "search_memory",
+    scope: Literal["session", "tenant"] = "session",
+) -> BaseTool:
+    """Return a tool that searches a memory for what was said or done before.
 
-    Memories with ``recall`` (:class:`VectorMemory`) rank by meaning, others by the words in common.
+    A :class:`VectorMemory` ranks by meaning, other memories by the words in common::
+
+        Brain(memory="vector", tools=[memory_search_tool()])
 
     Args:
-        memory: Which memory to search; None: the one of the run that calls.
+        memory: The memory to search; None for the one of the run that calls.
         name: What the model calls the tool.
+        scope: ``"tenant"`` searches all sessions of the memory's tenant, see
+            :meth:`VectorMemory.recall`.
 
     Raises:
-        ToolDefinitionError: A name that no model API would take.
+        ToolDefinitionError: A name that no model API accepts.
     """
 
     @tool(name=name, idempotent=True, max_result_tokens=2_000)
@@ -40,16 +49,21 @@ def memory_search_tool(memory: Any = None, *, name: str = "search_memory") -> Ba
             raise ToolError("There is no memory to search here")
         limit = max(1, min(limit, 20))
         if hasattr(searched, "recall"):
-            found = [item.message for item in await searched.recall(query, k=limit)]
+            where = {} if scope == "session" else {"scope": scope}  # your own may not take it
+            found = [item.message for item in await searched.recall(query, k=limit, **where)]
+        elif scope == "tenant":
+            raise ToolError(
+                "This memory cannot search other conversations: it takes a VectorMemory"
+            )
         else:
             found = _by_words(query, await _everything(searched), limit)
-        return "\n\n".join(map(_shown, found)) or "Nothing like that is remembered."
+        return "\n\n".join(map(_show, found)) or "Nothing like that is remembered."
 
     return search_memory
 
 
 async def _everything(memory: Any) -> list[Any]:
-    """All messages but those of the call that asks."""
+    """Return all messages but those of the call that asks."""
     asked = {action.id for action in memory.control.next_actions}
     return [
         message
@@ -59,7 +73,7 @@ async def _everything(memory: Any) -> list[Any]:
 
 
 def _by_words(query: str, messages: list[Any], limit: int) -> list[Any]:
-    """The messages with the most words of the query in them; of equals, the latest first."""
+    """Return the messages with the most words of the query; of equals, the latest first."""
     wanted = set(re.findall(r"\w+", query.casefold()))
     scored = [
         (len(wanted & set(re.findall(r"\w+", message.content.casefold()))), index)
@@ -69,5 +83,5 @@ def _by_words(query: str, messages: list[Any], limit: int) -> list[Any]:
     return [messages[index] for _, index in best]
 
 
-def _shown(message: Any) -> str:
+def _show(message: Any) -> str:
     return f"{message.created_at:%Y-%m-%d %H:%M} {message.role}: {message.content[:SHOWN]}"

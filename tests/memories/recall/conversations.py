@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from agent_brain.memories.recall.index import RecallIndex
-from agent_brain.memories.recall.items import Hit, Item
+from agent_brain.memories.recall.index import Hit, Item, RecallIndex
 
 START = datetime(2024, 3, 4, 9, 0, tzinfo=UTC)  # a Monday
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_brain.memories.recall.scoring import asked_before, beside, best_around
 from agent_brain.memories.recall.top_k import best_accepted, best_first
-from agent_brain.memories.recall.weights import asked_before, beside, best_around
 
 SCORES = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=40)
 

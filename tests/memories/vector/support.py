@@ -59,8 +59,8 @@ async def found(memory, query: str, k: int = 3, **filters) -> list[str]:
 
 
 def store_of(memory: VectorMemory) -> Any:
-    assert memory._vectors._writer is not None
-    return memory._vectors._writer._store
+    assert memory._vectors.store is not None
+    return memory._vectors.store
 
 
 def bytes_under(folder: Path) -> bytes:

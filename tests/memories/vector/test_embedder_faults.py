@@ -207,7 +207,7 @@ async def test_what_is_forgotten_while_it_is_embedded_stays_forgotten(tmp_path) 
     assert await found(memory, "dog kitten", 5, where=lambda m: "kitten" in m.content) == []
     await memory.aclose()
     store = store_of(memory)
-    assert len(await store.load("words", 32)) == 1
+    assert len(await store.load()) == 1
     await store.aclose()
 
 
@@ -216,7 +216,6 @@ async def test_what_is_forgotten_while_it_is_written_stays_forgotten(
 ) -> None:
     memory = VectorMemory(embedder=embedder, path=tmp_path)
     await memory.update(said(*[f"kitten {n}" for n in range(40)]))
-    writer: Any = memory._vectors._writer
     add, begun, go_on = store_of(memory).add, anyio.Event(), anyio.Event()
 
     async def slow_add(rows: Any) -> None:
@@ -226,12 +225,12 @@ async def test_what_is_forgotten_while_it_is_written_stays_forgotten(
 
     monkeypatch.setattr(store_of(memory), "add", slow_add)
     async with anyio.create_task_group() as group:
-        group.start_soon(writer.save)
+        group.start_soon(memory._vectors.save)
         await begun.wait()
         group.start_soon(lambda: memory.forget(text="kitten 1"))
         await anyio.wait_all_tasks_blocked()
         go_on.set()
-    left = await store_of(memory).load("words", 32)
+    left = await store_of(memory).load()
     assert {*left} == {m.id for m in await memory.messages()}
     assert len(left) == 29
     await memory.aclose()
@@ -242,7 +241,6 @@ async def test_what_is_said_anew_while_it_is_written_is_written_anew(
 ) -> None:
     memory = VectorMemory(embedder=embedder, path=tmp_path)
     await memory.update([Message.user("kitten", id="m"), *said("rain")])
-    writer: Any = memory._vectors._writer
     add = store_of(memory).add
 
     async def add_and_change(rows: Any) -> None:
@@ -253,11 +251,10 @@ async def test_what_is_said_anew_while_it_is_written_is_written_anew(
 
     first = await memory.get("m")
     monkeypatch.setattr(store_of(memory), "add", add_and_change)
-    monkeypatch.setattr(memory._vectors, "save", _nothing)
-    with monkeypatch.context() as patch:
-        patch.setattr(type(writer), "due", property(lambda self: False))
-        await writer.save()
-    rows = await store_of(memory).load("words", 32)
+    save = memory._vectors.save
+    monkeypatch.setattr(memory._vectors, "save", _nothing)  # which delete() and update() call
+    await save()
+    rows = await store_of(memory).load()
     assert rows["m"].mark == mark_of("truck")
     await memory.aclose()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import anyio
 import chromadb
@@ -22,7 +21,7 @@ from agent_brain.memories import (
     VectorMemory,
     VectorStoreError,
 )
-from agent_brain.memories.vectors.chroma_locations import ChromaFolder
+from agent_brain.memories.vectors.chroma_folder import ChromaFolder
 from tests.memories.vector.support import (
     ChromaProcess,
     WordsEmbedder,
@@ -106,11 +105,11 @@ async def test_clear_forget_and_deletion_reach_the_store(place, embedder) -> Non
     await memory.update(said(*[f"kitten {n}" for n in range(100)]))
     await memory.forget(text="kitten 5")
     store = store_of(memory)
-    kept = await store.load(embedder.name, embedder.dimension)
+    kept = await store.load()
     assert kept
     assert not set(kept) - {m.id for m in await memory.messages()}
     await memory.clear()
-    assert await store.load(embedder.name, embedder.dimension) == {}
+    assert await store.load() == {}
     await memory.aclose()
 
 
@@ -120,14 +119,12 @@ async def test_what_a_crash_left_behind_is_deleted_when_the_session_is_opened(
     async with VectorMemory(**place, embedder=embedder) as memory:
         await memory.update(said(*TEXTS))
         await memory._vectors.save()
-        writer: Any = memory._vectors._writer
-        memory._vectors._writer = None  # it ends inside forget()
+        stored, memory._vectors.stored = memory._vectors.stored, None  # it ends inside forget()
         await memory.forget(text="kitten")
-        memory._vectors._writer = writer
-        writer._unsaved.clear()
+        memory._vectors.stored = stored
     async with VectorMemory(**place, embedder=embedder) as memory:
         store = store_of(memory)
-        assert len(await store.load(embedder.name, embedder.dimension)) == 2
+        assert len(await store.load()) == 2
 
 
 async def test_tenants_and_sessions_do_not_see_each_other(place, embedder) -> None:
@@ -187,7 +184,7 @@ def test_no_two_names_share_a_session(tmp_path_factory, names) -> None:
         for number, memory in enumerate(memories[1:], 1):
             assert await found(memory, "kitten") == [f"kitten {number}"]
             store = store_of(memory)
-            assert [*await store.load("words", 32)] == ["same"]
+            assert [*await store.load()] == ["same"]
         for memory in memories:
             await memory.clear()
             await memory.aclose()
@@ -215,7 +212,7 @@ async def test_nothing_of_a_forgotten_message_is_in_the_folder(
     assert b"Zanzibar" not in left
     database = (store_of(memory)._path / "chroma.sqlite3").read_bytes()
     assert not any(shape in database for shape in shapes)
-    rows = await store_of(memory).load(embedder.name, embedder.dimension)
+    rows = await store_of(memory).load()
     assert {*rows} == {message.id for message in await memory.messages()}
     await memory.aclose()
     assert b"Zanzibar" not in bytes_under(tmp_path)
@@ -298,7 +295,7 @@ async def test_a_server_that_is_killed_and_started_again(tmp_path, embedder) -> 
             assert later.texts == []
             assert await memory.count() == 201
             store = store_of(memory)
-            assert len(await store.load("words", 32)) == 201
+            assert len(await store.load()) == 201
 
 
 @one_loop
@@ -354,7 +351,7 @@ async def test_two_sessions_write_to_one_folder_at_once(tmp_path) -> None:
 PROGRAM = """
 import sys, anyio
 from agent_brain.memories import SessionConflictError, VectorMemory
-from agent_brain.memories.vectors.chroma_locations import ChromaFolder
+from agent_brain.memories.vectors.chroma_folder import ChromaFolder
 from tests.memories.vector.support import WordsEmbedder, said
 
 ChromaFolder.write_rows = 500

@@ -20,7 +20,6 @@ from agent_brain.memories import (
     WindowedMemory,
     create_memory,
 )
-from agent_brain.memories.vectors.index_feed import IndexFeed
 from agent_brain.tools import Action
 from tests.memories.vector.support import WordsEmbedder, found, said
 
@@ -183,15 +182,15 @@ async def test_a_react_loop_asks_again_only_when_the_tail_moves(embedder, monkey
     await memory.update(said(*[f"fact {n} about the dog" for n in range(20)]))
     await memory.set_goal("what of the dog?")
     searches = 0
-    assert memory._vectors.words is not None
-    search = memory._vectors.words.search
+    assert memory._vectors.index is not None
+    search = memory._vectors.index.search
 
     def counted(*args, **options):
         nonlocal searches
         searches += 1
         return search(*args, **options)
 
-    monkeypatch.setattr(memory._vectors.words, "search", counted)
+    monkeypatch.setattr(memory._vectors.index, "search", counted)
     for _ in range(5):
         await memory.context()
     assert searches == 1
@@ -325,28 +324,27 @@ def test_importing_memories_is_light() -> None:
 
 
 async def test_what_is_dropped_while_a_thread_indexes_it_is_not_found(monkeypatch) -> None:
-    feed = IndexFeed()
+    memory = VectorMemory()
     messages = said(*[f"kitten {n}" for n in range(100)])
     again = Message.user("a truck", id=messages[7].id)
-    indexed: list[str] = []
+    runs = 0
 
-    async def run_sync(work, items) -> None:
-        if not indexed:
-            feed.drop([messages[3].id, messages[7].id])
-            feed.add([again])
-        work(items)
+    async def run_sync(work, *items):
+        nonlocal runs
+        runs += bool(items)
+        if items and runs == 1:
+            memory.store.drop([messages[3].id, messages[7].id])
+            memory.store.add([again])
+        return work(*items)
 
-    monkeypatch.setattr(
-        "agent_brain.memories.vectors.index_feed.anyio.to_thread.run_sync", run_sync
-    )
-    feed.add(messages)
-    await feed.run(lambda message: indexed.append(message.content))
-    assert feed.index is not None
-    assert len(feed.index) == 99
-    assert messages[3].id not in feed.index
-    assert [hit.id for hit in feed.index.search("truck", 1)] == [again.id]
-    assert indexed.count("a truck") == 1
-    assert "kitten 3" not in indexed
+    monkeypatch.setattr("agent_brain.memories.vectors.pipeline.anyio.to_thread.run_sync", run_sync)
+    await memory.update(messages)
+    index = memory._vectors.index
+    assert index is not None
+    assert len(index) == 99
+    assert messages[3].id not in index
+    assert [hit.id for hit in index.search("truck", 1)] == [again.id]
+    assert index.search("kitten 7", 1)[0].id != again.id
 
 
 async def test_what_is_pinned_after_it_left_the_recent_end_is_shown_again() -> None:

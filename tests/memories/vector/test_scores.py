@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agent_brain.memories import MemoryUseError, Message, VectorMemory
-from agent_brain.memories.embedders import as_embedder
+from benchmarks.minilm import minilm
 from tests.memories.vector.support import found, said
 
 pytestmark = pytest.mark.anyio
@@ -28,12 +28,11 @@ FACTS = [
     ("My phone number is 5551234", "My phone number is 5559876", "What is my phone number?"),
     ("The wifi password is sunflower", "The wifi password is marigold", "The wifi password?"),
 ]
-MINILM = as_embedder("minilm")  # its model is loaded once
 
 
 @pytest.fixture(params=["words", "minilm"])
 def embedder(request):
-    return MINILM if request.param == "minilm" else None
+    return minilm() if request.param == "minilm" else None
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -1,0 +1,137 @@
+"""Research: several searches at once, one report, and a person who says whether it is published.
+
+Run it with::
+
+    python examples/research.py
+
+Without a model in ``AGENT_BRAIN_MODEL`` scripts answer in its place. The run is kept in
+``research.db`` while it waits for the person: end the program and start it again, and it asks the
+same question.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from enum import Enum
+from pathlib import Path
+from typing import Literal
+
+import anyio
+
+from agent_brain import (
+    LLM,
+    AnswerState,
+    Brain,
+    LiteLLM,
+    Memory,
+    MessagesMemory,
+    Net,
+    Run,
+    State,
+    react,
+)
+from agent_brain.nets import ParallelState
+from agent_brain.states import InputRequested, StreamItem
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action, tool
+
+QUESTION = "Publish this report? (yes or no)"
+TOPICS = ("history", "prices")
+LIBRARY = {
+    "history": "Oslo was founded around 1048 and burned down in 1624.",
+    "prices": "Rents in Oslo rose by 4 % last year.",
+}
+
+
+@tool
+def search(topic: str) -> str:
+    """Search the library.
+
+    Args:
+        topic: One word, such as "history".
+    """
+    return LIBRARY.get(topic, "Nothing found.")
+
+
+class Study(Enum):
+    RESEARCH = "research"
+    WRITE = "write"
+    PUBLISH = "publish"
+
+
+class Publish(State):
+    """Ask a person, then write the report to a file. The model has no part in this."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        if memory.control.input is None:
+            yield InputRequested(QUESTION)
+        elif memory.control.input.strip().lower() == "yes":
+            report = (await memory.dump())[-1].content
+            await anyio.Path(self.path).write_text(report, encoding="utf-8")
+            yield f"Published as {self.path.name}."
+        else:
+            yield "Not published."
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+def research(searchers: dict[str, LLM], writer: LLM, path: Path) -> Net:
+    """Build the net: one branch for each topic, at the same time, then a report from all."""
+    branches = {
+        topic: react(llm, prompt=f"Find out about the {topic} of what the user asks for. Search.")
+        for topic, llm in searchers.items()
+    }
+    return Net(
+        {
+            Study.RESEARCH: ParallelState(branches, on_error="report", on_done=Study.WRITE),
+            Study.WRITE: AnswerState(
+                writer, ask=True, prompt="Write one paragraph.", on_done=Study.PUBLISH
+            ),
+            Study.PUBLISH: Publish(path),
+        }
+    )
+
+
+def models() -> tuple[dict[str, LLM], LLM]:
+    """Return the model that ``AGENT_BRAIN_MODEL`` names for all, or scripts."""
+    if name := os.environ.get("AGENT_BRAIN_MODEL"):
+        return dict.fromkeys(TOPICS, LiteLLM(name)), LiteLLM(name)
+    searchers: dict[str, LLM] = {
+        topic: ScriptedLLM([Action(name="search", args={"topic": topic}), LIBRARY[topic]])
+        for topic in TOPICS
+    }
+    return searchers, ScriptedLLM(["Oslo, founded around 1048, is getting dearer."])
+
+
+async def show(run: Run) -> None:
+    """Print what happens, each branch under its name."""
+    async with run:
+        async for event in run:
+            if event.kind == "action_finished":
+                print(f"[{event.path[-1]}] {event.action.name}: {event.result.content}")
+            elif event.kind == "text_delta" and not event.thought:
+                print(event.text, end="", flush=True)
+            elif event.kind == "input_requested":
+                print(f"\n{event.prompt}")
+
+
+async def main() -> None:
+    net = research(*models(), path=Path("report.txt"))
+    async with MessagesMemory([search], journal="research.db") as memory:
+        brain = Brain(net, memory)
+        if memory.control.status == "waiting":  # since an earlier start of this program
+            print((await memory.dump())[-1].content, QUESTION, sep="\n")
+        else:
+            await show(brain.stream("Report on Oslo."))
+        answer = await anyio.to_thread.run_sync(input, "> ")
+        await show(brain.stream_resume(input=answer))
+        print()
+
+
+if __name__ == "__main__":
+    anyio.run(main)

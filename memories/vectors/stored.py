@@ -1,0 +1,145 @@
+"""What the store of a session has and should have: writing and deleting vectors in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+
+import anyio
+
+from agent_brain.memories.errors import VectorStoreError
+from agent_brain.memories.vectors.chroma import ChromaStore, Row
+from agent_brain.tools.secrets import get_logger
+
+log = get_logger(__name__)
+SAVE_AT = 64  # vectors that wait to be stored; until then they are in RAM only
+
+
+class StoredVectors:
+    """The vectors of a session in its store.
+
+    Each piece is struck from its list when it is done, so a cancelled call loses nothing, and what
+    is added or removed meanwhile is seen.
+
+    Args:
+        store: Stores the vectors; it may be readonly.
+        rows: Returns all vectors in RAM.
+        compared: Called when the store was read again.
+        shared: Other writers use the store too.
+
+    Attributes:
+        shared: As given.
+        marks: The fingerprints of all that is stored, by message ID; None until they are read.
+        doomed: IDs to delete.
+        astray: The store has failed, so what it has must be read again.
+    """
+
+    def __init__(
+        self,
+        store: ChromaStore,
+        rows: Callable[[], dict[str, Row]],
+        compared: Callable[[], None],
+        *,
+        shared: bool,
+    ) -> None:
+        self.store = store
+        self.shared = shared
+        self.marks: dict[str, str] | None = None
+        self.doomed: dict[str, None] = {}
+        self.astray = False
+        self._rows, self._compared = rows, compared
+        self._unsaved: dict[str, Row] = {}
+        self._lock = anyio.Lock()
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to :meth:`save`."""
+        return bool(self.doomed) or len(self._unsaved) >= (1 if self.shared else SAVE_AT)
+
+    def put(self, rows: Mapping[str, Row]) -> None:
+        """Add vectors that the store does not have."""
+        if not self.store.readonly:
+            marks = self.marks or {}
+            self._unsaved.update((i, row) for i, row in rows.items() if marks.get(i) != row.mark)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Delete vectors; unknown IDs are ignored."""
+        for message_id in ids:
+            self._unsaved.pop(message_id, None)
+            if self.marks is None or message_id in self.marks:
+                self.doomed[message_id] = None
+
+    def read(self, marks: dict[str, str]) -> None:
+        """Note what the store has."""
+        self.marks, self.store.lost = marks, False
+        self.doomed = {i: None for i in self.doomed if i in marks}
+
+    async def clear(self) -> None:
+        """Delete everything, also what waits to be written."""
+        async with self._lock:
+            await self.store.clear()
+            self.marks, self.doomed, self._unsaved = None, {}, {}
+
+    async def save(self, *, strict: bool = False, erase: bool = False) -> None:
+        """Write and delete what there is to write and to delete; see VectorPipeline.save()."""
+        if self.store.readonly or not (self._unsaved or self.doomed or self.astray):
+            return
+        async with self._lock:
+            try:
+                if self.marks is None or self.astray:
+                    await self._compare()
+                if erase and self.doomed and self.store.leaves_traces:
+                    await self._rewrite()
+                while self.doomed or self._unsaved:
+                    await (self._delete() if self.doomed else self._write())
+                    if self.store.lost:
+                        await self._compare()
+            except VectorStoreError as error:
+                self.astray = True
+                if strict:
+                    raise
+                log.warning("%d vectors could not be stored yet: %s", len(self._unsaved), error)
+
+    async def _compare(self) -> None:
+        """Read again what the store has, and note what it lacks and what it should not have."""
+        marks = await self.store.marks()
+        self.read(marks)
+        self.astray = False
+        self._unsaved = {i: row for i, row in self._rows().items() if marks.get(i) != row.mark}
+        self._compared()
+
+    async def _rewrite(self) -> None:
+        """Empty the store, to be written again without what is deleted."""
+        marks = await self.store.marks() if self.shared else self.marks or {}
+        rows = {i: row for i, row in self._rows().items() if i not in self.doomed}
+        missing = {i: m for i, m in marks.items() if i not in rows and i not in self.doomed}
+        found = await self.store.get(missing)
+        rows |= {message_id: Row(missing[message_id], v) for message_id, v in found.items()}
+        await self.store.clear()
+        self.marks, self.doomed, self._unsaved = {}, {}, rows
+
+    async def _delete(self) -> None:
+        marks = self.marks if self.marks is not None else {}
+        doomed, self.doomed = self.doomed, {}
+        rows = {i: marks.pop(i) for i in doomed if i in marks}  # before they are deleted
+        if not rows:
+            return
+        try:
+            await (self.store.delete(rows) if marks or self.shared else self.store.clear())
+        except BaseException:
+            self.doomed = doomed | self.doomed
+            marks.update(rows)
+            raise
+
+    async def _write(self) -> None:
+        marks = self.marks if self.marks is not None else {}
+        piece = dict(islice(self._unsaved.items(), self.store.write_rows))
+        old = {i: marks[i] for i, row in piece.items() if marks.get(i, row.mark) != row.mark}
+        if old:
+            await self.store.delete(old)
+        # noted before they are written: who removes one now must delete it
+        marks.update((message_id, row.mark) for message_id, row in piece.items())
+        await self.store.add(piece)
+        for message_id, row in piece.items():
+            if self._unsaved.get(message_id) is row:
+                del self._unsaved[message_id]
