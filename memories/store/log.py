@@ -323,7 +323,7 @@ class MessageLog:
                 break
             count += 1
         newest = reversed(self) if self.encoded else reversed(self._messages.values())
-        found: list[Message] = [*islice(newest, count)]  # type: ignore[arg-type]
+        found: list[Message] = [*islice(newest, count)]  # type: ignore[list-item]
         return found[::-1]
 
     def newest(self, count: int) -> list[Message]:
