@@ -21,12 +21,11 @@ from agent_brain.states.events import (
     ResponseStarted,
     TextDelta,
     UsageReported,
+    set_position,
 )
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import StreamItem
-
-_set_position = vars(Event)["at"].__set__  # events are frozen for everybody else
 
 
 class StepRecorder:
@@ -92,7 +91,7 @@ class StepRecorder:
             return self._note_words(item, at)
         event: Event = item  # type: ignore[assignment]
         if event.at is NOWHERE:
-            _set_position(event, at)
+            set_position(event, at)
         elif event.at is not at and event.at.path != at.path and event.at.run_id == at.run_id:
             return event  # of a net inside, whose engine has recorded it
         if note is None:

@@ -47,7 +47,7 @@ from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import Work, WorkContext
+from agent_brain.states.work import Work, WorkContext, close_stream
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.ids import new_id
@@ -223,9 +223,7 @@ class ModelCall(Work):
                 if messages is None:
                     raise
             finally:
-                aclose = getattr(pieces, "aclose", None)
-                if aclose is not None:
-                    await aclose()
+                await close_stream(pieces)
 
     def _stream(
         self, messages: Sequence[Message], context: WorkContext | None

@@ -102,9 +102,8 @@ async def assemble(
         note = ""
     if plain:
         messages = as_text(messages)
-    request = Request()  # a new list: a memory's own may have been returned
-    if text:
-        request.append(_system(text, note) if text is prompt else _with(text, note))
+    first = [_system(text, note) if text is prompt else _with(text, note)] if text else []
+    request = Request(first)  # a new list: a memory's own may have been returned
     request += messages
     hint = memory.control.hint
     if hint:
