@@ -241,18 +241,17 @@ class StoredMemory(Memory):
         log = self.store.log
         if log.encoded:
             await log.decoded()
-        return list(log)
+        return log.all()
 
     async def context(self) -> list[Message]:
         """Return what the first view shows; without a view everything in order."""
-        if not self.store.views:
-            return await self._all()
-        if not self.store.settled:
+        store = self.store
+        if not store.settled:
             await self._settle()
-        view, log = self.store.views[0], self.store.log
-        if log.encoded and view.tail == 0:
+        log, view = store.log, store.views[0] if store.views else None
+        if log.encoded and (view is None or view.tail == 0):
             await log.decoded()
-        return view.show()
+        return log.all() if view is None else view.show()
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from agent_brain.tools.suggest import did_you_mean, wrong_option
 
@@ -51,6 +51,8 @@ class Registry(Generic[T]):
                 f"There is no {self._noun} named {name!r}; registered are: "
                 f"{', '.join(self.names())}.{did_you_mean(name, self.names())}"
             )
+        if not options and _key(cast("str", name)) in self.built_in:
+            return factory  # nothing to check, and reading a signature is slow
         problem = wrong_option(factory, options)
         if problem is not None:
             raise self._error(f"{self._noun.capitalize()} {name!r}: {problem}")

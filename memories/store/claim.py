@@ -60,7 +60,8 @@ class Claim:
 
     def holds(self, memory: Memory) -> bool:
         """Return whether this is a claim on ``memory``, and not on what it was copied from."""
-        return any(held is memory for held in self._memories)
+        held = self._memories
+        return held[0] is memory or any(other is memory for other in held)
 
     def release(self) -> None:
         """Let the next run start."""

@@ -109,7 +109,7 @@ class HandOver:
         """Finish what a crash has interrupted: handing over, and deleting."""
         store = self._short.store
         left, store.evicted_before = store.evicted_before, []
-        removed, store.removed_before = store.removed_before, set()
+        removed, store.removed_before = store.removed_before, {}
         marked = store.values.get(HANDED)
         if isinstance(marked, dict):
             self.upto = max(self.upto, cast(int, marked["upto"]))

@@ -136,7 +136,7 @@ class MessageStore:
         self.released: dict[str, tuple[int, Message]] = {}
         self.evicted: list[tuple[int, Message]] = []
         self.evicted_before: list[tuple[int, Message]] = []  # while the journal was read
-        self.removed_before: set[str] = set()  # the same
+        self.removed_before: dict[str, None] = {}  # the same
         self.settled = not self.stale and not self.shared
         self.evicted_upto = 0
         for view in self.views:
@@ -305,7 +305,8 @@ class MessageStore:
                 self.watch(messages)
                 break
         if self.removed_before:
-            self.removed_before.difference_update(message.id for message in messages)
+            for message in messages:
+                self.removed_before.pop(message.id, None)
         for view in self.views:
             view.add(messages)
             if evicted := view.evict():
@@ -338,7 +339,7 @@ class MessageStore:
         for message_id in ids:
             self.released.pop(message_id, None)
         if self.reading and outdated:
-            self.removed_before.update(ids)
+            self.removed_before.update(dict.fromkeys(ids))
         if self.goal_id is not None and self.goal_id not in self.log:
             self.goal_id = None
         if removed:
