@@ -7,6 +7,7 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -158,10 +159,9 @@ def _type_hints(
         target = vars(target).get("__init__", target)
     elif not inspect.isroutine(target):
         target = type(target).__call__
-    hinted = type("Hinted", (), {})()  # get_type_hints reads any object with annotations
-    hinted.__annotations__ = {
-        key: hint for key, hint in getattr(target, "__annotations__", {}).items() if key != "return"
-    }
+    annotations = getattr(target, "__annotations__", {}).items()
+    hints = {name: hint for name, hint in annotations if name != "return"}
+    hinted: Any = SimpleNamespace(__annotations__=hints)  # get_type_hints reads any such object
     names = getattr(target, "__globals__", {})
     try:
         return typing.get_type_hints(hinted, names, local_names, include_extras=True)

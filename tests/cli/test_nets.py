@@ -14,7 +14,7 @@ def test_nets_are_listed_with_what_they_are(script):
     script([])
     lines = invoke("nets").stdout.splitlines()
     assert lines == sorted(lines)
-    assert any(line.startswith("react  ") and "Reason, call tools" in line for line in lines)
+    assert any(line.startswith("react  ") and "Reason and call tools" in line for line in lines)
     assert any(re.fullmatch(r"scripted +What the test says\.", line) for line in lines)
 
 
