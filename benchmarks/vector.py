@@ -77,7 +77,7 @@ async def by_size(count: int, name: str) -> list[str]:
     again = await timed(memory.context, 200)
 
     async def moved() -> None:
-        memory._forget_answers()
+        memory._indexed.forget_answers()
         await memory.context()
 
     recalled = await timed(moved, 20)

@@ -296,7 +296,7 @@ class StateExited(Event):
 
     def __init__(
         self,
-        next: str | None,
+        next: str | None,  # noqa: A002 - the name of the field
         error: Exception | None = None,
         *,
         at: Position = NOWHERE,

@@ -8,7 +8,7 @@ from functools import partial
 from os import PathLike
 from typing import TypeAlias
 
-import anyio.to_thread
+from anyio.to_thread import run_sync
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import (
@@ -158,7 +158,8 @@ class MessageStore:
         async with session.lock:
             if self.stale:
                 rows = await session.read()
-                counting = effective(rows)
+                many = len(rows) > ON_LOOP
+                counting = await run_sync(effective, rows) if many else effective(rows)
                 await opening.replay_session(self, counting)
                 if self.adopts_control and session.control is not None and not self.shared:
                     adopt(session)
@@ -170,6 +171,9 @@ class MessageStore:
                 self.settled = not self.shared and not self.expiry
                 if not self.readonly:
                     await finish(rows, counting)
+                if many:
+                    del counting
+                    await run_sync(opening.free, rows)
             elif self.shared:
                 await self._read_new(session)
 
@@ -411,7 +415,7 @@ class MessageStore:
         assert self.session is not None
         rows = await self.session.journal.rows(self.session.key, after)
         read = partial(replay, rows if removed else effective(rows), removed=removed)
-        found = await anyio.to_thread.run_sync(read) if len(rows) > ON_LOOP else read()
+        found = await run_sync(read) if len(rows) > ON_LOOP else read()
         return [*found.values()]
 
     async def turn(self) -> list[Message]:
