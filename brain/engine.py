@@ -63,6 +63,7 @@ class Engine:
     Attributes:
         at: The current step.
         hooks: The hooks around model calls and tool calls.
+        left: The reader has left: no event can be yielded any more.
         memory: The memory.
         over: The net has come to its end.
         reason: Why it stopped; None before that.
@@ -81,6 +82,7 @@ class Engine:
         "_stuck",
         "at",
         "hooks",
+        "left",
         "memory",
         "over",
         "reason",
@@ -112,6 +114,7 @@ class Engine:
         self._delegated: Counter[str] = Counter()  # branches of this step, by name
         self.hooks = hooks
         self.at = NOWHERE
+        self.left = False
         self.over = memory.control.done and not path  # killed between its last step and its end
         self.reason: StopReason | None = None
 
@@ -185,9 +188,11 @@ class Engine:
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Leave a state; the stream of one that waits is not at its end."""
-        await close_stream(stream)
-        if node.on_exit:
-            await node.state.on_exit(self.memory)
+        try:
+            await close_stream(stream)
+        finally:
+            if node.on_exit:
+                await node.state.on_exit(self.memory)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
         """Leave a state that did not reach its end; note in ``error`` which state it was.
@@ -196,9 +201,11 @@ class Engine:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
         failure = _failure(error, node)
-        self._record.count_open_responses()
-        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            await self._exit(node, stream)
+        try:
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await self._exit(node, stream)
+        finally:
+            self._record.count_open_responses()
         if isinstance(failure, LLMError | ScratchError):
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
@@ -208,7 +215,9 @@ class Engine:
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Have an error lead to another state; return whether the net has an edge for it."""
-        if node.on_error is None or not isinstance(error, Exception) or isinstance(error, FINAL):
+        if node.on_error is None or self.left:
+            return False
+        if not isinstance(error, Exception) or isinstance(error, FINAL):
             return False
         report = self._record.report
         report.waits = report.cut = None
@@ -345,6 +354,9 @@ class Engine:
                 yield event
         except Exception as error:
             branch.error = error
+            raise
+        except GeneratorExit:
+            self.left = True
             raise
         finally:
             await steps.aclose()
