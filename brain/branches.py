@@ -101,17 +101,17 @@ async def run_at_once(streams: Streams, order: Delegate) -> AsyncGenerator[Event
     send, receive = anyio.create_memory_object_stream[Event](0)
     failed: list[Exception] = []  # in the order of time
     task = BackgroundTask(partial(_run_all, streams, send, order, failed))
-    try:
-        with receive:
+    with receive:  # closed after the task, which sends to it
+        try:
             async for event in receive:
                 yield event
-    except GeneratorExit:
-        await task.aclose()
-        if failed:  # while they were closed
-            raise failed[0] from None
-        raise
-    finally:
-        await task.aclose()
+        except GeneratorExit:
+            await task.aclose()
+            if failed:  # while they were closed
+                raise failed[0] from None
+            raise
+        finally:
+            await task.aclose()
     if task.error is not None:
         raise task.error
     if failed and order.on_error == "cancel":

@@ -29,7 +29,8 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls
 from agent_brain.recorder import StepRecorder
-from agent_brain.states.answering import best_words
+from agent_brain.states.answering import best_words, last_answer
+from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
     NOWHERE,
     Event,
@@ -42,7 +43,6 @@ from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.calling import is_being_cancelled
 from agent_brain.tools.secrets import hide_registered
 
 FINAL = (
@@ -200,7 +200,7 @@ class Engine:
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
-        failure = _failure(error, node)
+        failure = failure_of(error, node.name, type(node.state).__name__)
         try:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._exit(node, stream)
@@ -229,6 +229,7 @@ class Engine:
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """Do what is decided after a step; return the next state and the events of leaving."""
         report, memory, at = self._record.report, self.memory, self.at
+        self._record.count_open_responses()
         if (reason := stops_after(report)) is not None:
             if reason in WAITING:
                 self.reason = reason
@@ -249,6 +250,8 @@ class Engine:
             control.advance_subnet(self._key, name, self.answer(), main=main, error=failed)
         else:
             control.advance(name, left=node.name, error=failed)
+            if following is None and (said := self.answer()) and said != await last_answer(memory):
+                control.ended[""] = said  # kept nowhere else, for a reader that leaves now
         verdict = None
         if self._stuck is not None and (report.finished or report.said):
             verdict = self._look_for_cycles(node, self._stuck)
@@ -269,7 +272,7 @@ class Engine:
         except BaseException as error:
             if await self._fail(node, error):
                 return None
-            if (failure := _failure(error, node)) is error:
+            if (failure := failure_of(error, node.name, type(node.state).__name__)) is error:
                 raise
             raise failure from error
 
@@ -316,6 +319,10 @@ class Engine:
                 self._record.report.cut = StopReason(reason)
         if len(order.branches) == 1 and not order.aside and not part:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
+
+    def count_unread(self, event: Event) -> None:
+        """Count the model calls that ``event`` reports: its reader has left before it came."""
+        self._record.note_unread(event, self.at)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
         self._delegated[branch.name] += 1
@@ -377,12 +384,3 @@ def no_state(net: Net, name: str) -> str:
 def words_of(error: Exception) -> str:
     """Return the text of an error for ``control.error``, without configured secrets."""
     return hide_registered(f"{type(error).__name__}: {error}")
-
-
-def _failure(error: BaseException, node: Node) -> BaseException:
-    """Return ``error``, or what to raise for a cancellation that is not meant for the run."""
-    import asyncio  # 20 ms that trio and a mere import do not need
-
-    if isinstance(error, asyncio.CancelledError) and not is_being_cancelled():
-        return StateCancelledError(node.name, type(node.state).__name__)
-    return error

@@ -306,7 +306,8 @@ class Run(Generic[OutputT_co]):
         messages = await self._plan.memory.turn()
         answer = self._engine.answer() if self._engine else ""
         if not answer and self._goal is None:
-            answer = await last_answer(self._plan.memory)  # said before the run was cut off
+            # said before the run was cut off
+            answer = control.ended.get("") or await last_answer(self._plan.memory)
         return Result(
             answer=answer,
             output=self._plan.net.restore_output(control.output),

@@ -26,11 +26,11 @@ from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Together
+from agent_brain.states.concurrency import Together, failure_of
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event, TextDelta
 from agent_brain.states.models.llm import Thought
-from agent_brain.states.work import StreamItem, Work, WorkContext, perform
+from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of
 from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.tools.secrets import scrub
 from agent_brain.tools.text import to_text
@@ -192,10 +192,10 @@ class MapState(OneTargetState):
 
     A net or a state runs on a fork of the memory for each item, with the item as its goal. Its text
     streams as thoughts, and the ``path`` of its events includes the name of the state and the index
-    of the item. A function is called with each item, a sync one in a thread; it may return work, such
-    as ``llm.call(…)``, whose text streams as thoughts. The limits of the run apply to all items
-    together. The memory changes only when all have ended: an item that fails or is cancelled leaves
-    no trace in it.
+    of the item. A function is called with each item, a sync one in a thread; it may return work,
+    such as ``llm.call(…)``, whose text streams as thoughts. The limits of the run apply to all
+    items together. The memory changes only when all have ended: an item that fails or is cancelled
+    leaves no trace in it.
 
     Args:
         items: A function of the memory, sync or async, that returns the list.
@@ -242,7 +242,7 @@ class MapState(OneTargetState):
         self.function: Callable[[Any], Any] | None = None
         if isinstance(body, type) and issubclass(body, State | Net):
             raise StateDefinitionError(
-                f"MapState(body={body.__name__}): pass an instance, {body.__name__}(…), not the class"
+                f"MapState(body={body.__name__}) is a class: pass an instance, {body.__name__}(…)"
             )
         if isinstance(body, State):
             self.net = Net({_Body.BODY: body}, transitions={_Body.BODY: None})
@@ -325,7 +325,7 @@ class _FunctionCall(Work):
         self.collect = collect
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
-        """Call the function; do the work that it returns, if any, and yield its text as thoughts."""
+        """Call the function and do the work that it returns, if any."""
         try:
             value = await self._call()
             if isinstance(value, Work):
@@ -334,10 +334,13 @@ class _FunctionCall(Work):
                         yield _as_thought(event)
                 value = value.result
             self.outcome.value = value
-        except Exception as error:
-            if not self.collect:
-                raise
-            self.outcome.error = error
+        except BaseException as error:
+            failure = failure_of(error, position_of(context).state, MapState.__name__)
+            if not self.collect or not isinstance(failure, Exception):
+                if failure is error:
+                    raise
+                raise failure from error
+            self.outcome.error = failure
 
     async def _call(self) -> Any:
         function, item = self.function, self.outcome.item

@@ -225,6 +225,8 @@ class ModelCall(Work):
                 aclose = getattr(pieces, "aclose", None)
                 if aclose is not None:
                     await aclose()
+                if not self._reported and self._used is not None and context is not None:
+                    context.count_unread(self._report(self._used))  # cut off
 
     def _stream(
         self, messages: Sequence[Message], context: WorkContext | None

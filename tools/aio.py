@@ -41,6 +41,13 @@ def is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
+def is_stray_cancellation(error: BaseException) -> bool:
+    """Return whether ``error`` is asyncio's CancelledError, not meant for the current task."""
+    import asyncio  # here, as programs on trio do not import it
+
+    return isinstance(error, asyncio.CancelledError) and not is_being_cancelled()
+
+
 def is_async_function(function: Callable[..., Any]) -> bool:
     """Return whether a function, or a callable object, is async."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(

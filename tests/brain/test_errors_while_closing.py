@@ -117,11 +117,15 @@ async def test_on_exit_runs_when_closing_fails() -> None:
 
 async def test_a_run_out_of_time_frees_the_memory_when_closing_fails() -> None:
     brain = Brain(single(Lost()), limits=Limits(timeout=0.01))
-    with pytest.raises(ConnectionError):
+
+    async def read_slowly() -> None:
         async with brain.stream("Hi") as run:
             async for event in run:
                 if event.kind == "text_delta":
                     await anyio.sleep(0.02)
+
+    with pytest.raises(ConnectionError):
+        await read_slowly()
     assert not brain.memory.busy
 
 
