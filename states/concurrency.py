@@ -57,14 +57,14 @@ class Together(Work, Generic[T]):
         """Do the work, and yield what it streams."""
 
         def count(item: str | Event | _Paced) -> None:
-            event = item.event if type(item) is _Paced else item
+            event = item.event if isinstance(item, _Paced) else item
             if context is not None and isinstance(event, Event):
                 context.count_unread(event)
 
         items = live(partial(self._do_all, context), unread=count)
         try:
             async for item in items:
-                if type(item) is _Paced:
+                if isinstance(item, _Paced):
                     yield item.event
                     item.read.set()
                 else:
@@ -130,7 +130,7 @@ async def _do(
     return result
 
 
-def failure_of(error: BaseException, state: str, kind: str) -> BaseException:
+def failure_of(error: BaseException, state: str | None, kind: str) -> BaseException:
     """Return ``error``, or what to raise for a cancellation that is not meant for the run.
 
     Args:
@@ -140,7 +140,7 @@ def failure_of(error: BaseException, state: str, kind: str) -> BaseException:
     """
     if isinstance(error, Exception) or not is_stray_cancellation(error):
         return error
-    failure = StateCancelledError(state, kind)
+    failure = StateCancelledError(state or "", kind)
     failure.__cause__ = error
     return failure
 

@@ -132,7 +132,7 @@ async def test_wrong_results_of_functions_name_the_option(
 
 
 async def test_a_join_of_a_parallel_state_returns_text() -> None:
-    state = ParallelState([single(Say("a"))], join=lambda memory, branches: 3)  # type: ignore[arg-type]
+    state = ParallelState([single(Say("a"))], join=lambda memory, branches: 3)  # type: ignore[return-value, arg-type]
     with pytest.raises(StateDefinitionError, match=r"ParallelState\(join=.*int"):
         await run_net(single(state), "go")
 
