@@ -244,11 +244,7 @@ class Engine:
                 target = None if report.error else await node.state.next_state(memory)
             except BaseException as error:
                 if not await self._fail(node, error):
-                    if (
-                        failure := failure_of(error, node.name, type(node.state).__name__)
-                    ) is error:
-                        raise
-                    raise failure from error
+                    raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
             following = next_node(node, target, report, done=control.done)
         name = None if following is None else following.name
         self.over = following is None
@@ -259,8 +255,8 @@ class Engine:
             control.advance_subnet(self._key, name, self.answer(), main=main, error=failed)
         else:
             control.advance(name, left=node.name, error=failed)
-            if following is None and (said := self.answer()) and said != await last_answer(memory):
-                control.ended[""] = said  # kept nowhere else, for a reader that leaves now
+            if following is None:
+                await self._keep_answer()
         verdict = None
         if (report.finished or report.said) and self._stuck is not None:
             verdict = self._look_for_cycles(node, self._stuck)
@@ -270,6 +266,12 @@ class Engine:
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
         return following, events
+
+    async def _keep_answer(self) -> None:
+        """Keep an answer that no message holds, for a run that is left before its end."""
+        said = self.answer()
+        if said and said != await last_answer(self.memory):
+            self.memory.control.ended[""] = said
 
     async def _note_cycle(
         self, verdict: Verdict, following: Node, events: list[Event]

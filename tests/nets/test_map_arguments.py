@@ -139,7 +139,7 @@ async def test_a_join_of_a_parallel_state_returns_text() -> None:
 
 def test_a_class_is_not_a_body() -> None:
     with pytest.raises(StateDefinitionError, match=r"pass an instance, Say\(…\)"):
-        MapState(given(1), Say)  # type: ignore[arg-type]
+        MapState(given(1), Say)
 
 
 @pytest.mark.parametrize(
