@@ -119,7 +119,7 @@ def waits_for(control: Control) -> str:
     if calls:
         parts.append(f"approve=, deny= or edit= are wanted for {', '.join(calls)}")
     if questions:
-        parts.append(f"input= is wanted for {'; '.join(questions)}")
+        parts.append(f"resume(input=…) answers {'; '.join(questions)}")
     return ". ".join(parts) or "It waits for nothing more"
 
 
