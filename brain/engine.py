@@ -43,7 +43,7 @@ from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, per
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.calling import is_being_cancelled
-from agent_brain.tools.secrets import hide_registered
+from agent_brain.tools.secrets import scrub
 
 FINAL = (
     BrainDefinitionError,
@@ -241,7 +241,7 @@ class Engine:
         else:
             control.advance(name, left=node.name, error=failed)
         verdict = None
-        if self._stuck is not None and (report.finished or report.said):
+        if self._stuck is not None and (report.finished or report.said or failed):
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
@@ -277,7 +277,12 @@ class Engine:
     def _look_for_cycles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
         report, tools = self._record.report, self.memory.available_tools
         mark = fingerprint(
-            node.name, report.finished, report.said, asked=report.requested, tools=tools
+            node.name,
+            report.finished,
+            report.said,
+            asked=report.requested,
+            tools=tools,
+            error=report.error,
         )
         return None if mark is None else policy.look(self.memory.control, mark)
 
@@ -363,8 +368,8 @@ def no_state(net: Net, name: str) -> str:
 
 
 def words_of(error: Exception) -> str:
-    """Return the text of an error for ``control.error``, without configured secrets."""
-    return hide_registered(f"{type(error).__name__}: {error}")
+    """Return the text of an error for ``control.error``, without secrets."""
+    return scrub(f"{type(error).__name__}: {error}")
 
 
 def _failure(error: BaseException, node: Node) -> BaseException:

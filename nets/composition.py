@@ -21,6 +21,7 @@ from agent_brain.states.concurrency import Together
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.aio import maybe_await
+from agent_brain.tools.secrets import scrub
 from agent_brain.tools.text import to_text
 from agent_brain.tools.values import is_count
 
@@ -324,7 +325,7 @@ class MapResult:
 def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
     """Return the results or errors in order."""
     return "\n\n".join(
-        to_text(result.value) if result.error is None else f"failed: {result.error}"
+        to_text(result.value) if result.error is None else scrub(f"failed: {result.error}")
         for result in results
     )
 
@@ -332,7 +333,8 @@ def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
 def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
     """Return the answers or errors of the branches, with their names."""
     return "\n\n".join(
-        f"{branch.name}: {branch.answer if branch.error is None else f'failed: {branch.error}'}"
+        f"{branch.name}: "
+        + (branch.answer if branch.error is None else scrub(f"failed: {branch.error}"))
         for branch in branches
     )
 

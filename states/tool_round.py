@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from operator import attrgetter
@@ -36,6 +37,7 @@ from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import InputNeeded, ToolArgumentsError
 from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
+from agent_brain.tools.secrets import scrub
 
 Report: TypeAlias = Callable[[Event], None]
 
@@ -111,13 +113,11 @@ class ToolRound(Work):
     async def _enter_nested(self, hooks: HookChain) -> None:
         """Call the hooks before the nested calls; those that they answer do not run."""
         for index in [*self.nested]:
-            entered, request, response = await hooks.before_tool(self._request(index))
-            self.actions[index] = request.action
-            if response is None:
+            entered, request, outcome = await self._before_hooks(hooks, index)
+            if outcome is None:
                 self._entered[index] = entered, request
                 continue
             self.nested.remove(index)
-            outcome = Outcome(response.content, response.is_error, response.exception)
             self._outcomes[index] = await self._after_hooks(hooks, entered, request, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
@@ -218,7 +218,6 @@ class ToolRound(Work):
 
     async def _note_result(self, finished: int | None, begun: Collection[int] = ()) -> None:
         """Write down the result of a call and, in the same write, which calls begin next."""
-        self._begun.update(begun)
         if not self._durable:
             return
         control = self.control
@@ -239,6 +238,7 @@ class ToolRound(Work):
         listener = progress_sink.set(partial(self._note_progress, action))
         try:
             if self._hooks is None:
+                self._begun.add(index)
                 outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
             else:
                 outcome = await self._call_hooked(self._hooks, index, context)
@@ -253,15 +253,50 @@ class ToolRound(Work):
 
     async def _call_hooked(self, hooks: HookChain, index: int, context: ToolContext) -> Outcome:
         """Call a tool with hooks around it, which see its whole text."""
-        entered, request, response = await hooks.before_tool(self._request(index))
-        self.actions[index] = context.action = action = request.action
-        if response is not None:
-            outcome = Outcome(response.content, response.is_error, response.exception)
-        else:
+        entered, request, outcome = await self._before_hooks(hooks, index)
+        context.action = action = request.action
+        if outcome is None:
+            self._begun.add(index)
             outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
             if isinstance(outcome.exception, InputNeeded):
                 return outcome
         return await self._after_hooks(hooks, entered, request, outcome)
+
+    async def _before_hooks(
+        self, hooks: HookChain, index: int
+    ) -> tuple[Sequence[Hook], ToolRequest, Outcome | None]:
+        """Call the hooks before a call; return its result too if it is not to run."""
+        asked = self._request(index)
+        entered, request, response = await hooks.before_tool(asked)
+        action = self.actions[index] = request.action
+        if action is not asked.action:
+            request = replace(request, tool=self.tools.get(action.name))
+        if response is not None:
+            return (
+                entered,
+                request,
+                Outcome(response.content, response.is_error, response.exception),
+            )
+        return entered, request, self._refused_change(asked, request)
+
+    def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
+        """The result of a call that a hook has changed to one that may not run."""
+        was, action, tool = asked.action, request.action, request.tool
+        if (action.name, action.args) == (was.name, was.args) or tool is None:
+            return None
+        if not self.control.dry_run and tool.needs_approval(action.args):
+            return _refusal(
+                f"A hook changed this call, and {action.name!r} with the changed arguments needs "
+                "a person's approval"
+            )
+        if asked.tool is None or tool.nested != asked.tool.nested:
+            return _refusal(f"A hook may not change a call of {was.name!r} to {action.name!r}")
+        try:
+            if tool.nested:
+                tool.validate(action.args)
+        except ToolArgumentsError as error:
+            return _refusal(f"A hook changed this call: {error}")
+        return None
 
     async def _after_hooks(
         self, hooks: HookChain, entered: Sequence[Hook], request: ToolRequest, outcome: Outcome
@@ -348,6 +383,7 @@ class ToolRound(Work):
         Their memories are closed with ``stack``.
         """
         await self._note_result(None, self.nested)
+        self._begun.update(self.nested)
         for index in self.nested:
             action = self.actions[index]
             tool = self.tools[action.name]
@@ -362,7 +398,7 @@ class ToolRound(Work):
         index = self.nested[self._runs.index(run)]
         action, error, text = self.actions[index], run.error, run.answer
         if error is not None:
-            text = f"{action.name!r} failed with {type(error).__name__}: {error}"
+            text = scrub(f"{action.name!r} failed with {type(error).__name__}: {error}")
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
