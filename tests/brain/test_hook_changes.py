@@ -255,7 +255,7 @@ async def test_what_a_hook_returns_is_checked(method: str, given: Any, why: str)
 def test_one_hook_is_not_a_list_of_hooks() -> None:
     for given in (Hook(), None):
         with pytest.raises(StateDefinitionError, match="pass a list of hooks"):
-            Brain(react(ScriptedLLM()), hooks=given)  # type: ignore[arg-type]
+            Brain(react(ScriptedLLM()), hooks=given)  # type: ignore[call-overload]
 
 
 async def test_calls_that_never_began_are_not_said_to_be_interrupted() -> None:

@@ -88,8 +88,8 @@ def branch(**options: Any) -> Branch:
         (lambda: Together([], max_concurrency=0), "max_concurrency=0"),
         (lambda: Together([], max_concurrency=1.5), "max_concurrency=1.5"),  # type: ignore[arg-type]
         (lambda: Together([], max_concurrency="2"), "max_concurrency='2'"),  # type: ignore[arg-type]
-        (lambda: Together(w for w in ()), "pass a list of work"),  # type: ignore[arg-type]
-        (lambda: Together([5]), r"Together\(\[5\]\): pass work"),  # type: ignore[list-item]
+        (lambda: Together(iter([AtOnce()])), "pass a list of work"),  # type: ignore[arg-type]
+        (lambda: Together([5]), r"Together\(\[5\]\): pass work"),  # type: ignore[arg-type]
     ],
 )
 def test_work_checks_its_options(make: Callable[[], Any], why: str) -> None:
@@ -99,7 +99,7 @@ def test_work_checks_its_options(make: Callable[[], Any], why: str) -> None:
 
 class AtOnce(State):
     async def run(self, memory: Memory) -> AsyncIterator[Any]:
-        yield Together([lambda report: 1])  # type: ignore[arg-type, return-value]
+        yield Together([lambda report: 1])  # type: ignore[list-item, return-value]
 
     async def next_state(self, memory: Memory) -> Literal[None]:
         return None
