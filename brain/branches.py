@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """What a stream belongs to: a branch, or the state that has delegated."""
+    """The owner of a stream: a branch, or the delegating state."""
 
     error: Exception | None
 
     @property
-    def ended(self) -> bool:
-        """Whether it has come to an end of its own."""
+    def completed(self) -> bool:
+        """Whether it ended by itself."""
         ...
 
 
@@ -33,16 +33,16 @@ Streams = Sequence[tuple[Source, AsyncIterator[Event]]]
 
 
 class _Beside:
-    """The stream of a state's own events beside those of its branches."""
+    """The owner of the events that the delegating state itself reports."""
 
     error: Exception | None = None
-    ended = False
+    completed = False
 
 
 async def run_branches(
     order: Delegate, run: Callable[[Branch], AsyncGenerator[Event, None]]
 ) -> AsyncGenerator[Event, None]:
-    """Yield the events of every branch, and those beside them.
+    """Yield the events of every branch, and those of ``order.beside``.
 
     Args:
         order: The branches.
@@ -124,7 +124,7 @@ async def _run_all(streams: Streams, send: MemoryObjectSendStream[Event], order:
                 tasks.cancel_scope.cancel()
         finally:
             await close_stream(stream)
-        if order.until == "first" and branch.ended:
+        if order.until == "first" and branch.completed:
             tasks.cancel_scope.cancel()
 
     async def work_off(todo: Iterator[tuple[Source, AsyncIterator[Event]]]) -> None:

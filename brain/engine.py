@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
-from enum import Enum
 
 import anyio
 
@@ -109,7 +108,7 @@ class Engine:
         self._as_thoughts = as_thoughts  # what is said here is not for the reader
         self._durable = memory.durable
         self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
-        self._delegated: Counter[str] = Counter()  # branches of this step, by name
+        self._delegated: Counter[str] | None = None  # branches of this step, by name
         self.hooks = hooks
         self.at = NOWHERE
         self.over = memory.control.done and not path  # killed between its last step and its end
@@ -126,10 +125,10 @@ class Engine:
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
         """Yield events until the net ends or a limit is reached."""
-        memory = self.memory
+        memory, record, budget = self.memory, self._record, self._budget
         node = None if self.over else self._current()
         while node is not None:
-            reached = None if self.reason else self._budget.reached(memory.control)
+            reached = None if self.reason else budget.reached(memory.control)
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
@@ -145,31 +144,30 @@ class Engine:
                     current, items = items, None
                     async for item in current:
                         if not isinstance(item, Work):
-                            yield self._record.note(item, at)
+                            yield record.note(item, at)
                             continue
                         events = item.events(self) if item.clock is None else perform(item, self)
                         try:
                             async for event in events:
-                                yield self._record.note(event, at)
+                                yield record.note(event, at)
                         except BrainUseError:  # a strict limit, which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
                             items = Resumed(running, error)
                         finally:
                             await events.aclose()
-                        if items is not None or self._record.report.waits is not None:
+                        if items is not None or record.report.waits is not None:
                             break
             except BaseException as error:
                 await self._leave_hurt(node, stream, error)
                 if not await self._fail(node, error):
                     raise
             else:
-                if node.on_exit or self._record.report.waits is not None:
+                if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            following, noted = await self._decide(node)
-            for event in noted:
+            node, events_of_leaving = await self._decide(node)
+            for event in events_of_leaving:
                 yield event
-            node = following
         self.reason = self.reason or StopReason.DONE
 
     async def _may_run(self, node: Node, reached: StopReason) -> bool:
@@ -177,11 +175,12 @@ class Engine:
         return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> Position:
-        self._record.begin_step()
-        if self._delegated:
-            self._delegated.clear()
-        self.at = Position(self._run_id, self._budget.control.step, node.name, self._path)
-        return self.at
+        if self._record.used:
+            self._record.begin_step()
+        self._delegated = None
+        at = Position(self._run_id, self._budget.control.step, node.name, self._path)
+        self.at = at
+        return at
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Leave a state; the stream of one that waits is not at its end."""
@@ -210,7 +209,7 @@ class Engine:
         """Have an error lead to another state; return whether the net has an edge for it."""
         if node.on_error is None or not isinstance(error, Exception) or isinstance(error, FINAL):
             return False
-        report = self._record.report
+        report, self._record.used = self._record.report, True
         report.waits = report.cut = None
         report.error = error
         if self.memory.control.next_actions:
@@ -219,19 +218,26 @@ class Engine:
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """Do what is decided after a step; return the next state and the events of leaving."""
-        report, memory, at = self._record.report, self.memory, self.at
+        report, at = self._record.report, self.at
         if (reason := stops_after(report)) is not None:
             if reason in WAITING:
                 self.reason = reason
                 return None, []
             following = await self._stop(reason)
             return following, [StateExited(following.name if following else None, at=at)]
+        memory = self.memory
         control = memory.control
-        following = None
+        following = target = None
         if self.reason is None:  # the fallback state is the last
-            target = await self._propose(node) if report.error is None else None
+            try:
+                target = None if report.error else await node.state.next_state(memory)
+            except BaseException as error:
+                if not await self._fail(node, error):
+                    if (failure := _failure(error, node)) is error:
+                        raise
+                    raise failure from error
             following = next_node(node, target, report, done=control.done)
-        name = following.name if following else None
+        name = None if following is None else following.name
         self.over = following is None
         failed = None if report.error is None else words_of(report.error)
         if self._path:
@@ -241,28 +247,26 @@ class Engine:
         else:
             control.advance(name, left=node.name, error=failed)
         verdict = None
-        if self._stuck is not None and (report.finished or report.said or failed):
+        if (report.finished or report.said or failed) and self._stuck is not None:
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
         events: list[Event] = [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
-            events.append(StuckDetected(*verdict, at=at))
-            if is_stuck(following, verdict):
-                following = await self._stop(StopReason.STUCK)
-                if following is None and not self.answer():
-                    events.append(self._record.note(await best_words(memory), at))
+            following = await self._note_cycle(verdict, following, events)
         return following, events
 
-    async def _propose(self, node: Node) -> Enum | None:
-        try:
-            return await node.state.next_state(self.memory)
-        except BaseException as error:
-            if await self._fail(node, error):
-                return None
-            if (failure := _failure(error, node)) is error:
-                raise
-            raise failure from error
+    async def _note_cycle(
+        self, verdict: Verdict, following: Node, events: list[Event]
+    ) -> Node | None:
+        """Report in ``events`` that the run repeats itself; return the state that comes next."""
+        events.append(StuckDetected(*verdict, at=self.at))
+        if not is_stuck(following, verdict):
+            return following
+        fallback = await self._stop(StopReason.STUCK)
+        if fallback is None and not self.answer():
+            events.append(self._record.note(await best_words(self.memory), self.at))
+        return fallback
 
     def _current(self) -> Node:
         control = self.memory.control
@@ -297,7 +301,7 @@ class Engine:
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; a single one that is no ``part`` speaks for the state."""
-        aside = self._as_thoughts or order.aside or part or len(order.branches) > 1
+        aside = self._as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(order, lambda branch: self._engine_for(branch, aside).branch(branch))
         try:
             async for event in events:
@@ -310,12 +314,14 @@ class Engine:
                 self._record.report.waits = StopReason(reason)
             elif reason is not None and reason not in (*OWN, *WAITING):
                 self._record.report.cut = StopReason(reason)
-        if len(order.branches) == 1 and not order.aside and not part:
+            self._record.used = True
+        if len(order.branches) == 1 and not order.as_thoughts and not part:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
-        self._delegated[branch.name] += 1
-        count = self._delegated[branch.name]
+        self._delegated = begun = self._delegated or Counter()
+        begun[branch.name] += 1
+        count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
         return Engine(

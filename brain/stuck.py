@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
 from agent_brain.states.events import ActionFinished
-from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.values import is_count
 
@@ -138,16 +137,12 @@ def fingerprint(
         raised = _plain("".join((*text, "\0", type(error).__name__, ": ", str(error))))
         return "e" + _digest(f"{state}\0{raised}")
     if finished:
-        done = [
-            (
-                event.action.name,
-                _plain_args(event.action),
-                event.result.content,
-                event.result.is_error,
-            )
-            for event in finished
-            if not ((tool := tools.get(event.action.name)) and tool.repeatable)
-        ]
+        done: list[object] = []
+        for event in finished:
+            action, result = event.action, event.result
+            tool = tools.get(action.name)
+            if tool is None or not tool.repeatable:
+                done += action.name, _plain_args(action.args), result.content, result.is_error
         return "d" + _digest(repr(done)) if done else None
     if asked or not text:
         return None
@@ -155,9 +150,9 @@ def fingerprint(
     return "t" + _digest(f"{state}\0{said}") if said else None
 
 
-def _plain_args(action: Action) -> str:
-    args = repr(sorted(action.args.items()))
-    return _plain(args) if str in map(type, action.args.values()) else args
+def _plain_args(args: Mapping[str, object]) -> str:
+    text = repr(sorted(args.items()) if len(args) > 1 else args)
+    return _plain(text) if str in map(type, args.values()) else text
 
 
 def _plain(text: str) -> str:

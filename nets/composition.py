@@ -57,7 +57,7 @@ class SubnetState(OneTargetState):
         fork: Whether to run on a fork of the memory.
         goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
             of the memory. Requires ``fork``.
-        aside: Whether the text of the subnet streams as thoughts.
+        as_thoughts: Whether the text of the subnet streams as thoughts. ``aside`` is the old name.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class SubnetState(OneTargetState):
         on_done: Enum | None = None,
         fork: bool = False,
         goal: str | Goal | None = None,
+        as_thoughts: bool = False,
         aside: bool = False,
     ) -> None:
         if goal is not None and not fork:
@@ -77,7 +78,7 @@ class SubnetState(OneTargetState):
         self.on_done = on_done
         self.fork = fork
         self.goal = goal
-        self.aside = aside
+        self.as_thoughts = as_thoughts or aside
 
     @property
     def subnets(self) -> Mapping[str, Net]:
@@ -87,14 +88,14 @@ class SubnetState(OneTargetState):
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the net, and record its answer if it ran on a fork."""
         if not self.fork:
-            yield Delegate([Branch("", self.net, memory)], aside=self.aside)
+            yield Delegate([Branch("", self.net, memory)], as_thoughts=self.as_thoughts)
             return
         async with await memory.fork() as fork:
             if self.goal is not None:
                 await fork.set_goal(await _resolve(self.goal, memory))
             branch = Branch("", self.net, fork)
-            yield Delegate([branch], aside=self.aside)
-        if branch.ended:  # after a limit, the state runs again on resume
+            yield Delegate([branch], as_thoughts=self.as_thoughts)
+        if branch.completed:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
 
@@ -162,11 +163,11 @@ class ParallelState(OneTargetState):
                 Branch(name, net, await stack.enter_async_context(await memory.fork()))
                 for name, net in self.branches.items()
             ]
-            yield Delegate(branches, on_error=self.on_error, aside=True, until=self.until)
-            if self.until == "first" and any(branch.ended for branch in branches):
-                branches = [b for b in branches if b.ended or b.error is not None]
+            yield Delegate(branches, on_error=self.on_error, as_thoughts=True, until=self.until)
+            if self.until == "first" and any(branch.completed for branch in branches):
+                branches = [b for b in branches if b.completed or b.error is not None]
             text = await maybe_await(self.join(memory, branches))
-        cut = any(branch.error is None and not branch.ended for branch in branches)
+        cut = any(branch.error is None and not branch.completed for branch in branches)
         if text and not cut:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
@@ -264,12 +265,12 @@ class MapState(OneTargetState):
                 yield Delegate(
                     branches,
                     on_error="cancel" if self.on_item_error == "raise" else "report",
-                    aside=True,
+                    as_thoughts=True,
                     max_concurrency=self.max_concurrency,
                 )
             for result, branch in zip(found, branches, strict=True):
                 result.value, result.error = branch.answer, branch.error
-            cut = any(branch.error is None and not branch.ended for branch in branches)
+            cut = any(branch.error is None and not branch.completed for branch in branches)
         text = None if cut else await maybe_await(self.join(memory, found))
         if text:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
@@ -341,7 +342,7 @@ def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
 
 def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
     """Return the answer of the branch that finished, or else the errors of the branches."""
-    ended = [branch.answer for branch in branches if branch.ended]
+    ended = [branch.answer for branch in branches if branch.completed]
     return ended[0] if ended else list_answers(memory, branches)
 
 

@@ -31,7 +31,7 @@ from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
 from agent_brain.tools.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from agent_brain.nets.diagrams.model import Picture
+    from agent_brain.nets.diagrams.model import Diagram
 
 Transitions = Mapping[Any, Enum | Iterable[Target] | None]
 
@@ -253,7 +253,7 @@ class Net:
 
         return to_svg(self._diagram(run))
 
-    def _diagram(self, run: Iterable[Event] | None) -> Picture:
+    def _diagram(self, run: Iterable[Event] | None) -> Diagram:
         from agent_brain.nets.diagrams.model import draw
 
         return draw(self, run)

@@ -1,4 +1,4 @@
-"""Several pieces of work at once inside one state, such as one model call for each of ten ideas."""
+"""Concurrent work inside one state, such as one model call for each of ten ideas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Piece: TypeAlias = Work | Callable[[Report], Awaitable[T]]
 
 
 class Together(Work, Generic[T]):
-    """Several pieces of work at once. Yield it from ``State.run``, then read ``results``.
+    """Concurrent work. Yield it from ``State.run``, then read ``results``.
 
     ::
 
@@ -30,8 +30,8 @@ class Together(Work, Generic[T]):
         yield together
         best = max(together.results, key=lambda rating: rating.score)
 
-    What the pieces stream comes as it happens. The first one that fails cancels the others, and its
-    error is raised at the ``yield``; what the model calls used by then is counted all the same.
+    All pieces stream while they run. The first one that fails cancels the others, and its error is
+    raised at the ``yield``; what the model calls have used by then is still counted.
 
     Attributes:
         results: The result of each piece, in order, once all have ended: the ``result`` of work,
@@ -40,7 +40,7 @@ class Together(Work, Generic[T]):
     Args:
         works: Work, such as ``llm.call(…)``, or async functions, which are given a function that
             streams text or an event. Nets run at once need memories of their own.
-        max_concurrency: How many run at once, begun in their order; None for all of them.
+        max_concurrency: Maximum number of pieces at once, started in order; None for all of them.
 
     Raises:
         StateDefinitionError: Something that is not work or a function, or a wrong number.

@@ -34,10 +34,10 @@ from agent_brain.tools.base import BaseTool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRequest:
-    """What all requests have.
+    """Base class for requests.
 
     Attributes:
-        at: The run, step, state and path that it is made from.
+        at: The run, step, state and path of the request.
         memory: The memory of the run.
     """
 
@@ -71,9 +71,9 @@ class ModelRequest(HookRequest):
 
     Attributes:
         llm: The model.
-        messages: What it sees.
-        tools: What it may call.
-        output_type: The shape of the data that it is asked for, if any.
+        messages: The messages for the model.
+        tools: The tools that it may call.
+        output_type: The type of data that is requested, if any.
         attempt: Number of the attempt, from 1; 0 for the call as a whole.
     """
 
@@ -85,19 +85,19 @@ class ModelRequest(HookRequest):
 
     @property
     def model(self) -> str:
-        """What the model is called."""
+        """The name of the model."""
         return self.llm.model
 
 
 @dataclass(frozen=True, slots=True)
 class ModelResponse:
-    """What a model has answered.
+    """The response of a model.
 
     Attributes:
         text: Its text, without thoughts.
         actions: The tool calls that it requests.
         thoughts: Its thoughts.
-        usage: What the call used; None if that is not known.
+        usage: The usage of the call; None if unknown.
         finish_reason: Why it ended, if the provider said so.
     """
 

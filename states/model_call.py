@@ -17,6 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import lru_cache
+from types import AsyncGeneratorType
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, JsonValue
@@ -44,7 +45,7 @@ from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import Work, WorkContext
+from agent_brain.states.work import Work, WorkContext, close_stream
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.ids import new_id
@@ -220,9 +221,7 @@ class ModelCall(Work):
                 if messages is None:
                     raise
             finally:
-                aclose = getattr(pieces, "aclose", None)
-                if aclose is not None:
-                    await aclose()
+                await close_stream(pieces)
 
     def _stream(
         self, messages: Sequence[Message], context: WorkContext | None
@@ -230,9 +229,8 @@ class ModelCall(Work):
         hooks = None if context is None else context.hooks
         if context is not None and hooks is not None and (hooks.model or hooks.attempt):
             return self._hooked(messages, context, hooks)
-        return self._checked(
-            self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
-        )
+        stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
+        return stream if type(stream) is AsyncGeneratorType else self._checked(stream)
 
     def _hooked(
         self, messages: Sequence[Message], context: WorkContext, hooks: HookChain

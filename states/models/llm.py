@@ -153,16 +153,16 @@ class LLM(ABC):
         it. An error is raised at the ``yield``.
 
         Args:
-            messages: What the model sees. They are put in the form that every model takes.
-            tools: What it may call; ``call.actions`` has the calls that it requests.
+            messages: The messages, which are adapted to what every model accepts.
+            tools: The tools it may call; ``call.actions`` has the calls that it requests.
             output_type: A pydantic model, or any other type that pydantic validates:
-                ``call.output`` is data of that type, and the text is not shown. Data that is not
-                valid goes back to the model once, with what is wrong.
-            thought: The text is not for the reader: it streams as a thought.
+                ``call.output`` is data of that type, and the text is not shown. Invalid data goes
+                back to the model once, with the reason.
+            thought: Stream the text as a thought, which is not meant for the reader.
 
         Raises:
-            StateDefinitionError: A type that a model cannot be asked for, or arguments that are not
-                lists of messages and of tools.
+            StateDefinitionError: The type cannot be requested from a model, or the arguments are
+                not lists of messages and of tools.
         """
         _check_items("messages", messages, Message, "Message.user('Hello')")
         _check_items("tools", tools, BaseTool, "a function with @tool")

@@ -98,7 +98,7 @@ async def test_each_piece_may_be_asked_for_in_a_task_of_its_own(which: int) -> N
 
 
 class Slow(Say):
-    """Never comes to its second word."""
+    """Never reaches its second word."""
 
     async def run(self, memory: Any) -> AsyncIterator[str]:
         yield "one"
