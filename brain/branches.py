@@ -99,31 +99,44 @@ async def run_at_once(streams: Streams, order: Delegate) -> AsyncGenerator[Event
         order: What to do when one fails or ends, and how many run at once.
     """
     send, receive = anyio.create_memory_object_stream[Event](0)
-    task = BackgroundTask(partial(_run_all, streams, send, order))
-    try:
-        with receive:
+    failed: list[Exception] = []  # in the order of time
+    task = BackgroundTask(partial(_run_all, streams, send, order, failed))
+    with receive:  # closed after the task, which sends to it
+        try:
             async for event in receive:
                 yield event
-    finally:
-        await task.aclose()
+        except GeneratorExit:
+            await task.aclose()
+            if failed:  # while they were closed
+                raise failed[0] from None
+            raise
+        finally:
+            await task.aclose()
     if task.error is not None:
         raise task.error
-    failed = [branch.error for branch, _ in streams if branch.error is not None]
     if failed and order.on_error == "cancel":
         raise failed[0]
 
 
-async def _run_all(streams: Streams, send: MemoryObjectSendStream[Event], order: Delegate) -> None:
+async def _run_all(
+    streams: Streams,
+    send: MemoryObjectSendStream[Event],
+    order: Delegate,
+    failed: list[Exception],
+) -> None:
     async def run_one(branch: Source, stream: AsyncIterator[Event]) -> None:
         try:
-            async for event in stream:
-                await send.send(event)
+            try:
+                async for event in stream:
+                    await send.send(event)
+            finally:
+                await close_stream(stream)
         except Exception as error:  # kept on the branch, for the state or for the caller
             branch.error = error
+            failed.append(error)
             if order.on_error == "cancel":
                 tasks.cancel_scope.cancel()
-        finally:
-            await close_stream(stream)
+            await anyio.lowlevel.checkpoint_if_cancelled()  # it may have taken its place
         if order.until == "first" and branch.completed:
             tasks.cancel_scope.cancel()
 

@@ -28,7 +28,8 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls
 from agent_brain.recorder import StepRecorder
-from agent_brain.states.answering import best_words
+from agent_brain.states.answering import best_words, last_answer
+from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
     NOWHERE,
     Event,
@@ -41,7 +42,6 @@ from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.calling import is_being_cancelled
 from agent_brain.tools.secrets import scrub
 
 FINAL = (
@@ -62,6 +62,7 @@ class Engine:
     Attributes:
         at: The current step.
         hooks: The hooks around model calls and tool calls.
+        left: The reader has left: no event can be yielded any more.
         memory: The memory.
         over: The net has come to its end.
         reason: Why it stopped; None before that.
@@ -80,6 +81,7 @@ class Engine:
         "_stuck",
         "at",
         "hooks",
+        "left",
         "memory",
         "over",
         "reason",
@@ -111,6 +113,7 @@ class Engine:
         self._delegated: Counter[str] | None = None  # branches of this step, by name
         self.hooks = hooks
         self.at = NOWHERE
+        self.left = False
         self.over = memory.control.done and not path  # killed between its last step and its end
         self.reason: StopReason | None = None
 
@@ -184,9 +187,11 @@ class Engine:
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Leave a state; the stream of one that waits is not at its end."""
-        await close_stream(stream)
-        if node.on_exit:
-            await node.state.on_exit(self.memory)
+        try:
+            await close_stream(stream)
+        finally:
+            if node.on_exit:
+                await node.state.on_exit(self.memory)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
         """Leave a state that did not reach its end; note in ``error`` which state it was.
@@ -194,10 +199,12 @@ class Engine:
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
-        failure = _failure(error, node)
-        self._record.count_open_responses()
-        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            await self._exit(node, stream)
+        failure = failure_of(error, node.name, type(node.state).__name__)
+        try:
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await self._exit(node, stream)
+        finally:
+            self._record.count_open_responses()
         if isinstance(failure, LLMError | ScratchError):
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
@@ -207,7 +214,9 @@ class Engine:
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Have an error lead to another state; return whether the net has an edge for it."""
-        if node.on_error is None or not isinstance(error, Exception) or isinstance(error, FINAL):
+        if node.on_error is None or self.left:
+            return False
+        if not isinstance(error, Exception) or isinstance(error, FINAL):
             return False
         report, self._record.used = self._record.report, True
         report.waits = report.cut = None
@@ -219,6 +228,8 @@ class Engine:
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """Do what is decided after a step; return the next state and the events of leaving."""
         report, at = self._record.report, self.at
+        if self._record.used:
+            self._record.count_open_responses()
         if (reason := stops_after(report)) is not None:
             if reason in WAITING:
                 self.reason = reason
@@ -233,9 +244,7 @@ class Engine:
                 target = None if report.error else await node.state.next_state(memory)
             except BaseException as error:
                 if not await self._fail(node, error):
-                    if (failure := _failure(error, node)) is error:
-                        raise
-                    raise failure from error
+                    raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
             following = next_node(node, target, report, done=control.done)
         name = None if following is None else following.name
         self.over = following is None
@@ -246,6 +255,8 @@ class Engine:
             control.advance_subnet(self._key, name, self.answer(), main=main, error=failed)
         else:
             control.advance(name, left=node.name, error=failed)
+            if following is None:
+                await self._keep_answer()
         verdict = None
         if (report.finished or report.said or failed) and self._stuck is not None:
             verdict = self._look_for_cycles(node, self._stuck)
@@ -255,6 +266,12 @@ class Engine:
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
         return following, events
+
+    async def _keep_answer(self) -> None:
+        """Keep an answer that no message holds, for a run that is left before its end."""
+        said = self.answer()
+        if said and said != await last_answer(self.memory):
+            self.memory.control.ended[""] = said
 
     async def _note_cycle(
         self, verdict: Verdict, following: Node, events: list[Event]
@@ -318,6 +335,10 @@ class Engine:
         if len(order.branches) == 1 and not order.as_thoughts and not part:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
+    def count_unread(self, event: Event) -> None:
+        """Count the model calls that ``event`` reports: its reader has left before it came."""
+        self._record.note_unread(event, self.at)
+
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
         self._delegated = begun = self._delegated or Counter()
         begun[branch.name] += 1
@@ -357,6 +378,9 @@ class Engine:
         except Exception as error:
             branch.error = error
             raise
+        except GeneratorExit:
+            self.left = True
+            raise
         finally:
             await steps.aclose()
             control.done = False
@@ -376,12 +400,3 @@ def no_state(net: Net, name: str) -> str:
 def words_of(error: Exception) -> str:
     """Return the text of an error for ``control.error``, without secrets."""
     return scrub(f"{type(error).__name__}: {error}")
-
-
-def _failure(error: BaseException, node: Node) -> BaseException:
-    """Return ``error``, or what to raise for a cancellation that is not meant for the run."""
-    import asyncio  # 20 ms that trio and a mere import do not need
-
-    if isinstance(error, asyncio.CancelledError) and not is_being_cancelled():
-        return StateCancelledError(node.name, type(node.state).__name__)
-    return error

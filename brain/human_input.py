@@ -114,7 +114,9 @@ def waits_for(control: Control) -> str:
     asked = control.human_requests or HumanRequests()
     names = {action.id: action.name for action in control.next_actions}
     calls = [f"{call_id!r} ({names.get(call_id, 'a call')})" for call_id in asked.approvals]
-    questions = [f"{key!r}: {prompt}" for key, prompt in asked.questions.items()]
+    questions = [
+        f"{key!r}: {prompt}" if key else repr(prompt) for key, prompt in asked.questions.items()
+    ]
     parts = []
     if calls:
         parts.append(f"pass approve=, deny= or edit= for {', '.join(calls)}")

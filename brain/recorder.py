@@ -10,6 +10,7 @@ from agent_brain.budget import Budget
 from agent_brain.decision import StepReport
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import (
     NOWHERE,
     ActionFinished,
@@ -41,6 +42,7 @@ class StepRecorder:
         "_answered_by",
         "_as_thoughts",
         "_budget",
+        "_counted",
         "_memory",
         "_open_responses",
         "_text",
@@ -55,6 +57,7 @@ class StepRecorder:
         self._as_thoughts = as_thoughts  # what is said is not for the reader
         self._text: list[str] = []  # of the last step that said anything
         self._open_responses: list[str | None] = []
+        self._counted: set[str | None] = set()  # responses that were cut off, before their event
         self._answered_by: str | None = None  # the model response that the last text is from
         self.finish_reason: str | None = None
         self.report = StepReport()
@@ -66,8 +69,6 @@ class StepRecorder:
             self._text = self.report.said
         self.report = StepReport()
         self.used = False
-        if self._open_responses:
-            self.count_open_responses()
 
     def answer(self) -> str:
         """Return what the last step that said anything has said."""
@@ -125,7 +126,8 @@ class StepRecorder:
         return event
 
     def _note_response(self, event: ResponseStarted) -> Event:
-        self._open_responses.append(event.response_id)
+        if event.response_id not in self._counted:
+            self._open_responses.append(event.response_id)
         return event
 
     def _note_usage(self, event: UsageReported) -> Event:
@@ -136,21 +138,41 @@ class StepRecorder:
             self.finish_reason = event.finish_reason
         return event
 
+    def _check_may_ask(self, event: Event) -> None:
+        if self._memory.control is not self._budget.control:
+            raise StateDefinitionError(
+                f"State {event.at.state!r} asks a person, but runs on a fork of the run's memory, "
+                "whose branches cannot wait for an answer: ask before the branches begin, or in "
+                "SubnetState(…) without fork=True"
+            )
+
     def _note_approval(self, event: ApprovalRequested) -> Event:
+        self._check_may_ask(event)
         self.report.waits = StopReason.APPROVAL
         self._memory.control.request_approval(event.actions)
         return event
 
     def _note_question(self, event: InputRequested) -> Event:
+        self._check_may_ask(event)
         self.report.waits = StopReason.INPUT
         self._memory.control.request_input(event.id, event.prompt)
         return event
 
+    def note_unread(self, event: Event, at: Position) -> None:
+        """Record the model calls that ``event`` reports: it was cut off before it could stream."""
+        if isinstance(event, ResponseStarted | UsageReported):
+            if isinstance(event, UsageReported) and event.response_id not in self._open_responses:
+                self._counted.add(event.response_id)
+            self.note(event, at)
+
     def count_open_responses(self) -> None:
         """Count the model calls that were closed or cancelled before they reported their usage."""
-        for _ in self._open_responses:
-            self._budget.spend(Usage())
-        self._open_responses.clear()
+        if self._open_responses:
+            cut, self._open_responses = self._open_responses, []
+            for _ in cut:
+                self._budget.spend(Usage())
+        if self._counted:
+            self._counted.clear()
 
 
 _NOTES: dict[type, Callable[[StepRecorder, Any], Event]] = {

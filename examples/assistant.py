@@ -10,9 +10,10 @@ kept in the folder ``assistant-data``.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -48,21 +49,41 @@ async def assistant(user: str, folder: Path, llm: LLM | None = None) -> AsyncIte
 
 
 def read_line() -> str:
-    """Return the next line, or an empty one at the end of the input."""
+    """Return the next line; an empty one at the end of the input and for Ctrl-C."""
     try:
         return input("\n> ").strip()
-    except EOFError:
+    except (EOFError, KeyboardInterrupt):
+        print()
         return ""
 
 
-async def main() -> None:
+async def reply(brain: Brain, line: str) -> None:
+    """Print the answer as it comes."""
+    async for text in brain.answer(line):
+        print(text, end="", flush=True)
+
+
+def main() -> None:
+    """Talk with a user until an empty line, the end of the input, or Ctrl-C.
+
+    Lines are read while the event loop rests. In a thread beside it, ``input`` would go on waiting
+    for a line after Ctrl-C.
+    """
     user = sys.argv[1] if len(sys.argv) > 1 else "ann"
-    async with assistant(user, Path("assistant-data")) as brain:
-        print("Say something; an empty line ends the conversation.")
-        while line := await anyio.to_thread.run_sync(read_line):
-            async for text in brain.answer(line):
-                print(text, end="", flush=True)
+    with asyncio.Runner() as runner:
+        conversation = AsyncExitStack()
+        brain = runner.run(
+            conversation.enter_async_context(assistant(user, Path("assistant-data")))
+        )
+        try:
+            print("Say something; an empty line ends the conversation.")
+            while line := read_line():
+                runner.run(reply(brain, line))
+        except KeyboardInterrupt:
+            print("\nStopped.")
+        finally:
+            runner.run(conversation.aclose())
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    main()

@@ -14,8 +14,10 @@ or over HTTP, on this computer::
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 from agent_brain import Brain, Limits, tool
+from agent_brain.errors import AgentBrainError
 from agent_brain.serving import serve
 
 HOURS = {"saturday": "10 to 14", "sunday": "closed"}
@@ -36,10 +38,20 @@ def make_brain() -> Brain:
     return Brain("react", tools=[opening_hours], limits=Limits(max_steps=20, timeout=60))
 
 
+def main(port: str | None = None) -> None:
+    if port is not None and not port.isdecimal():
+        sys.exit(f"{port!r} is not a port. Try: python examples/mcp_server.py 8000")
+    with suppress(KeyboardInterrupt):  # Ctrl-C
+        serve(
+            make_brain,
+            address=None if port is None else ("127.0.0.1", int(port)),
+            description="Answers questions about the library.",
+            on_ready=lambda url: print(f"Serving at {url}; Ctrl-C ends it"),
+        )
+
+
 if __name__ == "__main__":
-    serve(
-        make_brain,
-        address=("127.0.0.1", int(sys.argv[1])) if len(sys.argv) > 1 else None,
-        description="Answers questions about the library.",
-        on_ready=lambda url: print(f"Serving at {url}"),
-    )
+    try:
+        main(*sys.argv[1:2])
+    except AgentBrainError as error:
+        sys.exit(str(error))

@@ -6,13 +6,14 @@ Run it with::
 
 Without a model in ``AGENT_BRAIN_MODEL`` scripts answer in its place. The run is kept in
 ``research.db`` while it waits for the person: end the program and start it again, and it asks the
-same question.
+same question. The report is written to ``report.txt``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Literal
@@ -109,29 +110,54 @@ def models() -> tuple[dict[str, LLM], LLM]:
 
 
 async def show(run: Run) -> None:
-    """Print what happens, each branch under its name."""
+    """Print what happens, each state and each branch under its name."""
     async with run:
         async for event in run:
-            if event.kind == "action_finished":
+            if event.kind == "state_entered" and not event.path:
+                print(f"\n--- {event.state}")
+            elif event.kind == "action_finished":
                 print(f"[{event.path[-1]}] {event.action.name}: {event.result.content}")
-            elif event.kind == "text_delta" and not event.thought:
+            elif event.kind == "text_delta" and not event.path and not event.thought:
                 print(event.text, end="", flush=True)
             elif event.kind == "input_requested":
-                print(f"\n{event.prompt}")
+                print(event.prompt)
 
 
-async def main() -> None:
+@asynccontextmanager
+async def kept() -> AsyncIterator[Brain]:
+    """Open the run that ``research.db`` holds, or a new one."""
     net = research(*models(), path=Path("report.txt"))
-    async with MessagesMemory([search], journal="research.db") as memory:
-        brain = Brain(net, memory)
-        if memory.control.status == "waiting":  # since an earlier start of this program
-            print((await memory.dump())[-1].content, QUESTION, sep="\n")
+    async with (
+        MessagesMemory([search], journal="research.db") as memory,
+        Brain(net, memory) as brain,
+    ):
+        yield brain
+
+
+async def ask() -> None:
+    """Work until the person is asked, or repeat the question of an earlier start."""
+    async with kept() as brain:
+        if brain.memory.control.status == "waiting":
+            print((await brain.memory.dump())[-1].content, QUESTION, sep="\n")
         else:
             await show(brain.stream("Report on Oslo."))
-        answer = await anyio.to_thread.run_sync(input, "> ")
+
+
+async def finish(answer: str) -> None:
+    """Continue with what the person said."""
+    async with kept() as brain:
         await show(brain.stream_resume(input=answer))
         print()
 
 
+def main() -> None:
+    try:
+        anyio.run(ask)
+        answer = input("> ")  # no event loop runs meanwhile: Ctrl-C ends the wait
+        anyio.run(finish, answer)
+    except (EOFError, KeyboardInterrupt):
+        print("\nEnded. A report that waits is kept in research.db: start the program again.")
+
+
 if __name__ == "__main__":
-    anyio.run(main)
+    main()

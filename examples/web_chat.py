@@ -19,15 +19,16 @@ from contextlib import asynccontextmanager
 from typing import Annotated
 
 import uvicorn
-from fastapi import Depends, FastAPI, Path
+from fastapi import Depends, FastAPI, HTTPException, Path
 from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from agent_brain import Brain, Limits, Run, SQLiteJournal, WindowedMemory
-from agent_brain.errors import AgentBrainError
+from agent_brain.errors import AgentBrainError, SessionConflictError
 from agent_brain.tools.builtin import calculate, current_time
 
 TOOLS = [calculate, current_time]
+BUSY = "This chat is answering another message. Send yours again when the answer is complete."
 PAGE = """<!doctype html><meta charset="utf-8"><title>Chat</title>
 <form><input name="message" autofocus size="60"> <button>Send</button></form><pre></pre>
 <script>
@@ -40,11 +41,15 @@ document.querySelector("form").onsubmit = async (event) => {
   const reply = await fetch(`/chats/${chat}`, {
     method: "POST", headers: {"content-type": "application/json"}, body: JSON.stringify({message}),
   });
+  if (!reply.ok) out.textContent += JSON.stringify((await reply.json()).detail);
   let rest = "";
   for await (const text of reply.body.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + text).split("\\n\\n");
     rest = lines.pop();
-    for (const line of lines) out.textContent += JSON.parse(line.slice(6)).text ?? "\\n";
+    for (const line of lines) {
+      const {text, error} = JSON.parse(line.slice(6));
+      out.textContent += text ?? error ?? "\\n";
+    }
   }
 };
 </script>"""
@@ -58,6 +63,7 @@ def make_app(journal_path: str, brain: Brain | None = None) -> FastAPI:
     """Build the application. One brain serves everybody; each conversation has its own memory."""
     brain = brain or Brain("react", limits=Limits(max_steps=20, timeout=120))
     journal = SQLiteJournal(journal_path)
+    active: set[str] = set()  # chats that are answering
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -73,9 +79,15 @@ def make_app(journal_path: str, brain: Brain | None = None) -> FastAPI:
     async def begin(
         name: Annotated[str, Path(pattern=r"^[\w-]{1,64}$")], question: Question
     ) -> AsyncIterator[Run]:
-        memory = WindowedMemory(TOOLS, max_messages=50, journal=journal, session=name)
-        async with memory, brain.over(memory).stream(question.message) as run:
-            yield run  # after the response, or when the client goes away, the run is closed
+        if name in active:
+            raise HTTPException(409, BUSY)
+        active.add(name)
+        try:
+            memory = WindowedMemory(TOOLS, max_messages=50, journal=journal, session=name)
+            async with memory, brain.over(memory).stream(question.message) as run:
+                yield run  # after the response, or when the client goes away, the run is closed
+        finally:
+            active.discard(name)
 
     @app.post("/chats/{name}")
     async def chat(run: Annotated[Run, Depends(begin)]) -> StreamingResponse:
@@ -91,6 +103,8 @@ async def reply(run: Run) -> AsyncIterator[str]:
             if event.kind == "text_delta" and not event.thought:
                 yield sse({"text": event.text})
         yield sse({"stop_reason": run.result.stop_reason})
+    except SessionConflictError:  # another process answers in the same chat
+        yield sse({"error": BUSY})
     except AgentBrainError as error:
         yield sse({"error": str(error)})
 

@@ -50,5 +50,6 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.todo import TodoMemory as TodoMemory
     from agent_brain.memories.vector import VectorMemory as VectorMemory
     from agent_brain.memories.views.base import View as View
+    from agent_brain.memories.views.recent import Recent as Recent
     from agent_brain.memories.windowed import WindowedMemory as WindowedMemory
     from agent_brain.memories.wrapper import WrappingMemory as WrappingMemory

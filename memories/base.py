@@ -202,6 +202,11 @@ class Memory(ABC):
 
         The default puts each result right behind its call, before what arrived in between. It
         separates earlier turns as :meth:`turn` does.
+
+        A subclass may leave out messages, but not the goal, system and pinned messages, and the
+        group (an assistant message with calls, and their results) that last got a result: without
+        it a model asks for the same calls again. Groups are shown whole, each result right behind
+        its call.
         """
         goal = await self.goal()
         earlier, later = self._split_at(goal, await self.dump())

@@ -45,11 +45,12 @@ Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[
 class StoredMemory(Memory):
     """Base class of the built-in memories: everything in order, in RAM or in a journal.
 
-    A subclass shows something else with a view, or by overriding :meth:`context`::
+    A subclass shows something else with a view, or by overriding :meth:`context`, whose docstring
+    says what a model must always see. Start from the view :class:`Recent`, which keeps that::
 
         class LastFive(StoredMemory):
-            async def context(self):
-                return await self.messages(last=5)
+            def __init__(self, tools=(), **options):
+                super().__init__(tools, views=[Recent(5)], **options)
 
     Goals are messages like all others: a second question in the same session follows the first
     one and its answer. Adding a message whose ID is already here changes nothing.

@@ -33,7 +33,7 @@ _GRAPH = {
     ),
     "never_proposed": (
         "transitions= has an edge from {state!r} to {target}, which the state never proposes",
-        "Remove the edge, or correct the return annotation of next_state",
+        "Correct next_state (of a FunctionState: on_done= or choose=), or remove the edge",
     ),
 }
 ALLOWABLE = tuple(_GRAPH)

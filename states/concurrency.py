@@ -9,10 +9,10 @@ from typing import Generic, TypeAlias, TypeVar
 import anyio
 
 from agent_brain.states.background import live
-from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.errors import StateCancelledError, StateDefinitionError
 from agent_brain.states.events import Event
-from agent_brain.states.work import Work, WorkContext, close_stream, perform
-from agent_brain.tools.aio import maybe_await
+from agent_brain.states.work import Work, WorkContext, close_stream, perform, position_of
+from agent_brain.tools.aio import is_stray_cancellation, maybe_await
 from agent_brain.tools.values import is_count
 
 T = TypeVar("T")
@@ -30,8 +30,9 @@ class Together(Work, Generic[T]):
         yield together
         best = max(together.results, key=lambda rating: rating.score)
 
-    All pieces stream while they run. The first one that fails cancels the others, and its error is
-    raised at the ``yield``; what the model calls have used by then is still counted.
+    All pieces stream while they run; work waits until its last piece was read. The first one that
+    fails cancels the others, and its error is raised at the ``yield``; what the model calls have
+    used by then is still counted.
 
     Attributes:
         results: The result of each piece, in order, once all have ended: the ``result`` of work,
@@ -69,11 +70,28 @@ class Together(Work, Generic[T]):
         """The results."""
         return self.results
 
-    def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
+    async def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
         """Do the work, and yield what it streams."""
-        return live(partial(self._do_all, context))
 
-    async def _do_all(self, context: WorkContext | None, report: Report) -> None:
+        def count(item: str | Event | _Paced) -> None:
+            event = item.event if isinstance(item, _Paced) else item
+            if context is not None and isinstance(event, Event):
+                context.count_unread(event)
+
+        items = live(partial(self._do_all, context), unread=count)
+        try:
+            async for item in items:
+                if isinstance(item, _Paced):
+                    yield item.event
+                    item.read.set()
+                else:
+                    yield item
+        finally:
+            await items.aclose()
+
+    async def _do_all(
+        self, context: WorkContext | None, report: Callable[[str | Event | _Paced], None]
+    ) -> None:
         results: dict[int, T] = {}
         errors: list[Exception] = []
         todo = iter(enumerate(self.works))
@@ -82,20 +100,39 @@ class Together(Work, Generic[T]):
             for index, work in todo:
                 try:
                     results[index] = await _do(work, context, report)
-                except Exception as error:
-                    errors.append(error)
+                except BaseException as error:
+                    failure = failure_of(error, position_of(context).state, type(work).__name__)
+                    if not isinstance(failure, Exception):
+                        raise
+                    errors.append(failure)
                     group.cancel_scope.cancel()
                     return
 
-        async with anyio.create_task_group() as group:
-            for _ in range(min(len(self.works), self.max_concurrency or len(self.works))):
-                group.start_soon(work_off)
-        if errors:
-            raise errors[0]
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(min(len(self.works), self.max_concurrency or len(self.works))):
+                    group.start_soon(work_off)
+        finally:
+            if errors:
+                raise errors[0]
         self.results = [results[index] for index in range(len(self.works))]
 
 
-async def _do(work: Piece[T], context: WorkContext | None, report: Report) -> T:
+class _Paced:
+    """An event, and whether it was read."""
+
+    __slots__ = ("event", "read")
+
+    def __init__(self, event: str | Event) -> None:
+        self.event = event
+        self.read = anyio.Event()
+
+
+async def _do(
+    work: Piece[T],
+    context: WorkContext | None,
+    report: Callable[[str | Event | _Paced], None],
+) -> T:
     if not isinstance(work, Work):
         given = work(report)
         if not isinstance(given, Awaitable):
@@ -104,11 +141,28 @@ async def _do(work: Piece[T], context: WorkContext | None, report: Report) -> T:
     events = perform(work, context)
     try:
         async for event in events:
-            report(event)
+            paced = _Paced(event)
+            report(paced)
+            await paced.read.wait()
     finally:
         await close_stream(events)
     result: T = work.result
     return result
+
+
+def failure_of(error: BaseException, state: str | None, kind: str) -> BaseException:
+    """Return ``error``, or what to raise for a cancellation that is not meant for the run.
+
+    Args:
+        error: The error.
+        state: Name of the state in the net.
+        kind: What was running, for the message.
+    """
+    if isinstance(error, Exception) or not is_stray_cancellation(error):
+        return error
+    failure = StateCancelledError(state or "", kind)
+    failure.__cause__ = error
+    return failure
 
 
 settle = maybe_await

@@ -19,6 +19,13 @@ StateFunction: TypeAlias = Callable[[Memory], Awaitable[str | None] | AsyncItera
 class FunctionState(State):
     """A state that calls an async function of the memory and streams what it returns or yields.
 
+    ::
+
+        async def price(memory):
+            return "12 euros" if "express" in (await memory.goal())[-1].content else "4 euros"
+
+        FunctionState(price, on_done=Step.REPLY)
+
     Args:
         function: ``async def f(memory)`` that returns text or None, or an async generator function
             that yields text and events.
@@ -27,8 +34,8 @@ class FunctionState(State):
             ``transitions=``; otherwise every state is one.
 
     Raises:
-        StateDefinitionError: The function is not async, or ``on_done`` and ``choose`` are both
-            given.
+        StateDefinitionError: The function is not async or takes other arguments than the memory, or
+            ``on_done`` and ``choose`` are both given.
     """
 
     def __init__(
@@ -40,7 +47,13 @@ class FunctionState(State):
     ) -> None:
         if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
             raise StateDefinitionError(
-                f"FunctionState needs an async function of the memory, not {function!r}"
+                f"FunctionState needs an async function of the memory, not {function!r}: write it "
+                "as async def"
+            )
+        if not _takes_one_argument(function):
+            raise StateDefinitionError(
+                f"FunctionState calls {function!r} with the memory only: write it as "
+                "async def f(memory)"
             )
         if on_done is not None and choose is not None:
             raise StateDefinitionError("Give FunctionState either on_done= or choose=, not both")
@@ -67,3 +80,11 @@ class FunctionState(State):
     def targets(self) -> tuple[Enum | None, ...] | None:
         """Return ``on_done``; with ``choose``, None for every state of the net."""
         return (self.on_done,) if self.choose is None else None
+
+
+def _takes_one_argument(function: StateFunction) -> bool:
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        return False
+    return True

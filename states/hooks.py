@@ -30,6 +30,7 @@ from agent_brain.states.models.llm import LLM, FinishReason
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.suggest import closest, did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +148,9 @@ class Hook:
     ``after_…`` and ``on_…_error`` in the opposite order. They are not called for a call that is
     cancelled or left early.
 
+    A subclass with a method ``before_…``, ``after_…`` or ``on_…`` that is none of these is refused
+    with :class:`StateDefinitionError`: a misspelt hook would never be called.
+
     Attributes:
         buffer: The text of a model is held back until ``after_model_call`` has run, so that it can
             be changed. Without it, ``after_model_call`` changes what is recorded, but not the text
@@ -154,6 +158,17 @@ class Hook:
     """
 
     buffer: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in dir(cls):
+            looks_like_one = name.startswith(_PREFIXES) or closest(name, _NAMES, cutoff=0.85)
+            if looks_like_one and name not in _NAMES and callable(getattr(cls, name)):
+                raise StateDefinitionError(
+                    f"{cls.__name__}.{name} would never be called: hooks have no such method."
+                    f"{did_you_mean(name, _NAMES)} Their methods are {', '.join(_NAMES)}; the name "
+                    "of a method of your own must not begin with before_, after_ or on_"
+                )
 
     def before_model_call(self, request: ModelRequest) -> Any:
         """Called before a model call."""
@@ -184,6 +199,10 @@ class Hook:
 
     def on_tool_error(self, request: ToolRequest, error: Exception) -> Any:
         """Called when a tool raised; if it returns None, ``after_tool_call`` follows."""
+
+
+_PREFIXES = ("before_", "after_", "on_")
+_NAMES = tuple(name for name in vars(Hook) if name.startswith(_PREFIXES))
 
 
 def as_hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:

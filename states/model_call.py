@@ -222,6 +222,8 @@ class ModelCall(Work):
                     raise
             finally:
                 await close_stream(pieces)
+                if not self._reported and self._used is not None and context is not None:
+                    context.count_unread(self._report(self._used))  # cut off
 
     def _stream(
         self, messages: Sequence[Message], context: WorkContext | None

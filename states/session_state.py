@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.errors import ScratchError
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.tools.suggest import did_you_mean
 
@@ -73,9 +75,23 @@ class Notes(BaseModel):
         """Store this record in place of the one before.
 
         Raises:
-            ScratchError: A field holds what JSON does not hold.
+            ScratchError: A field holds what JSON does not hold, or what is not of its type and
+                could not be read again.
         """
-        self._room(memory)[type(self).__name__] = self.model_dump(mode="json")
+        name, state = type(self).__name__, memory.control.state
+        try:
+            stored = self.model_dump(mode="json", warnings=False)
+            self.model_validate(stored)
+        except PydanticSerializationError as error:
+            raise ScratchError(name, f"is not stored: {error}", state=state) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, (name, *first["loc"])))
+            wrong = f"{first['msg']}, not {first['input']!r:.100}"
+            raise ScratchError(
+                field, f"is not stored, as it could not be read again: {wrong}", state=state
+            ) from error
+        self._room(memory)[name] = stored
 
     @classmethod
     def _room(cls, memory: Memory) -> dict[str, Any]:

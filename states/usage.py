@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -23,6 +24,9 @@ class Usage:
         cached_tokens: Input tokens that were read from the provider's cache.
         reasoning_tokens: Output tokens that were spent on reasoning.
         estimated: Whether the tokens are an estimate, as the provider did not report them.
+
+    Raises:
+        ValueError: A number is missing, negative or not a number.
     """
 
     input_tokens: int = 0
@@ -33,6 +37,16 @@ class Usage:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     estimated: bool = False
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(
+                    f"Usage({name}={value!r}): give a whole number, 0 if it is unknown"
+                )
+        if self.cost is not None and not 0 <= self.cost < math.inf:
+            raise ValueError(f"Usage(cost={self.cost!r}): give US dollars, or None if unknown")
 
     @property
     def total_tokens(self) -> int:
@@ -50,3 +64,6 @@ class Usage:
             self.reasoning_tokens + other.reasoning_tokens,
             self.estimated or other.estimated,
         )
+
+
+_COUNTS = ("input_tokens", "output_tokens", "requests", "cached_tokens", "reasoning_tokens")

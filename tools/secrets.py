@@ -17,6 +17,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from agent_brain.tools.errors import ToolDefinitionError
+
 HIDDEN = "[hidden]"
 SHORTEST = 8  # shorter values are placeholders: hiding them would hide ordinary words
 _LOOKS_RANDOM = 16  # from this length on, a value of letters and digits is a secret of any name
@@ -72,8 +74,13 @@ def register_secret(value: str) -> None:
     It is kept in memory until the process ends.
 
     Raises:
+        ToolDefinitionError: It is not text, as for an environment variable that is not set.
         ValueError: It has fewer than 8 characters: hiding it would hide ordinary words.
     """
+    if not isinstance(value, str):
+        raise ToolDefinitionError(
+            f"register_secret({value!r}): a secret is text; is the environment variable set?"
+        )
     if len(value) < SHORTEST:
         raise ValueError(f"a secret must have at least {SHORTEST} characters to be hidden in text")
     register_secrets([value])

@@ -110,6 +110,8 @@ def serve(
     """
     if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
         raise BrainDefinitionError("The token must be printable ASCII text that is not empty")
+    if address is not None:
+        _check_address(address)
     if address is not None and token is None and not is_loopback(address[0]):
         raise BrainDefinitionError(
             f"Other computers can reach {address[0] or 'every address of this one'}: give a token "
@@ -150,6 +152,19 @@ async def _serve_http(
         shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
         on_ready(f"http://{shown}:{listener.getsockname()[1]}/mcp")
         await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _check_address(address: tuple[str, int]) -> None:
+    try:
+        host, port = address
+    except (TypeError, ValueError):
+        host = port = None
+    is_port = isinstance(port, int) and not isinstance(port, bool) and 0 <= port <= 65_535
+    if not isinstance(host, str) or not is_port:
+        raise BrainDefinitionError(
+            f"address={address!r}: give a host and a port from 0 (any free one) to 65535, such as "
+            '("127.0.0.1", 8000)'
+        )
 
 
 def _listen(host: str, port: int) -> socket.socket:

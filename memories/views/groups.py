@@ -60,6 +60,9 @@ def arranged(messages: Iterable[Message]) -> list[Message]:
 def newest(messages: Sequence[Message], last: int | None) -> list[Message]:
     """Return the newest ``last`` of ``messages`` in whole groups, at least the newest group.
 
+    The newest group is the one that began last. A window also shows an older group that has got a
+    result since; see :class:`~agent_brain.memories.views.recent.Recent`.
+
     Args:
         messages: In order, each result behind its call.
         last: At most this many, unless the newest group alone has more; 0 and less is none, None

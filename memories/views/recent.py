@@ -11,10 +11,19 @@ from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged, with_partners
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.memories.views.window import Window
+from agent_brain.tools.text import count_tokens
 
 
 class Recent(View):
     """The newest messages of a log that keeps all; costs the same however long the log is.
+
+    It shows what a net needs: whole groups, the goal, pinned messages, the system messages while
+    they take at most half of a limit, and as the newest group the one that last got a result, also
+    if other messages have come between::
+
+        class LastFive(StoredMemory):
+            def __init__(self, tools=(), **options):
+                super().__init__(tools, views=[Recent(5)], **options)
 
     Args:
         max_messages: How many messages at most.
@@ -27,7 +36,9 @@ class Recent(View):
 
     left: int
 
-    def __init__(self, max_messages: int, max_tokens: int | None, counter: Counter) -> None:
+    def __init__(
+        self, max_messages: int, max_tokens: int | None = None, counter: Counter = count_tokens
+    ) -> None:
         self._limits = max_messages, max_tokens, counter
         self.reset()
 

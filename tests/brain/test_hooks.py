@@ -218,3 +218,37 @@ async def test_text_deltas_have_the_id_of_their_response_with_hooks_too() -> Non
             events.append(event)
     deltas: Sequence[TextDelta] = [e for e in events if isinstance(e, TextDelta)]
     assert len({delta.response_id for delta in deltas}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("before_tool_calls", "Did you mean 'before_tool_call'?"),
+        ("befor_tool_call", "Did you mean 'before_tool_call'?"),
+        ("after_model_response", "Their methods are before_model_call, "),
+        ("on_error", "must not begin with before_, after_ or on_"),
+    ],
+)
+def test_a_misspelt_method_is_refused(name: str, hint: str) -> None:
+    with pytest.raises(StateDefinitionError, match=f"Guard.{name} would never be called") as caught:
+        type("Guard", (Hook,), {name: lambda self, request: None})
+    assert hint in str(caught.value)
+
+
+def test_a_misspelt_method_of_a_mixin_is_refused() -> None:
+    class Mixin:
+        def on_tool_errors(self, request: ToolRequest, error: Exception) -> None: ...
+
+    with pytest.raises(StateDefinitionError, match="on_tool_errors would never be called"):
+        type("Guard", (Mixin, Hook), {})
+
+
+def test_a_hook_may_have_methods_and_data_of_its_own() -> None:
+    class Guard(Hook):
+        on_sundays = False
+
+        def model(self) -> None: ...
+
+        def _before(self) -> None: ...
+
+    assert Guard().on_sundays is False

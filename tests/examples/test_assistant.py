@@ -11,6 +11,7 @@ import pytest
 
 from agent_brain.testing import ScriptedLLM
 from examples.assistant import assistant
+from tests.examples.ending import interrupt
 from tests.project.repository import ROOT
 
 pytestmark = pytest.mark.anyio
@@ -49,3 +50,8 @@ def test_the_program_answers_line_by_line(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "391" in done.stdout
+
+
+def test_ctrl_c_ends_the_conversation(tmp_path: Path) -> None:
+    code, said = interrupt("assistant.py", tmp_path, at="391.\n> ", typed="What is 17 times 23?\n")
+    assert (code, "Traceback" in said) == (0, False)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples.ending import interrupt
 from tests.project.repository import ROOT
 
 SERVER, CLIENT = (str(ROOT / "examples" / name) for name in ("mcp_server.py", "mcp_client.py"))
@@ -47,7 +48,7 @@ def test_the_client_speaks_to_a_server_over_http(
     )  # fmt: skip
     try:
         assert server.stdout is not None
-        url = server.stdout.readline().rpartition(" ")[2].strip()
+        url = server.stdout.readline().split()[2].rstrip(";")
         check(
             subprocess.run(
                 [sys.executable, CLIENT, QUESTION, url], cwd=tmp_path, env=environment,
@@ -57,3 +58,19 @@ def test_the_client_speaks_to_a_server_over_http(
     finally:
         server.terminate()
         server.communicate(timeout=60)
+
+
+def test_ctrl_c_ends_the_server(tmp_path: Path) -> None:
+    code, said = interrupt("mcp_server.py", tmp_path, "0", at="Serving at")
+    assert (code, "Traceback" in said) == (0, False), said
+
+
+@pytest.mark.parametrize("port", ["abc", "99999"])
+def test_a_wrong_port_is_named(environment: dict[str, str], tmp_path: Path, port: str) -> None:
+    done = subprocess.run(
+        [sys.executable, SERVER, port], cwd=tmp_path, env=environment, text=True,
+        capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert port in done.stderr
+    assert "Traceback" not in done.stderr

@@ -11,6 +11,7 @@ import pytest
 
 from agent_brain import Brain, MessagesMemory
 from examples.research import models, research, search
+from tests.examples.ending import interrupt
 from tests.project.repository import ROOT
 
 
@@ -56,8 +57,16 @@ def test_a_program_that_was_ended_asks_again(tmp_path: Path) -> None:
             capture_output=True, timeout=120, check=False,
         )  # fmt: skip
 
-    assert "[history] search" in start("").stdout  # no answer: the program ends
+    first = start("")  # no answer: the program ends
+    assert "[history] search" in first.stdout
+    assert (first.returncode, first.stderr) == (0, "")
     again = start("yes\n")
     assert "search" not in again.stdout
     assert (again.returncode, again.stderr) == (0, "")
     assert (tmp_path / "report.txt").exists()
+
+
+def test_ctrl_c_at_the_question_ends_the_program(tmp_path: Path) -> None:
+    code, said = interrupt("research.py", tmp_path, at="> ")
+    assert (code, "Traceback" in said) == (0, False)
+    assert "kept in research.db" in said

@@ -80,6 +80,47 @@ async def test_a_failing_model_is_reported_in_the_stream(tmp_path: Path) -> None
     assert "down" in events[-1]["error"]
 
 
+async def test_a_message_to_a_chat_that_answers_is_refused_in_plain_words(tmp_path: Path) -> None:
+    llm = Endless()
+    async with (
+        client(tmp_path / "chats.db", Brain(react(llm))) as http,
+        http.stream("POST", "/chats/ann", json={"message": "Talk."}) as reply,
+    ):
+        await anext(reply.aiter_lines())
+        second = await http.post("/chats/ann", json={"message": "Hello?"})
+    assert second.status_code == 409
+    assert second.json()["detail"].startswith("This chat is answering another message.")
+
+
+class Waits(LLM):
+    """Says one word, and the rest when it may."""
+
+    def __init__(self) -> None:
+        self.may = anyio.Event()
+
+    async def stream(self, messages: Sequence[Message], **options: object) -> AsyncIterator[Piece]:
+        yield "one "
+        await self.may.wait()
+        yield "two"
+
+
+async def test_a_chat_that_another_server_answers_is_refused_in_the_same_words(
+    tmp_path: Path,
+) -> None:
+    llm, path = Waits(), tmp_path / "chats.db"
+    async with (
+        client(path, Brain(react(llm))) as here,
+        client(path) as there,
+        here.stream("POST", "/chats/ann", json={"message": "Count."}) as reply,
+    ):
+        lines = reply.aiter_lines()
+        await anext(lines)
+        await ask(there, "ann", "Hello?")
+        llm.may.set()
+        events = [json.loads(line[6:]) async for line in lines if line]
+    assert events[-1]["error"].startswith("This chat is answering another message.")
+
+
 class Endless(LLM):
     """Talks until its stream is closed."""
 

@@ -191,3 +191,11 @@ def test_it_ends_when_its_client_closes_stdin():
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(15) == 0
+
+
+@pytest.mark.parametrize(
+    "address", [("127.0.0.1", 99_999), ("127.0.0.1", -1), ("127.0.0.1", "8000"), "127.0.0.1:8000"]
+)
+def test_an_address_that_is_none_is_refused(address):
+    with pytest.raises(BrainDefinitionError, match="give a host and a port from 0"):
+        serve(Brain, address=address)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from agent_brain import Brain, Memory, Message, MessagesMemory, Net, State
-from agent_brain.errors import StateDefinitionError
+from agent_brain.errors import ScratchError, StateDefinitionError
 from agent_brain.memories import LayeredMemory, RamJournal, SQLiteJournal, TodoMemory, create_memory
 from agent_brain.nets import ParallelState
 from agent_brain.states import Notes
@@ -175,3 +175,35 @@ async def test_notes_hold_what_pydantic_makes_json_of() -> None:
     kept.write(memory)
     memory.control.check_notes("STATE")
     assert Kept.read(memory) == kept
+
+
+class Hasty(State):
+    """Writes a record that could not be read again."""
+
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        heard = Heard.read(memory)
+        heard.texts = "one text"  # type: ignore[assignment]
+        heard.write(memory)
+        yield "never"
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+async def test_a_value_of_the_wrong_type_is_refused_when_it_is_written() -> None:
+    brain = Brain(Net({Shop.SELLING: Hasty()}))
+    with pytest.raises(ScratchError) as caught:
+        await brain.run("go")
+    text = str(caught.value)
+    assert "State 'SELLING'" in text
+    assert "'Heard.texts'" in text
+    assert "should be a valid list, not 'one text'" in text
+    assert Heard.read(brain.memory).texts == []
+
+
+async def test_a_value_that_json_does_not_hold_is_refused_when_it_is_written() -> None:
+    class Loose(Notes):
+        anything: Any = None
+
+    with pytest.raises(ScratchError, match="'Loose' is not stored"):
+        Loose(anything=object()).write(FakeMemory("go"))

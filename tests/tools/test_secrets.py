@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_brain.errors import ToolDefinitionError
 from agent_brain.tools import Action, ToolError, ToolResult, call_tool, tool
 from agent_brain.tools import secrets as module
 from agent_brain.tools.secrets import (
@@ -152,6 +153,8 @@ def test_a_longer_value_is_hidden_before_one_that_is_part_of_it():
 def test_a_short_value_cannot_be_registered():
     with pytest.raises(ValueError, match="8 characters"):
         register_secret("1234567")
+    with pytest.raises(ToolDefinitionError, match="is the environment variable set"):
+        register_secret(None)
     register_secrets(["1234567", ""])
     assert scrub("1234567") == "1234567"
 

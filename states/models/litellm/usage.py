@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,7 +72,7 @@ def _cost(model: str, params: Mapping[str, Any], usage: Any) -> float | None:
         read, wrote = usage.prompt_tokens or 0, usage.completion_tokens or 0
         return float(read * prices[_IN] + wrote * prices[_OUT])
     stated = getattr(usage, "cost", None)
-    if isinstance(stated, int | float):
+    if isinstance(stated, int | float) and 0 <= stated < math.inf:
         return float(stated)
     if entry is None:
         return None
@@ -83,4 +84,4 @@ def _cost(model: str, params: Mapping[str, Any], usage: Any) -> float | None:
 
 
 def _detail(usage: Any, group: str, name: str) -> int:
-    return getattr(getattr(usage, group, None), name, None) or 0
+    return max(0, getattr(getattr(usage, group, None), name, None) or 0)

@@ -1,0 +1,41 @@
+"""Start an example, wait for a text, and press Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from tests.project.repository import ROOT
+
+
+def interrupt(
+    name: str, folder: Path, *arguments: str, at: str, typed: str = ""
+) -> tuple[int, str]:
+    """Send Ctrl-C to an example once it has printed ``at``; return its code and all that it wrote."""
+    environment = {k: v for k, v in os.environ.items() if k != "AGENT_BRAIN_MODEL"}
+    with subprocess.Popen(
+        [sys.executable, str(ROOT / "examples" / name), *arguments],
+        cwd=folder, env={**environment, "PYTHONUNBUFFERED": "1"}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as program:  # fmt: skip
+        assert program.stdin is not None
+        assert program.stdout is not None
+        try:
+            program.stdin.write(typed)
+            program.stdin.flush()
+            said = ""
+            while at not in said:
+                piece = program.stdout.read(1)
+                assert piece, said
+                said += piece
+            for _ in range(10):  # a signal between the prompt and the read is noticed with the next
+                program.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    return program.wait(6), said + program.stdout.read()  # stdin is still open
+            raise AssertionError(f"Ctrl-C does not end {name}, which said {said}")
+        finally:
+            program.kill()

@@ -1,0 +1,46 @@
+"""A memory of one's own over the view Recent keeps what a net needs, however short it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_brain import Message, Role
+from agent_brain.memories import Recent, StoredMemory
+from agent_brain.testing import Check, memory_conformance
+
+pytestmark = pytest.mark.anyio
+
+
+def newest(count: int) -> type[StoredMemory]:
+    class Newest(StoredMemory):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(views=[Recent(count)], **options)
+
+    return Newest
+
+
+def checks() -> list[Any]:
+    return [
+        pytest.param(check, id=f"{count}-{check}")
+        for count in (1, 2, 3, 5)
+        for check in memory_conformance(newest(count), query_face=True)
+    ]
+
+
+@pytest.mark.parametrize("check", checks())
+async def test_it_conforms(check: Check) -> None:
+    await check()
+
+
+async def test_the_goal_system_and_pinned_messages_stay() -> None:
+    memory = newest(6)()
+    await memory.update([Message.system("Be brief."), Message.user("My name is Ann.", pinned=True)])
+    await memory.set_goal("What is 17 times 23?")
+    for number in range(9):
+        await memory.update([Message.assistant(str(number))])
+    shown = [message.content for message in await memory.context()]
+    kept = ["Be brief.", "My name is Ann.", "What is 17 times 23?"]
+    assert shown == [*kept, "6", "7", "8"]
+    assert (await memory.context())[0].role is Role.SYSTEM

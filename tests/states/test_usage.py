@@ -1,0 +1,26 @@
+"""Usage: what it may hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from agent_brain.states import Usage
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"input_tokens": None}, "input_tokens=None"),
+        ({"output_tokens": -1}, "output_tokens=-1"),
+        ({"cached_tokens": 0.5}, "cached_tokens=0.5"),
+        ({"requests": None}, "requests=None"),
+        ({"cost": -0.1}, "cost=-0.1"),
+        ({"cost": math.nan}, "cost=nan"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_by_name(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=f"Usage\\({named}\\)"):
+        Usage(**options)
