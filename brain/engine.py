@@ -42,7 +42,7 @@ from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.secrets import hide_registered
+from agent_brain.tools.secrets import scrub
 
 FINAL = (
     BrainDefinitionError,
@@ -258,7 +258,7 @@ class Engine:
             if following is None:
                 await self._keep_answer()
         verdict = None
-        if (report.finished or report.said) and self._stuck is not None:
+        if (report.finished or report.said or failed) and self._stuck is not None:
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
@@ -298,7 +298,12 @@ class Engine:
     def _look_for_cycles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
         report, tools = self._record.report, self.memory.available_tools
         mark = fingerprint(
-            node.name, report.finished, report.said, asked=report.requested, tools=tools
+            node.name,
+            report.finished,
+            report.said,
+            asked=report.requested,
+            tools=tools,
+            error=report.error,
         )
         return None if mark is None else policy.look(self.memory.control, mark)
 
@@ -393,5 +398,5 @@ def no_state(net: Net, name: str) -> str:
 
 
 def words_of(error: Exception) -> str:
-    """Return the text of an error for ``control.error``, without configured secrets."""
-    return hide_registered(f"{type(error).__name__}: {error}")
+    """Return the text of an error for ``control.error``, without secrets."""
+    return scrub(f"{type(error).__name__}: {error}")

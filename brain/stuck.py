@@ -106,10 +106,11 @@ class StuckPolicy:
         times = self._times(length)
         if length > 1:
             return f"the same {length} steps were repeated {times} times"
-        what = "said" if recent[-1].startswith("t") else "done, with the same result,"
-        return f"the same was {what} {times} times in a row"
+        what = _WHAT.get(recent[-1][0], "the same was done, with the same result,")
+        return f"{what} {times} times in a row"
 
 
+_WHAT = {"t": "the same was said", "e": "the same error was raised"}
 _COUNTER = re.compile(r"\(\s*\d+\s*\)|#\s*\d+|\b(?:attempt|try|retry|time)\s+\d+")
 
 
@@ -120,6 +121,7 @@ def fingerprint(
     *,
     asked: bool,
     tools: Mapping[str, BaseTool],
+    error: Exception | None = None,
 ) -> str | None:
     """Return a digest of what a step did; None if it did nothing that counts.
 
@@ -129,7 +131,11 @@ def fingerprint(
         text: What it said, in pieces.
         asked: It requested tool calls; their results are compared instead.
         tools: The tools by name, some of which are repeatable.
+        error: What the state raised, if the net has an edge for its errors.
     """
+    if error is not None:
+        raised = _plain("".join((*text, "\0", type(error).__name__, ": ", str(error))))
+        return "e" + _digest(f"{state}\0{raised}")
     if finished:
         done: list[object] = []
         for event in finished:

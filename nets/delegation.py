@@ -14,9 +14,11 @@ from typing import Literal, TypeAlias
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.work import Work, WorkContext
+from agent_brain.tools.values import is_count
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +46,13 @@ class Branch:
     finish_reason: str | None = None
     hooks: HookChain | None = None
     prepare: Callable[[], Awaitable[Memory]] | None = None
+
+    def __post_init__(self) -> None:
+        given: object = self.net
+        if not isinstance(given, Net):
+            raise StateDefinitionError(
+                f"Branch({self.name!r}, net={given!r}): pass a net, such as Net({{…}})"
+            )
 
     @property
     def completed(self) -> bool:
@@ -79,6 +88,9 @@ class Delegate(Work):
         on_end: Called when a branch has ended in any way; the events that it returns are streamed
             as events of the state.
         max_concurrency: The maximum number of concurrent branches, started in order. Default: all.
+
+    Raises:
+        StateDefinitionError: An option has a value that is not one of these.
     """
 
     branches: Sequence[Branch] = field(default_factory=tuple)
@@ -92,6 +104,24 @@ class Delegate(Work):
 
     def __post_init__(self, aside: bool) -> None:
         self.as_thoughts = self.as_thoughts or aside
+        given: object = self.branches
+        if not isinstance(given, Sequence) or not all(isinstance(b, Branch) for b in given):
+            raise StateDefinitionError(
+                f"Delegate(branches={given!r}): pass a list of Branch objects"
+            )
+        for option, value, allowed in (
+            ("on_error", self.on_error, ("cancel", "report")),
+            ("until", self.until, ("all", "first")),
+        ):
+            if value not in allowed:
+                raise StateDefinitionError(
+                    f"Delegate({option}={value!r}): pass {allowed[0]!r} or {allowed[1]!r}"
+                )
+        if self.max_concurrency is not None and not is_count(self.max_concurrency):
+            raise StateDefinitionError(
+                f"Delegate(max_concurrency={self.max_concurrency!r}): pass a whole number of at "
+                "least 1, or None for all at once"
+            )
 
     def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Let ``context`` run the nets.

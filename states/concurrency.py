@@ -9,10 +9,11 @@ from typing import Generic, TypeAlias, TypeVar
 import anyio
 
 from agent_brain.states.background import live
-from agent_brain.states.errors import StateCancelledError
+from agent_brain.states.errors import StateCancelledError, StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.work import Work, WorkContext, close_stream, perform, position_of
 from agent_brain.tools.aio import is_stray_cancellation, maybe_await
+from agent_brain.tools.values import is_count
 
 T = TypeVar("T")
 Report: TypeAlias = Callable[[str | Event], None]
@@ -41,9 +42,25 @@ class Together(Work, Generic[T]):
         works: Work, such as ``llm.call(…)``, or async functions, which are given a function that
             streams text or an event. Nets run at once need memories of their own.
         max_concurrency: Maximum number of pieces at once, started in order; None for all of them.
+
+    Raises:
+        StateDefinitionError: Something that is not work or a function, or a wrong number.
     """
 
     def __init__(self, works: Sequence[Piece[T]], *, max_concurrency: int | None = None) -> None:
+        given: object = works
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise StateDefinitionError(f"Together({given!r}): pass a list of work or functions")
+        for work in given:
+            if not isinstance(work, Work) and (isinstance(work, type) or not callable(work)):
+                raise StateDefinitionError(
+                    f"Together([{work!r}]): pass work, such as llm.call(…), or async functions"
+                )
+        if max_concurrency is not None and not is_count(max_concurrency):
+            raise StateDefinitionError(
+                f"Together(max_concurrency={max_concurrency!r}): pass a whole number of at least "
+                "1, or None for all at once"
+            )
         self.works = works
         self.max_concurrency = max_concurrency
         self.results: list[T] = []
@@ -117,7 +134,10 @@ async def _do(
     report: Callable[[str | Event | _Paced], None],
 ) -> T:
     if not isinstance(work, Work):
-        return await work(report)
+        given = work(report)
+        if not isinstance(given, Awaitable):
+            raise StateDefinitionError(f"Together([{work!r}]): the function is not async")
+        return await given
     events = perform(work, context)
     try:
         async for event in events:

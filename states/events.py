@@ -20,6 +20,7 @@ from agent_brain.memories.message import Message
 from agent_brain.states.errors import RecordedError
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
+from agent_brain.tools.secrets import scrub
 from agent_brain.tools.text import clean, clean_json, to_compact_json, to_json_data
 
 
@@ -107,7 +108,7 @@ def _plain(value: Any) -> Any:
         return clean(value)
     if isinstance(value, BaseException):
         name = value.type if isinstance(value, RecordedError) else type(value).__name__
-        return {"type": name, "message": clean(str(value))}
+        return {"type": name, "message": clean(scrub(str(value)))}
     if isinstance(value, BaseModel):
         return clean_json(value.model_dump(mode="json"))
     return to_json_data(value)

@@ -99,6 +99,12 @@ class GuardedState(State):
     ) -> None:
         if not isinstance(wrapped, State):
             raise StateDefinitionError(f"GuardedState takes a state, not {wrapped!r}")
+        for option, hook in (("before", before), ("after", after), ("on_error", on_error)):
+            if hook is not None and not _is_function(hook):
+                takes = "the memory and the error" if option == "on_error" else "the memory"
+                raise StateDefinitionError(
+                    f"{option}={hook!r}: give a function of {takes}, or None"
+                )
         if timeout is not None and not is_amount(timeout):
             raise StateDefinitionError(f"timeout={timeout!r} must be above 0 seconds, or None")
         if not is_count(retries, least=0) or not is_amount(backoff, zero=True):

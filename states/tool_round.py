@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -33,6 +34,7 @@ from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import InputNeeded, ToolArgumentsError
 from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
+from agent_brain.tools.secrets import scrub
 
 Report: TypeAlias = Callable[[Event], None]
 
@@ -137,13 +139,11 @@ class ToolRound(Work):
     async def _enter_nested(self, hooks: HookChain) -> None:
         """Call the hooks before the nested calls; those that they answer do not run."""
         for call in [*self._nested]:
-            entered, request, response = await hooks.before_tool(self._request(call))
-            call.action = request.action
-            if response is None:
+            entered, request, outcome = await self._before_hooks(hooks, call)
+            if outcome is None:
                 call.entered = entered, request
                 continue
             self._nested.remove(call)
-            outcome = Outcome(response.content, response.is_error, response.exception)
             call.outcome = await self._after_hooks(hooks, entered, request, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
@@ -245,8 +245,6 @@ class ToolRound(Work):
 
     async def _note_result(self, finished: _Call | None, begun: Iterable[_Call] = ()) -> None:
         """Write down the result of a call and, in the same write, which calls begin next."""
-        for call in begun:
-            call.begun = True
         if not self._durable:
             return
         control = self.control
@@ -266,6 +264,7 @@ class ToolRound(Work):
         listener = progress_sink.set(partial(self._note_progress, action))
         try:
             if self._hooks is None:
+                call.begun = True
                 outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
             else:
                 outcome = await self._call_hooked(self._hooks, call, context)
@@ -279,15 +278,46 @@ class ToolRound(Work):
 
     async def _call_hooked(self, hooks: HookChain, call: _Call, context: ToolContext) -> Outcome:
         """Call a tool with hooks around it, which see its whole text."""
-        entered, request, response = await hooks.before_tool(self._request(call))
-        call.action = context.action = action = request.action
-        if response is not None:
-            outcome = Outcome(response.content, response.is_error, response.exception)
-        else:
+        entered, request, outcome = await self._before_hooks(hooks, call)
+        context.action = action = request.action
+        if outcome is None:
+            call.begun = True
             outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
             if isinstance(outcome.exception, InputNeeded):
                 return outcome
         return await self._after_hooks(hooks, entered, request, outcome)
+
+    async def _before_hooks(
+        self, hooks: HookChain, call: _Call
+    ) -> tuple[Sequence[Hook], ToolRequest, Outcome | None]:
+        """Call the hooks before a call; return its result too if it is not to run."""
+        asked = self._request(call)
+        entered, request, response = await hooks.before_tool(asked)
+        if request.action is not asked.action:
+            call.action, call.tool = request.action, self.tools.get(request.action.name)
+            request = replace(request, tool=call.tool)
+        if response is not None:
+            return entered, request, _outcome_of(response)
+        return entered, request, self._refused_change(asked, request)
+
+    def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
+        """The result of a call that a hook has changed to one that may not run."""
+        was, action, tool = asked.action, request.action, request.tool
+        if (action.name, action.args) == (was.name, was.args) or tool is None:
+            return None
+        if not self.control.dry_run and tool.needs_approval(action.args):
+            return _refusal(
+                f"A hook changed this call, and {action.name!r} with the changed arguments needs "
+                "a person's approval"
+            )
+        if asked.tool is None or tool.nested != asked.tool.nested:
+            return _refusal(f"A hook may not change a call of {was.name!r} to {action.name!r}")
+        try:
+            if tool.nested:
+                tool.validate(action.args)
+        except ToolArgumentsError as error:
+            return _refusal(f"A hook changed this call: {error}")
+        return None
 
     async def _after_hooks(
         self, hooks: HookChain, entered: Sequence[Hook], request: ToolRequest, outcome: Outcome
@@ -372,6 +402,8 @@ class ToolRound(Work):
         Their memories are closed with ``stack``.
         """
         await self._note_result(None, self._nested)
+        for call in self._nested:
+            call.begun = True
         names = [call.action.name for call in self._nested]
         for index, call in enumerate(self._nested):
             action = call.action
@@ -387,7 +419,7 @@ class ToolRound(Work):
         call = self._nested[self._runs.index(run)]
         action, error, text = call.action, run.error, run.answer
         if error is not None:
-            text = f"{action.name!r} failed with {type(error).__name__}: {error}"
+            text = scrub(f"{action.name!r} failed with {type(error).__name__}: {error}")
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
@@ -465,6 +497,10 @@ def _cut_short(call: _Call) -> Outcome:
 
 def _attachment(media: Media) -> Attachment:
     return Attachment(media_type=media.media_type, data=media.data, name=media.name)
+
+
+def _outcome_of(response: ToolResponse) -> Outcome:
+    return Outcome(response.content, response.is_error, response.exception)
 
 
 def _refusal(why: str) -> Outcome:

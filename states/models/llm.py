@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, ov
 from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.message import Message
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -160,8 +161,11 @@ class LLM(ABC):
             thought: Stream the text as a thought, which is not meant for the reader.
 
         Raises:
-            StateDefinitionError: The type cannot be requested from a model.
+            StateDefinitionError: The type cannot be requested from a model, or the arguments are
+                not lists of messages and of tools.
         """
+        _check_items("messages", messages, Message, "Message.user('Hello')")
+        _check_items("tools", tools, BaseTool, "a function with @tool")
         from agent_brain.states.model_call import ModelCall, is_said
 
         if output_type is None:
@@ -181,3 +185,10 @@ class LLM(ABC):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LLM:
         return self
+
+
+def _check_items(name: str, given: object, kind: type, example: str) -> None:
+    if not isinstance(given, Sequence) or not all(isinstance(item, kind) for item in given):
+        raise StateDefinitionError(
+            f"llm.call({name}={given!r}): pass a list of {kind.__name__} objects, such as {example}"
+        )
