@@ -406,7 +406,7 @@ class StoredMemory(Memory):
         await self._write("keep()")
         await self.store.change(lambda: [ValueSet(name, value)])
         if erase:
-            await removal.scrub(self, frozenset())
+            await removal.scrub(self)
         if self.store.evicted:
             await self._hand_over()
 

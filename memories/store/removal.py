@@ -178,7 +178,7 @@ async def erase(
     ]
     await store.change(lambda: changes, lambda: _strike(memory, gone))
     if changes:
-        await scrub(memory, forgotten_ids)
+        await scrub(memory)
     if stale and store.session is not None:
         store.reread()  # what a dropped summary covered counts again
     elif stale:
@@ -186,12 +186,11 @@ async def erase(
     return len(forgotten_ids)
 
 
-async def scrub(memory: StoredMemory, gone: AbstractSet[str]) -> None:
+async def scrub(memory: StoredMemory) -> None:
     """Remove what the journal still has of forgotten messages and of outdated values."""
     session = memory.store.session
     if session is not None:
-        rows = await session.journal.rows(session.key)
-        await session.remove(_dead(memory, rows, gone))
+        await session.remove(_dead(memory, await session.journal.rows(session.key)))
 
 
 async def finish_removal(
@@ -202,30 +201,29 @@ async def finish_removal(
     if len(counting) < len(rows):
         counts = {row[0] for row in counting}
         dead = [row[0] for row in rows if row[0] not in counts]
-    notes = [read_change(*row) for row in counting if row[1] == "forget"]
-    gone = {i for note in notes for i in cast("Removed", note).ids}
-    if gone:
-        dead += _dead(memory, counting, gone)
+    if any(row[1] == "forget" for row in counting):
+        dead += _dead(memory, counting)
     session = memory.store.session
     if dead and session is not None:
         await session.remove(dead)
 
 
-def _dead(memory: StoredMemory, rows: Iterable[Row], gone: AbstractSet[str]) -> list[int]:
+def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:
     """Return the entries that may quote something forgotten and are not needed any more.
 
-    In a shared session the note that messages were forgotten stays, for memories that have not read
-    it yet; it has only their IDs.
+    A message that was added again after it was forgotten counts. In a shared session the note that
+    messages were forgotten stays, for memories that have not read it yet; it has only their IDs.
     """
     store = memory.store
     control_at = 0 if store.session is None else store.session.control_at
     standing = {control_at, *store.values_at.values()}
-    dead = []
-    for seq, kind, line in rows:
+    dead, gone = [], set[str]()
+    for seq, kind, line in reversed(rows):
         if kind in ("control", "amend", "view"):
             if seq not in standing:
                 dead.append(seq)
         elif kind == "forget":
+            gone.update(cast("Removed", read_change(seq, kind, line)).ids)
             if not store.shared:
                 dead.append(seq)
         elif kind in MESSAGES and gone and id_of(line) in gone:
