@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from pydantic import JsonValue
 
 from agent_brain.memories.control import Control
-from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.errors import JournalError, MemoryUseError
 from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.erasure import Gone, deleted, forgotten, strike, texts_of
@@ -28,10 +28,12 @@ from agent_brain.memories.store.expiry import as_duration
 from agent_brain.memories.store.filters import Names, Query, Which, moment, names
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.views.groups import with_partners
+from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
 
+log = get_logger(__name__)
 EXPIRED = Gone(for_good=True)  # a run that waits keeps what it needs
 
 
@@ -177,12 +179,18 @@ async def erase(
         *_struck(memory, gone),
     ]
     await store.change(lambda: changes, lambda: _strike(memory, gone))
-    if changes:
-        await scrub(memory)
-    if stale and store.session is not None:
-        store.reread()  # what a dropped summary covered counts again
-    elif stale:
-        store.take_back([*store.released.values()])
+    try:
+        if changes:
+            await scrub(memory)
+    except JournalError as error:
+        if gone is not EXPIRED:
+            raise
+        log.warning("Expired messages could not be wiped from the journal yet: %s", error)
+    finally:
+        if stale and store.session is not None:
+            store.reread()  # what a dropped summary covered counts again
+        elif stale:
+            store.take_back([*store.released.values()])
     return len(forgotten_ids)
 
 
@@ -205,7 +213,10 @@ async def finish_removal(
         dead += _dead(memory, counting)
     session = memory.store.session
     if dead and session is not None:
-        await session.remove(dead)
+        try:
+            await session.remove(dead)
+        except JournalError as error:  # what they note stays, and is read at the next opening
+            log.warning("Forgotten messages could not be wiped from the journal yet: %s", error)
 
 
 def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:
