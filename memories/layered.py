@@ -24,7 +24,7 @@ from agent_brain.memories.store.erasure import Gone, deleted, forgotten
 from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Filters, Names, Query, Where, Which, names
-from agent_brain.memories.store.hand_over import HANDED, HandOver
+from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
@@ -375,13 +375,9 @@ class LayeredMemory(WrappingMemory):
         going = with_partners([m.id for m in held if fits(m)], held)
         chosen = {*going}
         gone = forgotten((m for m in held if m.id in chosen), which.get("text"))
-        if going:
-            await self._remove(self.short, going, gone)
-            await self.long.forget(going)
-            self._handed.lose(going)
-        await self.short._write("forget()")
-        known = await removal.everything(self.short)
-        await removal.erase(self.short, going, gone, chosen, known)
+        for memory in (self.short, self.long):
+            await memory._write("forget()")
+        await self._handed.forget(going, gone)
         return len(going)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
@@ -389,15 +385,12 @@ class LayeredMemory(WrappingMemory):
 
         A shared long-term memory loses only what this conversation gave it.
         """
+        for memory in (self.short, self.long):
+            await memory._write("clear()")
         before = await self.count()
-        if self.long.shared:
-            own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)]
-            if own:
-                await self.long.forget(own)
-        else:
-            await self.long.clear(keep_pinned=keep_pinned)
-        self._handed.reset()
-        await self.short.clear(keep_pinned=keep_pinned)
+        shared = self.long.shared
+        own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)] if shared else []
+        await self._handed.clear(own, everything=not shared, keep_pinned=keep_pinned)
         return before - await self.count()
 
     async def _own(self) -> list[Message]:
@@ -415,7 +408,8 @@ class LayeredMemory(WrappingMemory):
         shared = self.long.shared
         messages = await (self._own() if shared else self.messages())
         snapshot = await self.short.snapshot()
-        snapshot.views.pop(HANDED, None)
+        for name in (HANDED, REMOVING):
+            snapshot.views.pop(name, None)
         own = {message.id for message in messages}
         held = own & {message.id for message in await self.long.messages()}
         only = held - {message.id for message in snapshot.messages}
@@ -433,7 +427,8 @@ class LayeredMemory(WrappingMemory):
         snapshot.check()
         views = dict(snapshot.views)
         part = _read_part(views.pop(LONG, None))
-        views.pop(HANDED, None)
+        for name in (HANDED, REMOVING):
+            views.pop(name, None)
         held, only = set(part.held), set(part.only)
         await self.open()
         self._handed.reset()
@@ -453,7 +448,8 @@ class LayeredMemory(WrappingMemory):
             short = await self.short.fork()
         finally:
             self.short.on_evict = self._handed.take
-        short.store.values.pop(HANDED, None)
+        for name in (HANDED, REMOVING):
+            short.store.values.pop(name, None)
         long = await self.long.fork()
         return type(self)(
             short, long, k=self.k, recall_tokens=self.recall_tokens, min_score=self.min_score

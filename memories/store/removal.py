@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
 
 log = get_logger(__name__)
+Plan: TypeAlias = Callable[[], Sequence[Change]]
 EXPIRED = Gone(for_good=True)  # a run that waits keeps what it needs
 
 
@@ -57,24 +58,24 @@ async def delete(memory: StoredMemory, ids: Names) -> int:
     return len(going)
 
 
-async def remove(memory: StoredMemory, ids: Iterable[str], gone: Gone) -> None:
-    """Record that messages are removed, wherever they are, without their partners."""
+async def remove(memory: StoredMemory, ids: Iterable[str], gone: Gone, note: Plan = tuple) -> None:
+    """Record that messages are removed, wherever they are, without their partners; and a note."""
     going = list(ids)
     await memory.store.change(
-        lambda: [*([Removed(going)] if going else []), *_struck(memory, gone)],
+        lambda: [*([Removed(going)] if going else []), *note(), *_struck(memory, gone)],
         lambda: _strike(memory, gone),
     )
 
 
-async def clear(memory: StoredMemory, *, keep_pinned: bool) -> int:
-    """Remove everything; see :meth:`StoredMemory.clear`."""
+async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Change] = ()) -> int:
+    """Remove everything; see :meth:`StoredMemory.clear`. ``note`` is recorded with it."""
     store = memory.store
     await store.log.decoded()
     before = len(store.log)
     kept = [m for m in store.log if m.pinned and keep_pinned]
     gone = forgotten((m for m in store.log if m not in kept), everything=True)
     control = _stored_control(memory, gone)
-    changes: list[Change] = [Cleared(), *([Added(kept)] if kept else [])]
+    changes: list[Change] = [Cleared(), *([Added(kept)] if kept else []), *note]
     if control is not None:  # the state of the run continues to count
         changes.append(Checkpointed(control))
     await store.replace_all(changes, lambda: _strike(memory, gone))
@@ -153,6 +154,7 @@ async def erase(
     gone: Gone,
     meant: AbstractSet[str] | None,
     held: Collection[Message],
+    note: Plan | None = None,
 ) -> int:
     """Remove messages for good, and the values that may quote them.
 
@@ -162,6 +164,7 @@ async def erase(
         gone: What is removed from the control of the run.
         meant: The IDs that were asked for; None if any message may be meant.
         held: All messages that there are.
+        note: Returns what is recorded with it.
     """
     store = memory.store
     forgotten_ids = {*ids}
@@ -178,9 +181,9 @@ async def erase(
         *(ValueSet(name, None) for name in sorted(stale)),
         *_struck(memory, gone),
     ]
-    await store.change(lambda: changes, lambda: _strike(memory, gone))
+    await store.change(lambda: [*changes, *(note() if note else ())], lambda: _strike(memory, gone))
     try:
-        if changes:
+        if changes or note:
             await scrub(memory)
     except JournalError as error:
         if gone is not EXPIRED:
