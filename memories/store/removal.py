@@ -25,7 +25,7 @@ from agent_brain.memories.store.events import (
     read_change,
 )
 from agent_brain.memories.store.expiry import as_duration
-from agent_brain.memories.store.filters import Names, Query, Which, moment, names
+from agent_brain.memories.store.filters import Names, Query, Which, checked_text, moment, names
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.views.groups import with_partners
 from agent_brain.tools.secrets import get_logger
@@ -281,6 +281,12 @@ def forgettable(ids: Names | None, which: Which, now: datetime) -> Callable[[Mes
     """
     if ids is None and all(given is None for given in which.values()):
         raise MemoryUseError("Say which messages to forget; clear() removes all of them")
+    for option in ("text", "where"):
+        if which.get(option) in ("", {}):
+            raise MemoryUseError(
+                f"{option}= is empty, which fits every message. Say which messages to forget; "
+                "clear() removes all of them"
+            )
     older_than = which.get("older_than")
     until = now - older_than if isinstance(older_than, timedelta) else older_than
     if isinstance(older_than, timedelta):
@@ -294,7 +300,7 @@ def forgettable(ids: Names | None, which: Which, now: datetime) -> Callable[[Mes
         name=which.get("name"),
         tags=which.get("tags"),
     ).predicate()
-    part = (which.get("text") or "").casefold()
+    part = checked_text(which.get("text") or "").casefold()
     wanted = None if ids is None else names("ids", ids)
     return lambda message: (
         (wanted is None or message.id in wanted)
