@@ -17,7 +17,7 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, S
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.erasure import Gone, deleted, forgotten
@@ -86,6 +86,12 @@ class LayeredMemory(WrappingMemory):
         if short.shared:
             raise MemoryDefinitionError(
                 "The short-term memory is one conversation: not shared=True"
+            )
+        one, other = short.store.session, long.store.session
+        same = one and other and one.key == other.key and one.journal.same_as(other.journal)
+        if short is long or same:
+            raise MemoryDefinitionError(
+                "The two memories store the same session: give one of them another session="
             )
         if short.on_evict is not None:
             raise MemoryDefinitionError("LayeredMemory sets on_evict of its short memory itself")
@@ -424,7 +430,7 @@ class LayeredMemory(WrappingMemory):
 
         A shared long-term memory keeps what it has and gets what is missing.
         """
-        snapshot.check()
+        check_snapshot(snapshot)
         views = dict(snapshot.views)
         part = _read_part(views.pop(LONG, None))
         for name in (HANDED, REMOVING):
@@ -527,7 +533,8 @@ def make_layered(
     elif tools:
         short.add_tools(tools)
     if isinstance(long, str):
-        place["session"] = json.dumps([session, LONG])
+        if journal is not None:
+            place["session"] = json.dumps([session, LONG])
         made = create_memory(long, **place)
     else:
         made = long

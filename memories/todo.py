@@ -9,10 +9,10 @@ from typing import Any, Unpack
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.errors import MemoryUseError, SnapshotError
+from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import Names, Which
@@ -72,6 +72,8 @@ class TodoMemory(WrappingMemory):
 
     def __init__(self, inner: Memory | None = None) -> None:
         super().__init__(create_memory("messages") if inner is None else inner)
+        if any(isinstance(memory, TodoMemory) for memory in _wrapped(self)):
+            raise MemoryDefinitionError(f"{inner!r} has a to-do list already: use it as it is")
         self._own = _List()  # if the inner memory cannot store it
         self._lock = Lock()  # the model may call several tools at once
         edits = (self.add_todo, self.complete_todo, self.revise_todo, self.remove_todo)
@@ -204,6 +206,7 @@ class TodoMemory(WrappingMemory):
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Hold what ``snapshot`` holds, the list included."""
+        check_snapshot(snapshot)
         todos = _read(snapshot.views.get(KEPT_AS))
         await self.inner.restore(snapshot)
         await self._write(todos.items, todos.next)
@@ -220,11 +223,14 @@ class TodoMemory(WrappingMemory):
 
 
 def _stored(memory: Memory) -> Iterator[StoredMemory]:
-    """Yield the memories with a store that ``memory`` is or wraps."""
-    if isinstance(memory, StoredMemory):
-        yield memory
+    """Yield the memories with a store that ``memory`` wraps."""
+    return (inner for inner in _wrapped(memory) if isinstance(inner, StoredMemory))
+
+
+def _wrapped(memory: Memory) -> Iterator[Memory]:
     for inner in memory.wrapped:
-        yield from _stored(inner)
+        yield inner
+        yield from _wrapped(inner)
 
 
 def render(todos: Iterable[Todo]) -> str:
@@ -255,7 +261,7 @@ def make_todo(
 
 
 def _checked(text: str) -> str:
-    if not text.strip():
+    if not isinstance(text, str) or not text.strip():
         raise ToolError("An item of the to-do list needs a text")
     return " ".join(text.split())
 

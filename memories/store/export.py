@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -44,18 +44,19 @@ async def read_export(
         raise MemoryUseError("Give exactly one of: the data itself, path=, or text=")
     if isinstance(data, str | bytes):
         raise MemoryUseError("A file is given as path=, its content as text=")
-    content: str | bytes | None = text
     if path is not None:
         content = await to_thread.run_sync(Path(path).read_bytes)
-    if content is not None:
-        snapshot = Snapshot.from_json(content)
-        _check_export(snapshot.model_fields_set)
-        return snapshot
+        return Snapshot.from_json(content)
+    if text is not None:
+        return Snapshot.from_json(text)
     if isinstance(data, Snapshot):
         return data
     try:
         if isinstance(data, Mapping):
-            _check_export(data)
+            if not {"version", "messages"} & data.keys():  # loading it would remove everything
+                raise SnapshotError(
+                    "This is not an export: it has no 'messages'. clear() removes all messages"
+                )
             snapshot = Snapshot.model_validate(data)
         else:
             snapshot = Snapshot(messages=[Message.model_validate(item) for item in data or ()])
@@ -63,11 +64,3 @@ async def read_export(
         raise SnapshotError(f"This is neither an export nor a list of messages: {error}") from error
     snapshot.check()
     return snapshot
-
-
-def _check_export(fields: Collection[str]) -> None:
-    """Refuse data without messages: loading it would remove everything."""
-    if "messages" not in fields:
-        raise SnapshotError(
-            "This is not an export: it has no 'messages'. clear() removes all messages"
-        )

@@ -215,3 +215,24 @@ def test_a_session_has_the_order_of_groups_however_often_it_is_opened(steps) -> 
         assert [m.content for m in await again.messages()] == expected
 
     anyio.run(run)
+
+
+@pytest.mark.parametrize("name", ["messages", "windowed", "vector", "summary", "layered", "todo"])
+@pytest.mark.parametrize("reopened", [False, True])
+async def test_a_model_is_not_shown_calls_that_never_got_a_result(name, reopened) -> None:
+    journal = RamJournal()
+    memory: Any = create_memory(name, journal=journal)
+    calls = [Action(name="f", args={}) for _ in range(4)]
+
+    async def shown() -> list[str]:
+        one = create_memory(name, journal=journal) if reopened else memory
+        return [message.content for message in await one.context()]
+
+    await memory.update([Message.user("a"), Message.tool("stray", Action(name="f", args={}))])
+    await memory.update([Message.assistant("whole", calls[:1]), Message.tool("r", calls[0])])
+    await memory.update([Message.assistant("half", calls[1:3]), Message.tool("r1", calls[1])])
+    await memory.update([Message.user("b")])
+    assert await shown() == ["a", "whole", "r", "half", "r1", "b"]
+    await memory.update([Message.assistant("c"), Message.assistant("waits", calls[3:])])
+    assert await shown() == ["a", "whole", "r", "b", "c", "waits"]
+    assert await memory.count() == 9
