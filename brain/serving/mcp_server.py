@@ -155,10 +155,8 @@ async def _serve_http(
 
 
 def _check_address(address: tuple[str, int]) -> None:
-    try:
-        host, port = address
-    except (TypeError, ValueError):
-        host = port = None
+    given: tuple[Any, ...] = tuple(address) if isinstance(address, tuple | list) else ()
+    host, port = given if len(given) == 2 else (None, None)
     is_port = isinstance(port, int) and not isinstance(port, bool) and 0 <= port <= 65_535
     if not isinstance(host, str) or not is_port:
         raise BrainDefinitionError(

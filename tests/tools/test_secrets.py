@@ -154,7 +154,7 @@ def test_a_short_value_cannot_be_registered():
     with pytest.raises(ValueError, match="8 characters"):
         register_secret("1234567")
     with pytest.raises(ToolDefinitionError, match="is the environment variable set"):
-        register_secret(None)
+        register_secret(None)  # type: ignore[arg-type]
     register_secrets(["1234567", ""])
     assert scrub("1234567") == "1234567"
 
