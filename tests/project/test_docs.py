@@ -92,7 +92,7 @@ def test_every_built_in_net_has_a_page_and_a_row_in_the_index() -> None:
     pages = {page.stem for page in (DOCS / "nets").glob("*.md")} - {"README"}
     index = (DOCS / "nets" / "README.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| \[(\w+)\]\(\1\.md\)", index, re.MULTILINE))
-    exports = vars(agent_brain.nets)["__all__"]
+    exports = dir(agent_brain.nets)
     problems = [f"add the page docs/nets/{name}.md" for name in BUILT_IN if name not in pages]
     problems += [f"add {name} to docs/nets/README.md" for name in BUILT_IN if name not in rows]
     problems += [f"export {name} in nets/__init__.py" for name in BUILT_IN if name not in exports]
