@@ -201,7 +201,8 @@ class Brain(Generic[OutputT_co]):
     def last_result(self) -> Result[OutputT_co] | None:
         """The result of the last run, however it was started.
 
-        None before the first run, during a run, and after one that failed or was left early.
+        None before the first run, while a run is active, and after a run that failed. Of a run that
+        was left early its ``stop_reason`` is ``"cancelled"``.
         """
         return self._last_result
 

@@ -16,11 +16,12 @@ from typing import Any
 import anyio.pytest_plugin
 import pytest
 
+import agent_brain.nets
 import agent_brain.testing
 import agent_brain.testing.plugin
 from agent_brain import LLM, Brain, Message, Net
 from agent_brain.demo import DemoLLM
-from agent_brain.nets import create_net, net_names, registry
+from agent_brain.nets import create_net, registry
 from agent_brain.states import Piece
 from tests.project.pages import BLOCKS, DOCS, PAGES, Block, blocks_of, name_of
 
@@ -31,7 +32,7 @@ for name in dir(agent_brain.testing):  # loaded before pytester looks; see test_
 
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
-BUILT_IN = [name for name in net_names() if (DOCS / "nets" / f"{name}.md").is_file()]
+BUILT_IN = registry._BUILT_IN  # by the registry, so that a new net without a page fails
 
 
 @pytest.fixture
@@ -90,9 +91,16 @@ def test_links_have_targets(page: Path) -> None:
 def test_every_built_in_net_has_a_page_and_a_row_in_the_index() -> None:
     pages = {page.stem for page in (DOCS / "nets").glob("*.md")} - {"README"}
     index = (DOCS / "nets" / "README.md").read_text(encoding="utf-8")
-    assert sorted(pages) == sorted(BUILT_IN)
-    assert set(re.findall(r"^\| \[(\w+)\]\(\1\.md\)", index, re.MULTILINE)) == pages
-    assert len(pages) == 9
+    rows = set(re.findall(r"^\| \[(\w+)\]\(\1\.md\)", index, re.MULTILINE))
+    exports = dir(agent_brain.nets)
+    problems = [f"add the page docs/nets/{name}.md" for name in BUILT_IN if name not in pages]
+    problems += [f"add {name} to docs/nets/README.md" for name in BUILT_IN if name not in rows]
+    problems += [f"export {name} in nets/__init__.py" for name in BUILT_IN if name not in exports]
+    problems += [
+        f"{name} has a page and is not in nets/registry.py" for name in pages - {*BUILT_IN}
+    ]
+    assert problems == []
+    assert rows == pages
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

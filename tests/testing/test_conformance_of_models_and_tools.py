@@ -66,7 +66,7 @@ class Wrong(LLM):
         if len(messages) > 2 and self.fault == "no results":
             raise ValueError("unknown role")
         if self.busy and self.fault == "one at a time":
-            return
+            raise ValueError("busy")
         self.busy = True
         if self.fault == "strange pieces":
             yield 42
@@ -75,6 +75,9 @@ class Wrong(LLM):
         if self.fault == "same ids":
             yield Action(name="look_up", id="1")
             yield Action(name="look_up", id="1")
+        if self.fault == "open scope":
+            with anyio.move_on_after(60):
+                yield "hello"
         try:
             yield "" if self.fault == "says nothing" else "hello"
             await anyio.lowlevel.checkpoint()
@@ -83,6 +86,8 @@ class Wrong(LLM):
                 self.closed, self.fault = True, "closes for good"
             if self.fault == "disguises cancellation":
                 raise ValueError("the call failed") from None
+            if self.fault == "swallows cancellation":
+                return
             raise
         self.busy = False
         if self.fault == "ends before the end":
@@ -118,6 +123,8 @@ FAULTS = {
     "one at a time": "concurrent_calls_both_answer",
     "breaks when left": "a_stream_can_be_closed_early",
     "disguises cancellation": "cancellation_passes_through",
+    "swallows cancellation": "cancellation_passes_through",
+    "open scope": "nothing_stays_open_across_a_yield",
     "closes for good": "it_can_be_used_after_closing",
     "fails strangely": "a_failure_is_an_llm_error",
 }
@@ -143,6 +150,23 @@ async def test_a_model_with_a_fault_fails_the_check_of_it(fault: str) -> None:
 @pytest.mark.anyio
 async def test_the_model_with_faults_conforms_without_one() -> None:
     assert await failures(llm_conformance(lambda: Wrong(""))) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("fails strangely", "A call that fails raised KeyError.*raise a subclass of LLMError"),
+        ("one at a time", "Of two calls at once, one raised ValueError"),
+        ("open scope", "is open across a yield"),
+        ("swallows cancellation", "ended like a complete one, without Usage"),
+    ],
+)
+async def test_a_failure_is_a_sentence(fault: str, sentence: str) -> None:
+    checks = llm_conformance(lambda: Wrong(fault), failing=lambda: Wrong(fault))
+    [check] = [c for c in checks if c.name == FAULTS[fault]]
+    with pytest.raises(AssertionError, match=sentence):
+        await check()
 
 
 @pytest.mark.anyio

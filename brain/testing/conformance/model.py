@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, get_args
 
 import anyio
@@ -45,7 +46,15 @@ def llm_conformance(
     """
 
     async def a_failure_is_an_llm_error(llm: LLM) -> None:
-        await expect_error(_ask(llm), LLMError, "a call that fails")
+        try:
+            await expect_error(_ask(llm), LLMError, "a call that fails")
+        except (AssertionError, LLMError):
+            raise
+        except Exception as error:
+            raise AssertionError(
+                f"A call that fails raised {error!r}: raise a subclass of LLMError that names the "
+                "model, from the error of the provider"
+            ) from error
 
     checks = [Check(behaviour, factory) for behaviour in MODEL]
     return checks if failing is None else [*checks, Check(a_failure_is_an_llm_error, failing)]
@@ -140,13 +149,19 @@ async def messages_and_tools_are_not_modified(llm: LLM) -> None:
 
 async def concurrent_calls_both_answer(llm: LLM) -> None:
     answers: list[str] = []
+    errors: list[Exception] = []
 
     async def ask() -> None:
-        answers.append(_text(await _ask(llm)))
+        try:
+            answers.append(_text(await _ask(llm)))
+        except Exception as error:
+            errors.append(error)
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask)
         group.start_soon(ask)
+    if errors:
+        raise AssertionError(f"Of two calls at once, one raised {errors[0]!r}") from errors[0]
     expect([bool(text.strip()) for text in answers], [True, True], "whether both answered")
 
 
@@ -156,16 +171,49 @@ async def a_stream_can_be_closed_early(llm: LLM) -> None:
     expect_true(await _ask(llm), "It does not answer afterwards")
 
 
+async def nothing_stays_open_across_a_yield(llm: Any) -> None:
+    whole, left = llm.stream(HELLO), llm.stream(HELLO)
+    ended = False
+
+    async def read(stream: AsyncIterator[Piece]) -> None:
+        nonlocal ended
+        ended = await anext(stream, None) is None
+
+    try:
+        while not ended:
+            await _in_a_task(read, whole)
+        await _in_a_task(read, left)
+        await _in_a_task(left.aclose)
+    except Exception as error:
+        raise AssertionError(
+            "The pieces of an answer cannot be read by different tasks: something that belongs to "
+            f"a task, such as a timeout or a task group, is open across a yield ({error!r})"
+        ) from error
+    finally:
+        for stream in (whole, left):
+            with suppress(Exception):
+                await stream.aclose()
+
+
 async def cancellation_passes_through(llm: LLM) -> None:
+    said: list[Piece] = []
+    swallowed = False
     with anyio.CancelScope() as scope:
         async with closing(llm.stream(HELLO)) as pieces:
-            await anext(pieces)
+            said.append(await anext(pieces))
             scope.cancel()
-            async for _ in pieces:  # raises, unless the answer is complete
-                pass
+            said.extend([piece async for piece in pieces])  # raises, unless that is all
+            swallowed = True
             await anyio.lowlevel.checkpoint()
     expect_true(scope.cancelled_caught, "The call was not cancelled")
-    expect_true(await _ask(llm), "It does not answer afterwards")
+    whole = await _ask(llm)
+    expect_true(whole, "It does not answer afterwards")
+    missing = _endings(whole) - _endings(said)
+    expect_true(
+        not (swallowed and missing),
+        f"A cancelled call ended like a complete one, without {' and '.join(sorted(missing))}: "
+        "raise the cancellation again after cleaning up",
+    )
 
 
 async def it_can_be_used_after_closing(llm: LLM) -> None:
@@ -193,6 +241,15 @@ async def _ask(
         options["tools"] = [_tool()]
     async with closing(llm.stream(messages, **options)) as pieces:
         return [piece async for piece in pieces]
+
+
+async def _in_a_task(function: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(function, *arguments)
+
+
+def _endings(pieces: Sequence[Piece]) -> set[str]:
+    return {type(piece).__name__ for piece in pieces if isinstance(piece, Finish | Usage)}
 
 
 def _is_json(finish: Finish) -> bool:
