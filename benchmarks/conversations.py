@@ -91,7 +91,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _evidence(raw: dict[str, Any], known: set[str]) -> frozenset[str]:
-    """Ids of turns that exist; entries such as ``D8:6; D9:17`` or ``D30:05`` are put right."""
+    """Return the IDs of existing turns; ``D8:6; D9:17`` is split, ``D30:05`` normalised."""
     found: set[str] = set()
     for entry in raw.get("evidence") or []:
         for session, first, last in _EVIDENCE.findall(entry):

@@ -1,4 +1,4 @@
-"""What opening a session costs: the time, and how long the event loop stands still.
+"""What opening a session costs: the time, and how long the event loop is blocked.
 
     python benchmarks/opening.py [--quick]
 

@@ -1,10 +1,10 @@
-"""How much of the evidence for a question is among the first messages that recall gives back.
+"""How much of the evidence for a question is among the first messages that recall returns.
 
     python -m benchmarks.recall locomo10.json Chat_folder --embedder minilm
 
-No language model is involved. Search is within the question's own conversation, every message given
-back counts, and figures are means over questions; category 5 of LoCoMo (the premise is false) stands
-apart. The data are read from the paths given and are not part of this repository.
+No language model is involved. Search is within the question's own conversation, every message
+returned counts, and figures are means over questions; category 5 of LoCoMo (the premise is false) is
+listed separately. The data are read from the given paths and are not part of this repository.
 """
 
 from __future__ import annotations

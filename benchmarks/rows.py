@@ -27,9 +27,9 @@ class Row:
     """One line of the table.
 
     Attributes:
-        name: What it is selected by.
+        name: Its name on the command line.
         what: What is measured.
-        unit: Of the figures.
+        unit: The unit of the figures.
         ours: Measures the library; takes whether to be quick.
         floor: Measures what it is compared with.
         budget: How many times the floor it may cost, or its largest figure if there is no floor.
@@ -57,7 +57,7 @@ def cpu(make: Callable[[], Awaitable[Any]], count: int) -> float:
 
 
 def each(function: Callable[..., Awaitable[Any]], count: int, *rest: Any) -> Measure:
-    """Return a measure of ``function(count, …)`` for one of the count; a fifth of it if quick."""
+    """Return a function that measures ``function(count, …)`` for one item; a fifth if quick."""
 
     def measure(quick: bool) -> float:
         number = count // 5 if quick else count

@@ -3,7 +3,7 @@
     python -m benchmarks.vector [--quick] [--embedder minilm]
 
 Vectors are random and have 384 numbers, made in a worker thread, unless an embedder is named. A
-stall is the longest time for which the event loop was not served: while 1,000 messages were embedded
+stall is the longest time for which the event loop was blocked: while 1,000 messages were embedded
 and stored with vectors in RAM, in a folder and on a Chroma server in another process; and while a
 stored session was opened and searched for the first time.
 """
@@ -77,12 +77,12 @@ async def by_size(count: int, name: str) -> list[str]:
     again = await timed(memory.context, 200)
 
     async def moved() -> None:
-        memory._forget_answers()
+        memory._indexed.forget_answers()
         await memory.context()
 
-    anew = await timed(moved, 20)
+    recalled = await timed(moved, 20)
     recall = await timed(lambda: memory.recall("word3 word200 word999"), 20)
-    return [f"{value:.3f}" for value in (filled, update, again, anew, recall)]
+    return [f"{value:.3f}" for value in (filled, update, again, recalled, recall)]
 
 
 @contextmanager
@@ -170,7 +170,7 @@ async def main() -> None:
     )
     options = parser.parse_args()
     print(
-        "| messages | fill, ms each | update of one, ms | context, ms | the same, recalled anew, ms | recall, ms |"
+        "| messages | fill, ms each | update of one, ms | context, ms | the same, recalled again, ms | recall, ms |"
     )
     print("|---|---|---|---|---|---|")
     for count in (1_000, 10_000) if options.quick else (1_000, 10_000, 100_000):

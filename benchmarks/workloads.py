@@ -66,7 +66,7 @@ class FloorMemory:
 
 
 async def floor_hops(hops: int) -> None:
-    """States, a table, two events a step, and nothing else."""
+    """The floor of a transition: states, a table and two events a step."""
     states = {Two.A: Hop(Two.B, hops), Two.B: Hop(Two.A, hops)}
 
     class Shim:
@@ -133,7 +133,7 @@ async def add(a: int, b: int) -> int:
 
 
 class Counting(LLM):
-    """Asks for ``add(k, 1)`` until k is ``turns``; reads where it is from what it is sent."""
+    """Requests ``add(k, 1)`` until k is ``turns``; takes k from the messages that it is sent."""
 
     def __init__(self, turns: int, pause: float = 0.0) -> None:
         self.turns = turns
@@ -158,7 +158,7 @@ class Counting(LLM):
 
 
 class Bare:
-    """What a loop written by hand needs of a memory: a list."""
+    """The memory of a hand-written loop: a list."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]

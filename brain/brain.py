@@ -175,7 +175,7 @@ class Brain(Generic[OutputT_co]):
         Args:
             net: As for the constructor.
             memory: As for the constructor.
-            tools: Beside tools and functions: the URL of an MCP server (streamable HTTP), the path
+            tools: Besides tools and functions: the URL of an MCP server (streamable HTTP), the path
                 of a server script (``.py`` or ``.js``), a ``{"mcpServers": {…}}`` dict, or the path
                 of a JSON file that holds one.
             output_type: As for the constructor.
@@ -268,8 +268,8 @@ class Brain(Generic[OutputT_co]):
     def answer(self, task: str | Message) -> AnswerStream:
         """Run ``task`` and stream the text as it arrives, without the model's thoughts.
 
-        The text is ``Result.answer``, preceded by the remarks that a model made beside its tool
-        calls, each followed by a blank line. :attr:`last_result` then says how the run ended: the
+        The text is ``Result.answer``, preceded by text that the model added to its tool calls,
+        each followed by a blank line. :attr:`last_result` then says how the run ended: the
         loop also ends when the run waits for a person or reaches a limit. Leaving the loop early
         ends the run. Raises what :meth:`run` raises.
 

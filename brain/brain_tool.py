@@ -88,7 +88,7 @@ class BrainTool(NestedTool):
     ) -> Delegate:
         """Return the work that runs all of them at once."""
         branches = cast("Sequence[Branch]", runs)
-        return Delegate(branches, on_error="report", aside=True, beside=beside, on_end=on_end)
+        return Delegate(branches, on_error="report", as_thoughts=True, beside=beside, on_end=on_end)
 
     def renamed(self, name: str) -> Self:
         """The same brain under another name."""

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """What a stream belongs to: a branch, or the state that has delegated."""
+    """The owner of a stream: a branch, or the delegating state."""
 
     error: Exception | None
 
     @property
-    def ended(self) -> bool:
-        """Whether it has come to an end of its own."""
+    def completed(self) -> bool:
+        """Whether it ended by itself."""
         ...
 
 
@@ -33,16 +33,16 @@ Streams = Sequence[tuple[Source, AsyncIterator[Event]]]
 
 
 class _Beside:
-    """The stream of a state's own events beside those of its branches."""
+    """The owner of the events that the delegating state itself reports."""
 
     error: Exception | None = None
-    ended = False
+    completed = False
 
 
 async def run_branches(
     order: Delegate, run: Callable[[Branch], AsyncGenerator[Event, None]]
 ) -> AsyncGenerator[Event, None]:
-    """Yield the events of every branch, and those beside them.
+    """Yield the events of every branch, and those of ``order.beside``.
 
     Args:
         order: The branches.
@@ -99,32 +99,45 @@ async def run_at_once(streams: Streams, order: Delegate) -> AsyncGenerator[Event
         order: What to do when one fails or ends, and how many run at once.
     """
     send, receive = anyio.create_memory_object_stream[Event](0)
-    task = BackgroundTask(partial(_run_all, streams, send, order))
-    try:
-        with receive:
+    failed: list[Exception] = []  # in the order of time
+    task = BackgroundTask(partial(_run_all, streams, send, order, failed))
+    with receive:  # closed after the task, which sends to it
+        try:
             async for event in receive:
                 yield event
-    finally:
-        await task.aclose()
+        except GeneratorExit:
+            await task.aclose()
+            if failed:  # while they were closed
+                raise failed[0] from None
+            raise
+        finally:
+            await task.aclose()
     if task.error is not None:
         raise task.error
-    failed = [branch.error for branch, _ in streams if branch.error is not None]
     if failed and order.on_error == "cancel":
         raise failed[0]
 
 
-async def _run_all(streams: Streams, send: MemoryObjectSendStream[Event], order: Delegate) -> None:
+async def _run_all(
+    streams: Streams,
+    send: MemoryObjectSendStream[Event],
+    order: Delegate,
+    failed: list[Exception],
+) -> None:
     async def run_one(branch: Source, stream: AsyncIterator[Event]) -> None:
         try:
-            async for event in stream:
-                await send.send(event)
+            try:
+                async for event in stream:
+                    await send.send(event)
+            finally:
+                await close_stream(stream)
         except Exception as error:  # kept on the branch, for the state or for the caller
             branch.error = error
+            failed.append(error)
             if order.on_error == "cancel":
                 tasks.cancel_scope.cancel()
-        finally:
-            await close_stream(stream)
-        if order.until == "first" and branch.ended:
+            await anyio.lowlevel.checkpoint_if_cancelled()  # it may have taken its place
+        if order.until == "first" and branch.completed:
             tasks.cancel_scope.cancel()
 
     async def work_off(todo: Iterator[tuple[Source, AsyncIterator[Event]]]) -> None:

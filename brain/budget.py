@@ -23,7 +23,7 @@ class Budget:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._started = 0.0
-        self._warned: set[str] = set()
+        self._warned: tuple[str, ...] = ()
         self._only_steps = (
             limits.timeout is limits.max_tokens is limits.max_cost is limits.max_tool_calls is None
         )
@@ -52,7 +52,7 @@ class Budget:
             if self.limits.strict:
                 raise BrainUseError(problem)
             if limit not in self._warned:
-                self._warned.add(limit)
+                self._warned += (limit,)
                 logger.warning(problem)
 
     def usage(self) -> Usage:

@@ -29,8 +29,8 @@ def resolve_llm(llm: LLM | str | None) -> LLM:
         llm = os.environ.get(MODEL_VARIABLE, "").strip() or "demo"
     if not isinstance(llm, str) or not llm:
         raise BrainDefinitionError(
-            f"llm={llm!r} is no model: pass a LiteLLM model name such as 'openai/gpt-4.1', an LLM "
-            "object, or nothing"
+            f"llm={llm!r} is not a model: pass a LiteLLM model name such as 'openai/gpt-4.1', an "
+            "LLM object, or nothing"
         )
     return as_llm(llm)
 

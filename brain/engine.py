@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
-from enum import Enum
 
 import anyio
 
@@ -29,7 +28,8 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls
 from agent_brain.recorder import StepRecorder
-from agent_brain.states.answering import best_words
+from agent_brain.states.answering import best_words, last_answer
+from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
     NOWHERE,
     Event,
@@ -42,8 +42,7 @@ from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
-from agent_brain.tools.calling import is_being_cancelled
-from agent_brain.tools.secrets import hide_registered
+from agent_brain.tools.secrets import scrub
 
 FINAL = (
     BrainDefinitionError,
@@ -63,6 +62,7 @@ class Engine:
     Attributes:
         at: The current step.
         hooks: The hooks around model calls and tool calls.
+        left: The reader has left: no event can be yielded any more.
         memory: The memory.
         over: The net has come to its end.
         reason: Why it stopped; None before that.
@@ -81,6 +81,7 @@ class Engine:
         "_stuck",
         "at",
         "hooks",
+        "left",
         "memory",
         "over",
         "reason",
@@ -109,9 +110,10 @@ class Engine:
         self._as_thoughts = as_thoughts  # what is said here is not for the reader
         self._durable = memory.durable
         self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
-        self._delegated: Counter[str] = Counter()  # branches of this step, by name
+        self._delegated: Counter[str] | None = None  # branches of this step, by name
         self.hooks = hooks
         self.at = NOWHERE
+        self.left = False
         self.over = memory.control.done and not path  # killed between its last step and its end
         self.reason: StopReason | None = None
 
@@ -126,10 +128,10 @@ class Engine:
 
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
         """Yield events until the net ends or a limit is reached."""
-        memory = self.memory
+        memory, record, budget = self.memory, self._record, self._budget
         node = None if self.over else self._current()
         while node is not None:
-            reached = None if self.reason else self._budget.reached(memory.control)
+            reached = None if self.reason else budget.reached(memory.control)
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
@@ -145,31 +147,30 @@ class Engine:
                     current, items = items, None
                     async for item in current:
                         if not isinstance(item, Work):
-                            yield self._record.note(item, at)
+                            yield record.note(item, at)
                             continue
                         events = item.events(self) if item.clock is None else perform(item, self)
                         try:
                             async for event in events:
-                                yield self._record.note(event, at)
+                                yield record.note(event, at)
                         except BrainUseError:  # a strict limit, which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
                             items = Resumed(running, error)
                         finally:
                             await events.aclose()
-                        if items is not None or self._record.report.waits is not None:
+                        if items is not None or record.report.waits is not None:
                             break
             except BaseException as error:
                 await self._leave_hurt(node, stream, error)
                 if not await self._fail(node, error):
                     raise
             else:
-                if node.on_exit or self._record.report.waits is not None:
+                if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            following, noted = await self._decide(node)
-            for event in noted:
+            node, events_of_leaving = await self._decide(node)
+            for event in events_of_leaving:
                 yield event
-            node = following
         self.reason = self.reason or StopReason.DONE
 
     async def _may_run(self, node: Node, reached: StopReason) -> bool:
@@ -177,17 +178,20 @@ class Engine:
         return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> Position:
-        self._record.begin_step()
-        if self._delegated:
-            self._delegated.clear()
-        self.at = Position(self._run_id, self._budget.control.step, node.name, self._path)
-        return self.at
+        if self._record.used:
+            self._record.begin_step()
+        self._delegated = None
+        at = Position(self._run_id, self._budget.control.step, node.name, self._path)
+        self.at = at
+        return at
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Leave a state; the stream of one that waits is not at its end."""
-        await close_stream(stream)
-        if node.on_exit:
-            await node.state.on_exit(self.memory)
+        try:
+            await close_stream(stream)
+        finally:
+            if node.on_exit:
+                await node.state.on_exit(self.memory)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
         """Leave a state that did not reach its end; note in ``error`` which state it was.
@@ -195,10 +199,12 @@ class Engine:
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
         """
-        failure = _failure(error, node)
-        self._record.count_open_responses()
-        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-            await self._exit(node, stream)
+        failure = failure_of(error, node.name, type(node.state).__name__)
+        try:
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await self._exit(node, stream)
+        finally:
+            self._record.count_open_responses()
         if isinstance(failure, LLMError | ScratchError):
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
@@ -208,9 +214,11 @@ class Engine:
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Have an error lead to another state; return whether the net has an edge for it."""
-        if node.on_error is None or not isinstance(error, Exception) or isinstance(error, FINAL):
+        if node.on_error is None or self.left:
             return False
-        report = self._record.report
+        if not isinstance(error, Exception) or isinstance(error, FINAL):
+            return False
+        report, self._record.used = self._record.report, True
         report.waits = report.cut = None
         report.error = error
         if self.memory.control.next_actions:
@@ -219,19 +227,26 @@ class Engine:
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """Do what is decided after a step; return the next state and the events of leaving."""
-        report, memory, at = self._record.report, self.memory, self.at
+        report, at = self._record.report, self.at
+        if self._record.used:
+            self._record.count_open_responses()
         if (reason := stops_after(report)) is not None:
             if reason in WAITING:
                 self.reason = reason
                 return None, []
             following = await self._stop(reason)
             return following, [StateExited(following.name if following else None, at=at)]
+        memory = self.memory
         control = memory.control
-        following = None
+        following = target = None
         if self.reason is None:  # the fallback state is the last
-            target = await self._propose(node) if report.error is None else None
+            try:
+                target = None if report.error else await node.state.next_state(memory)
+            except BaseException as error:
+                if not await self._fail(node, error):
+                    raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
             following = next_node(node, target, report, done=control.done)
-        name = following.name if following else None
+        name = None if following is None else following.name
         self.over = following is None
         failed = None if report.error is None else words_of(report.error)
         if self._path:
@@ -240,29 +255,35 @@ class Engine:
             control.advance_subnet(self._key, name, self.answer(), main=main, error=failed)
         else:
             control.advance(name, left=node.name, error=failed)
+            if following is None:
+                await self._keep_answer()
         verdict = None
-        if self._stuck is not None and (report.finished or report.said):
+        if (report.finished or report.said or failed) and self._stuck is not None:
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
         events: list[Event] = [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
-            events.append(StuckDetected(*verdict, at=at))
-            if is_stuck(following, verdict):
-                following = await self._stop(StopReason.STUCK)
-                if following is None and not self.answer():
-                    events.append(self._record.note(await best_words(memory), at))
+            following = await self._note_cycle(verdict, following, events)
         return following, events
 
-    async def _propose(self, node: Node) -> Enum | None:
-        try:
-            return await node.state.next_state(self.memory)
-        except BaseException as error:
-            if await self._fail(node, error):
-                return None
-            if (failure := _failure(error, node)) is error:
-                raise
-            raise failure from error
+    async def _keep_answer(self) -> None:
+        """Keep an answer that no message holds, for a run that is left before its end."""
+        said = self.answer()
+        if said and said != await last_answer(self.memory):
+            self.memory.control.ended[""] = said
+
+    async def _note_cycle(
+        self, verdict: Verdict, following: Node, events: list[Event]
+    ) -> Node | None:
+        """Report in ``events`` that the run repeats itself; return the state that comes next."""
+        events.append(StuckDetected(*verdict, at=self.at))
+        if not is_stuck(following, verdict):
+            return following
+        fallback = await self._stop(StopReason.STUCK)
+        if fallback is None and not self.answer():
+            events.append(self._record.note(await best_words(self.memory), self.at))
+        return fallback
 
     def _current(self) -> Node:
         control = self.memory.control
@@ -277,7 +298,12 @@ class Engine:
     def _look_for_cycles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
         report, tools = self._record.report, self.memory.available_tools
         mark = fingerprint(
-            node.name, report.finished, report.said, asked=report.requested, tools=tools
+            node.name,
+            report.finished,
+            report.said,
+            asked=report.requested,
+            tools=tools,
+            error=report.error,
         )
         return None if mark is None else policy.look(self.memory.control, mark)
 
@@ -292,7 +318,7 @@ class Engine:
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; a single one that is no ``part`` speaks for the state."""
-        aside = self._as_thoughts or order.aside or part or len(order.branches) > 1
+        aside = self._as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(order, lambda branch: self._engine_for(branch, aside).branch(branch))
         try:
             async for event in events:
@@ -305,12 +331,18 @@ class Engine:
                 self._record.report.waits = StopReason(reason)
             elif reason is not None and reason not in (*OWN, *WAITING):
                 self._record.report.cut = StopReason(reason)
-        if len(order.branches) == 1 and not order.aside and not part:
+            self._record.used = True
+        if len(order.branches) == 1 and not order.as_thoughts and not part:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
+    def count_unread(self, event: Event) -> None:
+        """Count the model calls that ``event`` reports: its reader has left before it came."""
+        self._record.note_unread(event, self.at)
+
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
-        self._delegated[branch.name] += 1
-        count = self._delegated[branch.name]
+        self._delegated = begun = self._delegated or Counter()
+        begun[branch.name] += 1
+        count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
         return Engine(
@@ -346,6 +378,9 @@ class Engine:
         except Exception as error:
             branch.error = error
             raise
+        except GeneratorExit:
+            self.left = True
+            raise
         finally:
             await steps.aclose()
             control.done = False
@@ -363,14 +398,5 @@ def no_state(net: Net, name: str) -> str:
 
 
 def words_of(error: Exception) -> str:
-    """Return the text of an error for ``control.error``, without configured secrets."""
-    return hide_registered(f"{type(error).__name__}: {error}")
-
-
-def _failure(error: BaseException, node: Node) -> BaseException:
-    """Return ``error``, or what to raise for a cancellation that is not meant for the run."""
-    import asyncio  # 20 ms that trio and a mere import do not need
-
-    if isinstance(error, asyncio.CancelledError) and not is_being_cancelled():
-        return StateCancelledError(node.name, type(node.state).__name__)
-    return error
+    """Return the text of an error for ``control.error``, without secrets."""
+    return scrub(f"{type(error).__name__}: {error}")

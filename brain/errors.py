@@ -4,17 +4,17 @@
 
     AgentBrainError
     ├── BrainDefinitionError       a Brain, or its limits, cannot be built as described
-    ├── BrainUseError              a Brain was asked for something that it cannot do now
+    ├── BrainUseError              a Brain cannot do this now, or not with these arguments
     ├── ResumeError                there is nothing to resume
-    ├── TransitionError            a state proposed to go where no edge goes
-    ├── NetDefinitionError         a net is wrong: .problems has everything at once
+    ├── TransitionError            a state proposed a target that no edge leads to
+    ├── NetDefinitionError         a net is invalid: .problems lists everything
     ├── NetFileError               a file does not describe a net, or cannot be read
     ├── UnknownNetError            no net of that name, or not with those options
     ├── StateDefinitionError       a state cannot be built as described
-    ├── StateMutationError         a state tried to keep run data on itself
+    ├── StateMutationError         a state assigned to one of its own attributes
     ├── StateCancelledError        a state awaited something that was cancelled
-    ├── StateTimeoutError          a guarded state took longer than it may
-    ├── RecordedError              an error that was read back from the JSON of an event
+    ├── StateTimeoutError          a guarded state exceeded its time limit
+    ├── RecordedError              an error that was read from the JSON of an event
     ├── EventLoopError             something that needs asyncio was used on another event loop
     ├── LLMError                   a model call failed
     │   ├── LLMAuthenticationError
@@ -29,20 +29,21 @@
     │   ├── MalformedOutputError
     │   └── Refused                a hook refused a call
     ├── MemoryDefinitionError      a memory cannot be built or registered as described
-    ├── MemoryUseError             a memory cannot do that with what it was given
-    │   └── ScratchError           scratch got a value that JSON does not hold
-    ├── MemoryBusyError            a run is already going on over this memory
+    ├── MemoryUseError             a method of a memory was called with unsuitable arguments
+    │   ├── ReadOnlyMemoryError    a memory opened with readonly=True should write
+    │   └── ScratchError           a value in scratch is not a JSON value
+    ├── MemoryBusyError            another run is using this memory
     ├── JournalError               a journal cannot be read or written
-    │   └── JournalConflictError   someone else wrote to the session first
+    │   └── JournalConflictError   another writer got there first
     │       └── SessionConflictError
     ├── VectorStoreError           the store of vectors cannot be used
     │   └── EmbedderMismatchError  the session was embedded by another model
-    ├── EmbeddingError             an embedder cannot be built, or gave back no vectors
+    ├── EmbeddingError             an embedder cannot be built, or did not return vectors
     ├── SnapshotError              not a snapshot, or of an unknown version
     ├── ToolDefinitionError        a tool, or a set of tools, cannot be built as described
-    │   └── McpConfigError         MCP servers cannot be used so: .problems has everything at once
-    ├── InputNeeded                raise it inside a tool: a person is asked
-    └── ToolError                  raise it inside a tool: the model is told
+    │   └── McpConfigError         MCP servers cannot be used as described: see .problems
+    ├── InputNeeded                raise it inside a tool to ask a person
+    └── ToolError                  raise it inside a tool: the model reads its text
         ├── ToolArgumentsError     the arguments do not fit the tool's schema
         └── McpServerError         an MCP server could not be reached, stopped, or refused
 
@@ -59,6 +60,7 @@ from agent_brain.memories.errors import (
     MemoryBusyError,
     MemoryDefinitionError,
     MemoryUseError,
+    ReadOnlyMemoryError,
     ScratchError,
     SessionConflictError,
     SnapshotError,
@@ -102,15 +104,15 @@ from agent_brain.tools.errors import (
 
 
 class BrainDefinitionError(AgentBrainError, ValueError):
-    """A Brain, or one of its policies, cannot be built as it was described."""
+    """Raised when a Brain, or one of its policies, cannot be built as described."""
 
 
 class BrainUseError(AgentBrainError, RuntimeError):
-    """A Brain was asked for something that it cannot do now."""
+    """Raised when a Brain cannot do something now, or not with these arguments."""
 
 
 class ResumeError(AgentBrainError, RuntimeError):
-    """There is no run to go on with, or it does not fit this Brain's net."""
+    """Raised when there is no run to continue, or it does not fit this Brain's net."""
 
 
 __all__ = [
@@ -141,6 +143,7 @@ __all__ = [
     "MemoryUseError",
     "NetDefinitionError",
     "NetFileError",
+    "ReadOnlyMemoryError",
     "RecordedError",
     "Refused",
     "ResumeError",

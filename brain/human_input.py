@@ -1,4 +1,4 @@
-"""What a person decided about a run that waits for them, checked and written into its memory."""
+"""A person's decisions about a waiting run: checked, then written into its memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Decisions:
         asked = control.human_requests if control.status == "waiting" else None
         if asked is None:
             if given:
-                raise ResumeError("The run waits for nobody: resume it without decisions")
+                raise ResumeError("The run does not wait for a person: resume it without decisions")
             return
         if not given:
             raise ResumeError(f"The run waits for a person: {waits_for(control)}")
@@ -94,7 +94,7 @@ class Decisions:
             if question not in asked.questions:
                 raise ResumeError(f"No question {question!r} waits. {waits_for(control)}")
             if not isinstance(text, str):
-                raise ResumeError(f"The answer to {question!r} is no text: {text!r}")
+                raise ResumeError(f"The answer to {question!r} is not a text: {text!r}")
         return answers
 
 
@@ -114,13 +114,15 @@ def waits_for(control: Control) -> str:
     asked = control.human_requests or HumanRequests()
     names = {action.id: action.name for action in control.next_actions}
     calls = [f"{call_id!r} ({names.get(call_id, 'a call')})" for call_id in asked.approvals]
-    questions = [f"{key!r}: {prompt}" for key, prompt in asked.questions.items()]
+    questions = [
+        f"{key!r}: {prompt}" if key else repr(prompt) for key, prompt in asked.questions.items()
+    ]
     parts = []
     if calls:
-        parts.append(f"approve=, deny= or edit= are wanted for {', '.join(calls)}")
+        parts.append(f"pass approve=, deny= or edit= for {', '.join(calls)}")
     if questions:
-        parts.append(f"resume(input=…) answers {'; '.join(questions)}")
-    return ". ".join(parts) or "It waits for nothing more"
+        parts.append(f"pass input= for {'; '.join(questions)}")
+    return ". ".join(parts) or "It does not wait for anything else"
 
 
 def _reasons(deny: Deny | None) -> dict[str, str]:
@@ -133,5 +135,5 @@ def _ids(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     if not isinstance(value, Iterable):
-        raise ResumeError(f"{value!r} names no calls: give their ids")
+        raise ResumeError(f"{value!r} does not name calls: give their IDs")
     return list(value)

@@ -28,7 +28,7 @@ class StopReason(StrEnum):
 
     @property
     def clause(self) -> str:
-        """What happened, as a clause for messages: "the run was cancelled"."""
+        """What happened, as a clause for messages, such as "the run was cancelled"."""
         return _CLAUSES[self]
 
 
@@ -109,13 +109,13 @@ class Limits:
         found = {}
         if self.max_cost is not None and usage.cost is None:
             found["max_cost"] = (
-                f"Limits(max_cost={self.max_cost!r}) cannot be watched: the price of {model} is "
+                f"Limits(max_cost={self.max_cost!r}) cannot be checked: the price of {model} is "
                 "unknown. Set max_tokens, or give LiteLLM input_cost_per_token and "
                 "output_cost_per_token"
             )
         if self.max_tokens is not None and usage.cost is None and not usage.total_tokens:
             found["max_tokens"] = (
-                f"Limits(max_tokens={self.max_tokens!r}) cannot be watched: {model} does not "
+                f"Limits(max_tokens={self.max_tokens!r}) cannot be checked: {model} does not "
                 "report its usage. Set max_steps, or have the model yield a Usage"
             )
         return found

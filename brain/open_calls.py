@@ -1,4 +1,4 @@
-"""Results for the calls that a run leaves open."""
+"""Results for tool calls that a run leaves without one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ async def open_results(memory: Memory, why: str) -> list[Message]:
 
     Args:
         memory: The memory of the run.
-        why: What keeps the calls from running, as a clause: "the run was cancelled".
+        why: Why the calls do not run, as a clause, such as "the run was cancelled".
     """
     answered: set[str | None] = set()
     for message in reversed(await memory.dump()):

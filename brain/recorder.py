@@ -10,6 +10,7 @@ from agent_brain.budget import Budget
 from agent_brain.decision import StepReport
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import (
     NOWHERE,
     ActionFinished,
@@ -21,6 +22,7 @@ from agent_brain.states.events import (
     ResponseStarted,
     TextDelta,
     UsageReported,
+    set_position,
 )
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
@@ -33,17 +35,20 @@ class StepRecorder:
     Attributes:
         finish_reason: Why the model response that gave the answer ended, if one did.
         report: The report of the current step.
+        used: Whether something was reported in this step.
     """
 
     __slots__ = (
         "_answered_by",
         "_as_thoughts",
         "_budget",
+        "_counted",
         "_memory",
         "_open_responses",
         "_text",
         "finish_reason",
         "report",
+        "used",
     )
 
     def __init__(self, memory: Memory, budget: Budget, *, as_thoughts: bool) -> None:
@@ -51,18 +56,19 @@ class StepRecorder:
         self._budget = budget
         self._as_thoughts = as_thoughts  # what is said is not for the reader
         self._text: list[str] = []  # of the last step that said anything
-        self._open_responses: set[str | None] = set()
+        self._open_responses: list[str | None] = []
+        self._counted: set[str | None] = set()  # responses that were cut off, before their event
         self._answered_by: str | None = None  # the model response that the last text is from
         self.finish_reason: str | None = None
         self.report = StepReport()
+        self.used = False
 
     def begin_step(self) -> None:
         """Begin the report of the next step."""
         if self.report.said:
             self._text = self.report.said
         self.report = StepReport()
-        if self._open_responses:
-            self.count_open_responses()
+        self.used = False
 
     def answer(self) -> str:
         """Return what the last step that said anything has said."""
@@ -70,28 +76,37 @@ class StepRecorder:
 
     def say(self, text: str, finish_reason: str | None) -> None:
         """Record text for the reader that has streamed already."""
+        self.used = True
         self.report.said.append(text)
         self._answered_by, self.finish_reason = None, finish_reason
 
     def note(self, item: StreamItem, at: Position) -> Event:
         """Record what ``item`` reports; return it as an event that has its position."""
-        if isinstance(item, str):
-            thought = type(item) is Thought
-            if not thought:
-                self.report.said.append(item)
-                self._answered_by = self.finish_reason = None
-            return TextDelta(item, thought=thought or self._as_thoughts, at=at)
-        if not isinstance(item, Event):
-            raise TypeError(
-                f"State {at.state!r} yielded {item!r}: yield text, an event from "
-                "agent_brain.states, or work such as llm.call(…)"
-            )
-        if item.at is NOWHERE:
-            object.__setattr__(item, "at", at)
-        elif item.at is not at and item.at.path != at.path and item.at.run_id == at.run_id:
-            return item  # of a net inside, whose engine has recorded it
         note = _NOTES.get(type(item))
-        return item if note is None else note(self, item)
+        if note is None and not isinstance(item, Event):
+            if not isinstance(item, str):
+                raise TypeError(
+                    f"State {at.state!r} yielded {item!r}: yield text, an event from "
+                    "agent_brain.states, or work such as llm.call(…)"
+                )
+            return self._note_words(item, at)
+        event: Event = item  # type: ignore[assignment]
+        if event.at is NOWHERE:
+            set_position(event, at)
+        elif event.at is not at and event.at.path != at.path and event.at.run_id == at.run_id:
+            return event  # of a net inside, whose engine has recorded it
+        if note is None:
+            return event
+        self.used = True
+        return note(self, event)
+
+    def _note_words(self, words: str, at: Position) -> TextDelta:
+        thought = type(words) is Thought
+        if not thought:
+            self.used = True
+            self.report.said.append(words)
+            self._answered_by = self.finish_reason = None
+        return TextDelta(words, thought=thought or self._as_thoughts, at=at)
 
     def _note_text(self, event: TextDelta) -> TextDelta:
         if event.thought:
@@ -111,31 +126,53 @@ class StepRecorder:
         return event
 
     def _note_response(self, event: ResponseStarted) -> Event:
-        self._open_responses.add(event.response_id)
+        if event.response_id not in self._counted:
+            self._open_responses.append(event.response_id)
         return event
 
     def _note_usage(self, event: UsageReported) -> Event:
-        self._open_responses.discard(event.response_id)
+        if event.response_id in self._open_responses:
+            self._open_responses.remove(event.response_id)
         self._budget.spend(event.usage)
         if event.response_id is not None and event.response_id == self._answered_by:
             self.finish_reason = event.finish_reason
         return event
 
+    def _check_may_ask(self, event: Event) -> None:
+        if self._memory.control is not self._budget.control:
+            raise StateDefinitionError(
+                f"State {event.at.state!r} asks a person, but runs on a fork of the run's memory, "
+                "whose branches cannot wait for an answer: ask before the branches begin, or in "
+                "SubnetState(…) without fork=True"
+            )
+
     def _note_approval(self, event: ApprovalRequested) -> Event:
+        self._check_may_ask(event)
         self.report.waits = StopReason.APPROVAL
         self._memory.control.request_approval(event.actions)
         return event
 
     def _note_question(self, event: InputRequested) -> Event:
+        self._check_may_ask(event)
         self.report.waits = StopReason.INPUT
         self._memory.control.request_input(event.id, event.prompt)
         return event
 
+    def note_unread(self, event: Event, at: Position) -> None:
+        """Record the model calls that ``event`` reports: it was cut off before it could stream."""
+        if isinstance(event, ResponseStarted | UsageReported):
+            if isinstance(event, UsageReported) and event.response_id not in self._open_responses:
+                self._counted.add(event.response_id)
+            self.note(event, at)
+
     def count_open_responses(self) -> None:
         """Count the model calls that were closed or cancelled before they reported their usage."""
-        for _ in self._open_responses:
-            self._budget.spend(Usage())
-        self._open_responses.clear()
+        if self._open_responses:
+            cut, self._open_responses = self._open_responses, []
+            for _ in cut:
+                self._budget.spend(Usage())
+        if self._counted:
+            self._counted.clear()
 
 
 _NOTES: dict[type, Callable[[StepRecorder, Any], Event]] = {

@@ -20,7 +20,6 @@ from agent_brain.memories.store.claim import Claim
 from agent_brain.nets.net import Net
 from agent_brain.open_calls import close_open_calls, open_results
 from agent_brain.result import OutputT_co, Result
-from agent_brain.states.aclosing import closing
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import (
     NOWHERE,
@@ -147,19 +146,26 @@ class Run(Generic[OutputT_co]):
             yield await self._start()
             engine = self._engine
             if engine is not None:
-                async with closing(engine.steps()) as steps:
+                steps = engine.steps()
+                try:
                     async for event in steps:
                         yield event
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
+                except GeneratorExit:
+                    engine.left = True
+                    raise
+                finally:
+                    await steps.aclose()
                 await self._finish(engine.reason or StopReason.DONE)
             yield self._finished_event()
-        except Exception as error:
-            await self._cut_short(StopReason.FAILED, error)
-            yield RunFailed(error, at=self._position())
-            raise
         except BaseException as error:
-            if self._result is None:
+            left = self._engine is not None and self._engine.left  # and takes no more events
+            failed = isinstance(error, Exception) and not left
+            if failed:
+                await self._cut_short(StopReason.FAILED, error)
+                yield RunFailed(cast("Exception", error), at=self._position())
+            elif self._result is None:
                 late = self._late or (self._scope is not None and self._scope.cancel_called)
                 reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
                 await self._cut_short(reason, error)
@@ -300,7 +306,8 @@ class Run(Generic[OutputT_co]):
         messages = await self._plan.memory.turn()
         answer = self._engine.answer() if self._engine else ""
         if not answer and self._goal is None:
-            answer = await last_answer(self._plan.memory)  # said before the run was cut off
+            # said before the run was cut off
+            answer = control.ended.get("") or await last_answer(self._plan.memory)
         return Result(
             answer=answer,
             output=self._plan.net.restore_output(control.output),

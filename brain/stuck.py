@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
 from agent_brain.states.events import ActionFinished
-from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.values import is_count
 
@@ -107,10 +106,11 @@ class StuckPolicy:
         times = self._times(length)
         if length > 1:
             return f"the same {length} steps were repeated {times} times"
-        what = "said" if recent[-1].startswith("t") else "done, with the same result,"
-        return f"the same was {what} {times} times in a row"
+        what = _WHAT.get(recent[-1][0], "the same was done, with the same result,")
+        return f"{what} {times} times in a row"
 
 
+_WHAT = {"t": "the same was said", "e": "the same error was raised"}
 _COUNTER = re.compile(r"\(\s*\d+\s*\)|#\s*\d+|\b(?:attempt|try|retry|time)\s+\d+")
 
 
@@ -121,6 +121,7 @@ def fingerprint(
     *,
     asked: bool,
     tools: Mapping[str, BaseTool],
+    error: Exception | None = None,
 ) -> str | None:
     """Return a digest of what a step did; None if it did nothing that counts.
 
@@ -130,18 +131,18 @@ def fingerprint(
         text: What it said, in pieces.
         asked: It requested tool calls; their results are compared instead.
         tools: The tools by name, some of which are repeatable.
+        error: What the state raised, if the net has an edge for its errors.
     """
+    if error is not None:
+        raised = _plain("".join((*text, "\0", type(error).__name__, ": ", str(error))))
+        return "e" + _digest(f"{state}\0{raised}")
     if finished:
-        done = [
-            (
-                event.action.name,
-                _plain_args(event.action),
-                event.result.content,
-                event.result.is_error,
-            )
-            for event in finished
-            if not ((tool := tools.get(event.action.name)) and tool.repeatable)
-        ]
+        done: list[object] = []
+        for event in finished:
+            action, result = event.action, event.result
+            tool = tools.get(action.name)
+            if tool is None or not tool.repeatable:
+                done += action.name, _plain_args(action.args), result.content, result.is_error
         return "d" + _digest(repr(done)) if done else None
     if asked or not text:
         return None
@@ -149,9 +150,9 @@ def fingerprint(
     return "t" + _digest(f"{state}\0{said}") if said else None
 
 
-def _plain_args(action: Action) -> str:
-    args = repr(sorted(action.args.items()))
-    return _plain(args) if str in map(type, action.args.values()) else args
+def _plain_args(args: Mapping[str, object]) -> str:
+    text = repr(sorted(args.items()) if len(args) > 1 else args)
+    return _plain(text) if str in map(type, args.values()) else text
 
 
 def _plain(text: str) -> str:

@@ -38,6 +38,7 @@ class Memory(ABC):
     """
 
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
+    without_system: Sequence[Message] = ()  # a context that was found to have no system messages
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
@@ -46,7 +47,7 @@ class Memory(ABC):
         self.add_tools(tools)
 
     def add_tools(self, tools: Iterable[ToolLike]) -> None:
-        """Make more tools available; none of them if a name is taken.
+        """Make more tools available: all of them, or none if a name is taken.
 
         Args:
             tools: Tools, functions with type hints, toolsets.
@@ -112,12 +113,12 @@ class Memory(ABC):
 
     @property
     def watched(self) -> bool:
-        """Whether events should be streamed as they come: False while nobody would see them."""
+        """Whether somebody reads events as they come; if not, states need not stream live."""
         return self.claim is None or self.claim.watched or not self.claim.holds(self)
 
     @property
     def wrapped(self) -> tuple[Memory, ...]:
-        """The memories that this one wraps; a run over it is a run over them."""
+        """The memories that this one wraps; a run over it uses them too."""
         return ()
 
     @property
@@ -160,7 +161,7 @@ class Memory(ABC):
 
     @abstractmethod
     async def set_goal(self, goal: str | Message) -> None:
-        """Start a turn with ``goal``, what is asked for now."""
+        """Start a turn with ``goal``, the current request."""
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
@@ -235,7 +236,7 @@ class Memory(ABC):
         return earlier, [m for m in messages if m.id not in early]
 
     async def open(self) -> None:
-        """Get ready; called by the Brain before a run. Idempotent. Does nothing by default."""
+        """Prepare for use; the Brain calls it before a run. Idempotent. Does nothing by default."""
 
     async def snapshot(self) -> Snapshot:
         """Return all that the memory holds, as plain data."""
@@ -246,7 +247,7 @@ class Memory(ABC):
         )
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds. The default fills an empty memory.
+        """Replace the content by that of ``snapshot``. The default fills an empty memory.
 
         Raises:
             MemoryUseError: The memory holds messages and cannot drop them.

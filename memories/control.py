@@ -159,7 +159,8 @@ class Control(BaseModel, defer_build=True):
         stop_reason: Why the last run ended.
         next_actions: Requested tool calls that have no result yet.
         subnets: The current state of each net inside the state, by its path.
-        ended: Answers of the nets inside the state that have ended, by their paths.
+        ended: Answers of the nets inside the state that have ended, by their paths; that of the
+            run's own net, whose path is ``""``, only if no message holds it.
         pending: Calls that have begun, by ID, with the results that are available.
         output: The validated output of the run, if the net makes one.
         spent: Tokens, cost and time of this run.

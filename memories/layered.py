@@ -20,10 +20,10 @@ from agent_brain.memories.recall.results import Recalled, checked_score, recalle
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
-from agent_brain.memories.store.erasure import Gone, deleted, forgotten
+from agent_brain.memories.store.erasure import Erasure, deleted, forgotten
 from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.filters import Filters, Names, Query, Where, Which, names
+from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Query, Where, names
 from agent_brain.memories.store.hand_over import HANDED, HandOver
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
@@ -44,7 +44,7 @@ class LayeredMemory(WrappingMemory):
 
     The context has what the long-term memory recalls for the goal, quoted in a message that says so
     (its own context, if it cannot recall), and the recent messages, in the order it all happened;
-    none of them twice. Queries concern both. One long-term memory may serve many conversations at
+    each once. Queries concern both. One long-term memory may serve many conversations at
     once, if it is opened with ``shared=True``::
 
         user = VectorMemory(path="users", session="user:ann", shared=True)
@@ -160,7 +160,7 @@ class LayeredMemory(WrappingMemory):
             rows = await session.journal.rows(session.key, session.safe_at)
             unfinished = [*replay(effective(rows), removed=True)]
             if unfinished:
-                await self._remove(self.long, unfinished, Gone())
+                await self._remove(self.long, unfinished, Erasure())
                 self._handed.lose(unfinished)
         await self.short.rollback()
         await self._handed.finish()
@@ -348,7 +348,7 @@ class LayeredMemory(WrappingMemory):
     async def _known(self, ids: Names) -> list[str]:
         return [i for i in names("ids", ids) if await self.get(i) is not None]
 
-    async def _remove(self, memory: StoredMemory, ids: Sequence[str], gone: Gone) -> None:
+    async def _remove(self, memory: StoredMemory, ids: Sequence[str], gone: Erasure) -> None:
         await memory._write("delete()")
         await removal.remove(memory, ids, gone)
 
@@ -362,7 +362,7 @@ class LayeredMemory(WrappingMemory):
         self._handed.lose(going)
         return len(going)
 
-    async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
+    async def forget(self, ids: Names | None = None, **which: Unpack[ForgetOptions]) -> int:
         """As :meth:`StoredMemory.forget`, in both."""
         fits = removal.forgettable(ids, which, self.short.store.clock())
         await self.open()
@@ -426,7 +426,7 @@ class LayeredMemory(WrappingMemory):
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds; one of another memory fills the short-term memory.
+        """Replace the content by that of ``snapshot``, which may be of another kind of memory.
 
         A shared long-term memory keeps what it has and gets what is missing.
         """
@@ -512,7 +512,7 @@ def make_layered(
         session: Which conversation.
         tenant: Whose.
         ttl: How long both remember messages.
-        clock: Tells the time by which messages expire.
+        clock: Returns the time (aware) by which messages expire.
         readonly: Only read both.
         **options: For the short-term memory, such as ``max_messages``.
     """

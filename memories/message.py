@@ -243,6 +243,7 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
 
 
 _assemble = assembler(Message)
+_now_in = datetime.now
 
 
 def trusted(
@@ -269,7 +270,7 @@ def trusted(
         "tool_call_id": tool_call_id,
         "is_error": is_error,
         "attachments": (),
-        "created_at": datetime.now(UTC),
+        "created_at": _now_in(UTC),
         "expires_at": None,
         "cause_by": cause_by,
         "sent_from": None,

@@ -6,7 +6,7 @@ from agent_brain.memories.stored import StoredMemory
 
 
 class MessagesMemory(StoredMemory):
-    """Everything, in the order it happened.
+    """Keeps every message, and shows all of them in order.
 
     Takes the options of :class:`StoredMemory`: ``journal``, ``session``, ``tenant``, ``ttl``,
     ``clock``, ``readonly`` and ``shared``::

@@ -1,35 +1,37 @@
-"""Memories by name."""
+"""The registry of memories by name."""
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterable
-from importlib import import_module
 
 from typing_extensions import Unpack
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.options import MemoryOptions
-from agent_brain.tools.suggest import did_you_mean, wrong_option
+from agent_brain.tools.registry import Registry
+from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike
 
 MemoryFactory = Callable[..., Memory]
 
-_BUILT_IN = {  # imported at first use
-    "layered": ("agent_brain.memories.layered", "make_layered"),
-    "messages": ("agent_brain.memories.messages", "MessagesMemory"),
-    "summary": ("agent_brain.memories.summary", "SummaryMemory"),
-    "todo": ("agent_brain.memories.todo", "make_todo"),
-    "vector": ("agent_brain.memories.vector", "VectorMemory"),
-    "windowed": ("agent_brain.memories.windowed", "WindowedMemory"),
-}
-_factories: dict[str, MemoryFactory] = {}
+_registry = Registry[Memory](
+    "memory",
+    MemoryDefinitionError,
+    {
+        "layered": "agent_brain.memories.layered:make_layered",
+        "messages": "agent_brain.memories.messages:MessagesMemory",
+        "summary": "agent_brain.memories.summary:SummaryMemory",
+        "todo": "agent_brain.memories.todo:make_todo",
+        "vector": "agent_brain.memories.vector:VectorMemory",
+        "windowed": "agent_brain.memories.windowed:WindowedMemory",
+    },
+)
 
 
 def register_memory(name: str, factory: MemoryFactory) -> None:
-    """Register ``factory`` under ``name`` (case-insensitive).
+    """Register a memory, so that ``create_memory(name)`` and ``Brain(memory=name)`` make it.
 
     Example::
 
@@ -37,22 +39,13 @@ def register_memory(name: str, factory: MemoryFactory) -> None:
         brain = Brain("react", "short")
 
     Args:
-        name: The name for :func:`create_memory` and ``Brain(memory=…)``.
+        name: The name; case is ignored, and ``-`` equals ``_``.
         factory: Called as ``factory(tools, **options)``.
 
     Raises:
-        MemoryDefinitionError: The name belongs to another factory, or ``factory`` is not callable.
+        MemoryDefinitionError: The name belongs to another factory, or the factory cannot be called.
     """
-    if not callable(factory):
-        raise MemoryDefinitionError(
-            f"{factory!r} is not callable: register a class, or a function that takes tools"
-        )
-    known = _find(name)
-    if known is not None and known is not factory:
-        raise MemoryDefinitionError(
-            f"A memory named {name!r} is already registered: {known!r}; choose another name"
-        )
-    _factories[name.casefold()] = factory
+    _registry.register(name, factory)
 
 
 def create_memory(
@@ -61,7 +54,7 @@ def create_memory(
     """Return a new memory of the kind registered under ``name``.
 
     Args:
-        name: The name (case-insensitive).
+        name: The name; case is ignored, and ``-`` equals ``_``.
         tools: The tools that the agent may call.
         **options: Options of the memory, such as ``journal=``. Type checkers know those of the
             built-in memories; for others call the class, or pass a ``**dict``.
@@ -69,19 +62,7 @@ def create_memory(
     Raises:
         MemoryDefinitionError: The name is not registered, or the memory does not take an option.
     """
-    factory = _find(name) if isinstance(name, str) else None
-    if factory is None:
-        raise MemoryDefinitionError(
-            f"There is no memory named {name!r}; registered are: {', '.join(memory_names())}."
-            f"{did_you_mean(name, memory_names())}"
-        )
-    problem = wrong_option(factory, options)
-    if problem is not None:
-        raise MemoryDefinitionError(f"Memory {name!r}: {problem}")
-    try:
-        inspect.signature(factory).bind(tools, **options)
-    except TypeError as error:
-        raise MemoryDefinitionError(f"Memory {name!r}: {error}") from error
+    factory = _registry.resolve(name, tools, options)
     try:
         return factory(tools, **options)
     except TypeError as error:  # from a memory that passes options to another one
@@ -96,12 +77,4 @@ def create_memory(
 
 def memory_names() -> list[str]:
     """Return all registered names, sorted."""
-    return sorted({*_factories, *_BUILT_IN})
-
-
-def _find(name: str) -> MemoryFactory | None:
-    key = name.casefold()
-    if key not in _factories and key in _BUILT_IN:
-        module, attribute = _BUILT_IN[key]
-        _factories[key] = getattr(import_module(module), attribute)
-    return _factories.get(key)
+    return _registry.names()

@@ -19,7 +19,7 @@ from agent_brain.memories.journal.entry import Entry, Row
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store import removal
-from agent_brain.memories.store.erasure import Gone, strike
+from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
     LASTING,
     Added,
@@ -32,7 +32,7 @@ from agent_brain.memories.store.events import (
 )
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.export import read_export, write_export
-from agent_brain.memories.store.filters import Names, Query, Where, Which, names
+from agent_brain.memories.store.filters import ForgetOptions, Names, Query, Where, names
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
@@ -52,7 +52,7 @@ class StoredMemory(Memory):
             def __init__(self, tools=(), **options):
                 super().__init__(tools, views=[Recent(5)], **options)
 
-    Goals are messages like all others: a second question in the same session stands after the first
+    Goals are messages like all others: a second question in the same session follows the first
     one and its answer. Adding a message whose ID is already here changes nothing.
 
     With a journal, ``update`` has written the messages when it returns, and a later process that
@@ -121,7 +121,7 @@ class StoredMemory(Memory):
         """The journal, if there is one."""
         return self.store.journal
 
-    # Getting ready
+    # Opening
 
     async def open(self) -> None:
         """Read the session, if that has not been done yet."""
@@ -147,7 +147,7 @@ class StoredMemory(Memory):
         await removal.finish_removal(self, rows, counting)
 
     async def _write(self, method: str) -> None:
-        """Get ready for ``method``, which writes.
+        """Prepare for ``method``, which writes.
 
         Raises:
             ReadOnlyMemoryError: The memory is read-only.
@@ -242,18 +242,17 @@ class StoredMemory(Memory):
         log = self.store.log
         if log.encoded:
             await log.decoded()
-        return list(log)
+        return log.all()
 
     async def context(self) -> list[Message]:
         """Return what the first view shows; without a view everything in order."""
-        if not self.store.views:
-            return await self._all()
-        if not self.store.settled:
+        store = self.store
+        if not store.settled:
             await self._settle()
-        view, log = self.store.views[0], self.store.log
-        if log.encoded and view.tail == 0:
+        log, view = store.log, store.views[0] if store.views else None
+        if log.encoded and (view is None or view.tail == 0):
             await log.decoded()
-        return view.show()
+        return log.all() if view is None else view.show()
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""
@@ -311,7 +310,7 @@ class StoredMemory(Memory):
         )
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds, and nothing else.
+        """Replace everything by the content of ``snapshot``.
 
         Raises:
             SnapshotError: The snapshot's version is unknown; nothing has changed.
@@ -440,8 +439,8 @@ class StoredMemory(Memory):
         :meth:`context`.
 
         Args:
-            last: At most this many, the newest; 0 and less is none, None is all. Whole groups
-                count, so that a call keeps its results, and the newest group always comes.
+            last: At most this many, the newest; 0 and less is none, None is all. Groups are not
+                split, so that a call keeps its results; the newest one is always included.
             role: With one of these roles.
             cause_by: Caused by one of these.
             name: Said by one of these speakers.
@@ -499,7 +498,7 @@ class StoredMemory(Memory):
             await self._settle()
         log = self.store.log
         if self.store.session is None and after > log.last:
-            after = 0  # a cursor of another memory: better twice than not at all
+            after = 0  # a cursor of another memory: repeat messages rather than miss some
         return log.after(after), max(after, log.last)
 
     # Changes
@@ -515,7 +514,7 @@ class StoredMemory(Memory):
     async def pin(self, ids: Names) -> int:
         """Pin messages, so that they neither leave a window or a summary nor expire by ``ttl``.
 
-        What has left already does not come back. Unknown IDs are ignored.
+        Messages that have left already do not return. Unknown IDs are ignored.
 
         Returns:
             How many of the messages are here.
@@ -546,10 +545,10 @@ class StoredMemory(Memory):
     async def delete(self, ids: Names) -> int:
         """Remove messages.
 
-        A call takes its results along, and a result its call and the other results. Unknown IDs are
-        ignored. A journal may keep the text for a while; :meth:`forget` removes that too. Calls
-        that have no result yet go with the message that asked for them: a run that waits for them
-        ends.
+        A call is removed with its results, and a result with its call and the other results.
+        Unknown IDs are ignored. A journal may keep the text for a while; :meth:`forget` removes
+        that too. Calls that have no result yet are removed with the message that asked for them:
+        a run that waits for them ends.
 
         Returns:
             How many messages were removed, partners included.
@@ -558,7 +557,7 @@ class StoredMemory(Memory):
         return await removal.delete(self, ids)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
-        """Remove everything, also the goal, summaries, lists and session state, for good.
+        """Erase everything, also the goal, summaries, lists and session state.
 
         A run that waits for a person ends.
 
@@ -582,7 +581,7 @@ class StoredMemory(Memory):
         tags: Names | None = None,
         text: str | None = None,
     ) -> int:
-        """Remove messages for good: from RAM, the views and summaries, and the journal.
+        """Erase messages: from RAM, the views and summaries, and the journal.
 
         Their partners go along as in :meth:`delete`. A summary that may quote them is dropped. In a
         journal the text is overwritten, not only marked; what has left a window is found there too.
@@ -604,7 +603,7 @@ class StoredMemory(Memory):
         Raises:
             MemoryUseError: Nothing says which messages; :meth:`clear` removes all.
         """
-        which = Which(
+        which = ForgetOptions(
             where=where, older_than=older_than, role=role, name=name, tags=tags, text=text
         )
         fits = removal.forgettable(ids, which, self.store.clock())
@@ -630,7 +629,7 @@ class StoredMemory(Memory):
         text: str | None = None,
         merge: bool = False,
     ) -> int:
-        """Hold what was exported. Nothing changes unless all of it can be read.
+        """Replace the content by an export. Nothing changes unless all of it can be read.
 
         Args:
             data: What :meth:`export` returned, or messages, or dicts of their fields.
@@ -661,14 +660,14 @@ async def load_into(
     text: str | None = None,
     merge: bool = False,
 ) -> None:
-    """Have ``memory`` hold what was exported; see :meth:`StoredMemory.load`."""
+    """Load an export into ``memory``; see :meth:`StoredMemory.load`."""
     snapshot = await read_export(data, path=path, text=text)
     if merge:
         await memory.update(snapshot.messages)
         return
     if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
         snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
-        strike(snapshot.control, Gone(everything=True, for_good=True), live=False)
+        strike(snapshot.control, Erasure(everything=True, for_good=True), live=False)
     await memory.restore(snapshot)
 
 

@@ -13,7 +13,7 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
-from agent_brain.memories.store.filters import Names, Which
+from agent_brain.memories.store.filters import ForgetOptions, Names
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
@@ -159,7 +159,7 @@ class TodoMemory(WrappingMemory):
         self._own = _List()
         return count
 
-    async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
+    async def forget(self, ids: Names | None = None, **which: Unpack[ForgetOptions]) -> int:
         """As :meth:`StoredMemory.forget`, in the list too.
 
         Items that contain ``text`` are removed, and those written since the oldest of the forgotten
@@ -190,7 +190,7 @@ class TodoMemory(WrappingMemory):
         return snapshot
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds, the list included."""
+        """Replace everything by the content of ``snapshot``, the list included."""
         todos = _read(snapshot.views.get(KEPT_AS))
         await self.inner.restore(snapshot)
         await self._write(todos.items, todos.next)

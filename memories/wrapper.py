@@ -14,7 +14,7 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.snapshot import Snapshot
-from agent_brain.memories.store.filters import Filters, Names, Where, Which
+from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
@@ -95,7 +95,7 @@ class WrappingMemory(Memory):
         return await self.inner.turn()
 
     async def open(self) -> None:
-        """Get ready."""
+        """Open the inner memory."""
         await self.inner.open()
 
     async def snapshot(self) -> Snapshot:
@@ -103,7 +103,7 @@ class WrappingMemory(Memory):
         return await self.inner.snapshot()
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Hold what ``snapshot`` holds, and nothing else."""
+        """Replace everything by the content of ``snapshot``."""
         await self.inner.restore(snapshot)
 
     @property
@@ -179,7 +179,7 @@ class WrappingMemory(Memory):
         """As :meth:`StoredMemory.clear`."""
         return await self._with("clear").clear(keep_pinned=keep_pinned)
 
-    async def forget(self, ids: Names | None = None, **which: Unpack[Which]) -> int:
+    async def forget(self, ids: Names | None = None, **which: Unpack[ForgetOptions]) -> int:
         """As :meth:`StoredMemory.forget`."""
         return await self._with("forget").forget(ids, **which)
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -17,10 +26,13 @@ from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states.base import State
-from agent_brain.states.concurrency import Together
+from agent_brain.states.concurrency import Together, failure_of
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.work import StreamItem
-from agent_brain.tools.aio import maybe_await
+from agent_brain.states.events import Event, TextDelta
+from agent_brain.states.models.llm import Thought
+from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of
+from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
+from agent_brain.tools.secrets import scrub
 from agent_brain.tools.text import to_text
 from agent_brain.tools.values import is_count
 
@@ -56,7 +68,7 @@ class SubnetState(OneTargetState):
         fork: Whether to run on a fork of the memory.
         goal: The goal of the subnet, if it differs from that of the outer net: text, or a function
             of the memory. Requires ``fork``.
-        aside: Whether the text of the subnet streams as thoughts.
+        as_thoughts: Whether the text of the subnet streams as thoughts. ``aside`` is the old name.
     """
 
     def __init__(
@@ -66,6 +78,7 @@ class SubnetState(OneTargetState):
         on_done: Enum | None = None,
         fork: bool = False,
         goal: str | Goal | None = None,
+        as_thoughts: bool = False,
         aside: bool = False,
     ) -> None:
         if goal is not None and not fork:
@@ -76,7 +89,7 @@ class SubnetState(OneTargetState):
         self.on_done = on_done
         self.fork = fork
         self.goal = goal
-        self.aside = aside
+        self.as_thoughts = as_thoughts or aside
 
     @property
     def subnets(self) -> Mapping[str, Net]:
@@ -86,14 +99,14 @@ class SubnetState(OneTargetState):
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the net, and record its answer if it ran on a fork."""
         if not self.fork:
-            yield Delegate([Branch("", self.net, memory)], aside=self.aside)
+            yield Delegate([Branch("", self.net, memory)], as_thoughts=self.as_thoughts)
             return
         async with await memory.fork() as fork:
             if self.goal is not None:
                 await fork.set_goal(await _resolve(self.goal, memory))
             branch = Branch("", self.net, fork)
-            yield Delegate([branch], aside=self.aside)
-        if branch.ended:  # after a limit, the state runs again on resume
+            yield Delegate([branch], as_thoughts=self.as_thoughts)
+        if branch.completed:  # after a limit, the state runs again on resume
             await memory.update([Message.assistant(branch.answer, cause_by=type(self).__name__)])
 
 
@@ -161,14 +174,14 @@ class ParallelState(OneTargetState):
                 Branch(name, net, await stack.enter_async_context(await memory.fork()))
                 for name, net in self.branches.items()
             ]
-            yield Delegate(branches, on_error=self.on_error, aside=True, until=self.until)
-            if self.until == "first" and any(branch.ended for branch in branches):
-                branches = [b for b in branches if b.ended or b.error is not None]
-            text = await maybe_await(self.join(memory, branches))
-        cut = any(branch.error is None and not branch.ended for branch in branches)
+            yield Delegate(branches, on_error=self.on_error, as_thoughts=True, until=self.until)
+            if self.until == "first" and any(branch.completed for branch in branches):
+                branches = [b for b in branches if b.completed or b.error is not None]
+            text = _checked_text(await maybe_await(self.join(memory, branches)), "ParallelState")
+        cut = any(branch.error is None and not branch.completed for branch in branches)
         if text and not cut:  # after a limit, the state runs again on resume
-            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
+            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
 
 
 class MapState(OneTargetState):
@@ -180,19 +193,21 @@ class MapState(OneTargetState):
 
     A net or a state runs on a fork of the memory for each item, with the item as its goal. Its text
     streams as thoughts, and the ``path`` of its events includes the name of the state and the index
-    of the item. A function is called with each item. The limits of the run apply to all items
-    together. The memory changes only when all have ended: an item that fails or is cancelled leaves
-    no trace in it.
+    of the item. A function is called with each item, a sync one in a thread; it may return work,
+    such as ``llm.call(…)``, whose text streams as thoughts. The limits of the run apply to all
+    items together. The memory changes only when all have ended: an item that fails or is cancelled
+    leaves no trace in it.
 
     Args:
         items: A function of the memory, sync or async, that returns the list.
-        body: A net, a dict of states, a state, or a function of one item that returns its result,
-            sync or async.
+        body: A net, a dict of states, a state, or a function of one item that returns its result or
+            work, sync or async.
         max_concurrency: The maximum number of concurrent items, started in order. Default: all.
         join: Makes one text of the memory and the :class:`MapResult` of each item, in order. It may
             be async; it may also write to the memory itself and return None. The text is streamed
             and recorded as an assistant message. Default: the results in order.
-        goal: The goal of a net for an item: a function of the item. Default: the item as text.
+        goal: The goal of a net for an item: a function of the item, sync or async. Default: the
+            item as text.
         on_item_error: ``"raise"``: the first item that fails cancels the others, and its error is
             raised. ``"collect"``: ``join`` gets the error as ``MapResult.error``.
         on_done: The next state; None ends the run.
@@ -210,7 +225,7 @@ class MapState(OneTargetState):
         *,
         max_concurrency: int | None = None,
         join: Callable[[Memory, Sequence[MapResult]], Any] | None = None,
-        goal: Callable[[Any], str | Message] | None = None,
+        goal: Callable[[Any], str | Message | Awaitable[str | Message]] | None = None,
         on_item_error: Literal["raise", "collect"] = "raise",
         on_done: Enum | None = None,
     ) -> None:
@@ -226,6 +241,10 @@ class MapState(OneTargetState):
         self.items = items
         self.net: Net | None = None
         self.function: Callable[[Any], Any] | None = None
+        if isinstance(body, type) and issubclass(body, State | Net):
+            raise StateDefinitionError(
+                f"MapState(body={body.__name__}) is a class: pass an instance, {body.__name__}(…)"
+            )
         if isinstance(body, State):
             self.net = Net({_Body.BODY: body}, transitions={_Body.BODY: None})
         elif isinstance(body, Net | Mapping):
@@ -250,12 +269,11 @@ class MapState(OneTargetState):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Process all items, join the results, and record the text."""
-        found = [MapResult(item) for item in await maybe_await(self.items(memory))]
+        found = [MapResult(item) for item in _as_list(await maybe_await(self.items(memory)))]
         if self.function is not None:
-            work = partial(self._call, self.function)
-            yield Together(
-                [partial(work, result) for result in found], max_concurrency=self.max_concurrency
-            )
+            collect = self.on_item_error == "collect"
+            calls = [_FunctionCall(self.function, result, collect=collect) for result in found]
+            yield Together(calls, max_concurrency=self.max_concurrency)
             cut = False
         else:
             branches = self._branches(memory, found)
@@ -263,26 +281,17 @@ class MapState(OneTargetState):
                 yield Delegate(
                     branches,
                     on_error="cancel" if self.on_item_error == "raise" else "report",
-                    aside=True,
+                    as_thoughts=True,
                     max_concurrency=self.max_concurrency,
                 )
             for result, branch in zip(found, branches, strict=True):
                 result.value, result.error = branch.answer, branch.error
-            cut = any(branch.error is None and not branch.ended for branch in branches)
-        text = None if cut else await maybe_await(self.join(memory, found))
+            cut = any(branch.error is None and not branch.completed for branch in branches)
+        joined = None if cut else await maybe_await(self.join(memory, found))
+        text = _checked_text(joined, "MapState")
         if text:  # after a limit, the state runs again on resume
-            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
             yield text
-
-    async def _call(
-        self, function: Callable[[Any], Any], result: MapResult, report: object
-    ) -> None:
-        try:
-            result.value = await maybe_await(function(result.item))
-        except Exception as error:
-            if self.on_item_error == "raise":
-                raise
-            result.error = error
+            await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
 
     def _branches(self, memory: Memory, results: Sequence[MapResult]) -> list[Branch]:
         """Return a branch for each item, whose memory is forked when it begins."""
@@ -290,7 +299,7 @@ class MapState(OneTargetState):
         one_at_a_time = anyio.Lock()
 
         async def fork(item: Any) -> Memory:
-            goal = item if self.goal is None else self.goal(item)
+            goal = item if self.goal is None else await maybe_await(self.goal(item))
             async with one_at_a_time:
                 made = await memory.fork()
             await made.set_goal(goal if isinstance(goal, Message) else to_text(goal))
@@ -304,6 +313,84 @@ class MapState(OneTargetState):
 
 class _Body(Enum):
     BODY = "body"
+
+
+class _FunctionCall(Work):
+    """A call of the function of a :class:`MapState` with one item."""
+
+    def __init__(
+        self, function: Callable[[Any], Any], outcome: MapResult, *, collect: bool
+    ) -> None:
+        self.function = function
+        self.outcome = outcome
+        self.collect = collect
+
+    async def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
+        """Call the function and do the work that it returns, if any."""
+        try:
+            value = await self._call()
+            if isinstance(value, Work):
+                async with aclosing(perform(value, context)) as events:
+                    async for event in events:
+                        yield _as_thought(event)
+                value = value.result
+            self.outcome.value = value
+        except BaseException as error:
+            failure = failure_of(error, position_of(context).state, MapState.__name__)
+            if not self.collect or not isinstance(failure, Exception):
+                if failure is error:
+                    raise
+                raise failure from error
+            self.outcome.error = failure
+
+    async def _call(self) -> Any:
+        function, item = self.function, self.outcome.item
+        name = getattr(function, "__name__", type(function).__name__)
+        if is_async_function(function):
+            value = await function(item)
+        else:
+            call = partial(function, item)
+            value = await maybe_await(await run_in_thread(name, call, kind="function"))
+        if isinstance(value, AsyncIterator | Iterator):
+            if isinstance(value, AsyncGenerator):
+                await value.aclose()
+            raise StateDefinitionError(
+                f"MapState(body={name}): the function returned an object of type "
+                f"{type(value).__name__}: return the result itself, or work such as llm.call(…); "
+                "for a function that yields, pass FunctionState(function)"
+            )
+        return value
+
+
+def _as_thought(event: str | Event) -> str | Event:
+    if isinstance(event, str):
+        return Thought(event)
+    return replace(event, thought=True) if type(event) is TextDelta else event
+
+
+def _as_list(items: Any) -> Iterable[Any]:
+    if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping):
+        return items
+    hint = " such as list(found.items())" if isinstance(items, Mapping) else ""
+    if isinstance(items, AsyncIterator):
+        hint = " such as [item async for item in found], from an async function"
+    raise StateDefinitionError(
+        f"MapState(items=…): the function returned an object of type {type(items).__name__}: "
+        f"return a list{hint}"
+    )
+
+
+def _checked_text(text: Any, owner: str) -> str | None:
+    if text is None or isinstance(text, str):
+        return text
+    raise StateDefinitionError(
+        f"{owner}(join=…): the function returned an object of type {type(text).__name__}: return "
+        "text, or None"
+    )
+
+
+def _failure_text(error: BaseException) -> str:
+    return scrub(f"failed: {str(error).strip() or type(error).__name__}")
 
 
 @dataclass(slots=True)
@@ -324,7 +411,7 @@ class MapResult:
 def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
     """Return the results or errors in order."""
     return "\n\n".join(
-        to_text(result.value) if result.error is None else f"failed: {result.error}"
+        to_text(result.value) if result.error is None else _failure_text(result.error)
         for result in results
     )
 
@@ -332,14 +419,14 @@ def list_results(memory: Memory, results: Sequence[MapResult]) -> str:
 def list_answers(memory: Memory, branches: Sequence[Branch]) -> str:
     """Return the answers or errors of the branches, with their names."""
     return "\n\n".join(
-        f"{branch.name}: {branch.answer if branch.error is None else f'failed: {branch.error}'}"
+        f"{branch.name}: {branch.answer if branch.error is None else _failure_text(branch.error)}"
         for branch in branches
     )
 
 
 def first_answer(memory: Memory, branches: Sequence[Branch]) -> str:
     """Return the answer of the branch that finished, or else the errors of the branches."""
-    ended = [branch.answer for branch in branches if branch.ended]
+    ended = [branch.answer for branch in branches if branch.completed]
     return ended[0] if ended else list_answers(memory, branches)
 
 

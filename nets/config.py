@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from agent_brain.nets.errors import NetDefinitionError, NetFileError, Problem
-from agent_brain.nets.file_states import Site, state_kinds
+from agent_brain.nets.file_states import BuildContext, state_kinds
 from agent_brain.nets.net import Net
 from agent_brain.nets.registry import create_net
 from agent_brain.states.base import State
@@ -90,8 +90,10 @@ def build_net(spec: NetSpec, llm: LLM, *, where: str = "") -> Net:
         name: build_net(part, llm, where=f"{where}nets.{name}.") for name, part in spec.nets.items()
     }
     keys = _keys(spec)
-    site = Site(llm, keys, lambda name: inner[name] if name in inner else create_net(name, llm))
-    states, problems = _states(spec, site, where)
+    context = BuildContext(
+        llm, keys, lambda name: inner[name] if name in inner else create_net(name, llm)
+    )
+    states, problems = _states(spec, context, where)
     for role, name in (("initial", spec.initial), ("fallback", spec.fallback)):
         if name is not None and name not in keys:
             message = f"{where}{role}: {name!r} is not a state of the net"
@@ -101,8 +103,8 @@ def build_net(spec: NetSpec, llm: LLM, *, where: str = "") -> Net:
         raise NetDefinitionError(problems, name=spec.name)
     return Net(
         states,
-        initial=site.key_or_end(spec.initial),
-        fallback=site.key_or_end(spec.fallback),
+        initial=context.key_or_end(spec.initial),
+        fallback=context.key_or_end(spec.fallback),
         name=spec.name,
         allow=spec.allow,
     )
@@ -113,12 +115,14 @@ def _keys(spec: NetSpec) -> Mapping[str, Enum]:
     return {member.name: member for member in members}
 
 
-def _states(spec: NetSpec, site: Site, where: str) -> tuple[dict[Enum, State], list[Problem]]:
+def _states(
+    spec: NetSpec, context: BuildContext, where: str
+) -> tuple[dict[Enum, State], list[Problem]]:
     states: dict[Enum, State] = {}
     problems: list[Problem] = []
     for name, data in spec.states.items():
         try:
-            states[site.keys[name]] = _state(dict(data), site)
+            states[context.keys[name]] = _state(dict(data), context)
         except ValidationError as error:
             hint = "'agent-brain nets schema' prints the options of each type of state"
             for e in error_details(error):
@@ -138,7 +142,7 @@ def _meant_option(error: ErrorDetails, data: Mapping[str, JsonValue]) -> str:
     return f".{did_you_mean(error['loc'][-1], options.model_fields)}"
 
 
-def _state(data: dict[str, Any], site: Site) -> State:
+def _state(data: dict[str, Any], context: BuildContext) -> State:
     kind = data.pop("type", None)
     found = state_kinds().get(str(kind).casefold())
     if found is None:
@@ -147,7 +151,7 @@ def _state(data: dict[str, Any], site: Site) -> State:
             f"{did_you_mean(kind, state_kinds())}"
         )
     options, build = found
-    return build(options.model_validate(data), site)
+    return build(options.model_validate(data), context)
 
 
 def net_schema() -> dict[str, Any]:

@@ -8,15 +8,17 @@ into every branch.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Literal, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
 from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.work import Work, WorkContext
+from agent_brain.tools.values import is_count
 
 
 @dataclass(slots=True, eq=False)
@@ -45,10 +47,22 @@ class Branch:
     hooks: HookChain | None = None
     prepare: Callable[[], Awaitable[Memory]] | None = None
 
+    def __post_init__(self) -> None:
+        given: object = self.net
+        if not isinstance(given, Net):
+            raise StateDefinitionError(
+                f"Branch({self.name!r}, net={given!r}): pass a net, such as Net({{…}})"
+            )
+
+    @property
+    def completed(self) -> bool:
+        """Whether it finished, rather than stopping at an error, a limit or a question."""
+        return self.stop_reason in ("done", "stuck")
+
     @property
     def ended(self) -> bool:
-        """Whether it finished: no error, limit or question to a person stopped it."""
-        return self.stop_reason in ("done", "stuck")
+        """The old name of ``completed``."""
+        return self.completed
 
 
 OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
@@ -58,8 +72,8 @@ OnEnd: TypeAlias = Callable[[Branch], Awaitable[Iterable[Event]]]
 class Delegate(Work):
     """Nets to run now; yield it from ``State.run``.
 
-    One branch runs as part of the state, and its text is that of the state, unless ``aside`` is
-    set. Several branches run concurrently, each on its own memory, and their text streams as
+    One branch runs as part of the state, and its text is that of the state, unless ``as_thoughts``
+    is set. Several branches run concurrently, each on its own memory, and their text streams as
     thoughts.
 
     Attributes:
@@ -68,20 +82,46 @@ class Delegate(Work):
             ``branch.error``.
         until: Whether to run until all branches have ended, or until the first has finished; the
             others are then cancelled.
-        aside: Whether the text of a single branch streams as thoughts, too.
-        beside: Events of the state that stream while the branches run.
+        as_thoughts: Whether the text of a single branch streams as thoughts, too. ``aside`` is the
+            old name.
+        beside: Events of the state itself, which stream while the branches run.
         on_end: Called when a branch has ended in any way; the events that it returns are streamed
             as events of the state.
         max_concurrency: The maximum number of concurrent branches, started in order. Default: all.
+
+    Raises:
+        StateDefinitionError: An option has a value that is not one of these.
     """
 
     branches: Sequence[Branch] = field(default_factory=tuple)
     on_error: Literal["cancel", "report"] = "cancel"
-    aside: bool = False
+    as_thoughts: bool = False
     until: Literal["all", "first"] = "all"
     beside: AsyncIterator[Event] | None = None
     on_end: OnEnd | None = None
     max_concurrency: int | None = None
+    aside: InitVar[bool] = False
+
+    def __post_init__(self, aside: bool) -> None:
+        self.as_thoughts = self.as_thoughts or aside
+        given: object = self.branches
+        if not isinstance(given, Sequence) or not all(isinstance(b, Branch) for b in given):
+            raise StateDefinitionError(
+                f"Delegate(branches={given!r}): pass a list of Branch objects"
+            )
+        for option, value, allowed in (
+            ("on_error", self.on_error, ("cancel", "report")),
+            ("until", self.until, ("all", "first")),
+        ):
+            if value not in allowed:
+                raise StateDefinitionError(
+                    f"Delegate({option}={value!r}): pass {allowed[0]!r} or {allowed[1]!r}"
+                )
+        if self.max_concurrency is not None and not is_count(self.max_concurrency):
+            raise StateDefinitionError(
+                f"Delegate(max_concurrency={self.max_concurrency!r}): pass a whole number of at "
+                "least 1, or None for all at once"
+            )
 
     def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Let ``context`` run the nets.
@@ -104,4 +144,4 @@ async def answer_of(branch: Branch) -> str:
 
     If a limit stopped the branch, only an answer that it recorded counts.
     """
-    return (branch.answer if branch.ended else "") or await last_answer(branch.memory)
+    return (branch.answer if branch.completed else "") or await last_answer(branch.memory)

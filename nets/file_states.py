@@ -79,7 +79,7 @@ class ParallelOptions(OnDone):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class BuildContext:
     """What a state is built from: the model, the keys of its net, and a function for nets."""
 
     llm: LLM
@@ -105,12 +105,12 @@ class Site:
 
 
 T = TypeVar("T", bound=Options)
-Build: TypeAlias = Callable[[Any, Site], State]
+Build: TypeAlias = Callable[[Any, BuildContext], State]
 
 _kinds: dict[str, tuple[type[Options], Build]] = {}
 
 
-def register_state(name: str, options: type[T], build: Callable[[T, Site], State]) -> None:
+def register_state(name: str, options: type[T], build: Callable[[T, BuildContext], State]) -> None:
     """Register a kind of state for net files.
 
     Args:
@@ -135,10 +135,10 @@ def state_kinds() -> Mapping[str, tuple[type[Options], Build]]:
 register_state(
     "reasoning",
     ReasoningOptions,
-    lambda o, site: ReasoningState(
-        site.llm,
-        on_action=site.key(o.on_action),
-        on_answer=site.key(o.on_answer),
+    lambda o, context: ReasoningState(
+        context.llm,
+        on_action=context.key(o.on_action),
+        on_answer=context.key(o.on_answer),
         prompt=o.prompt,
         mode=o.mode,
     ),
@@ -146,29 +146,29 @@ register_state(
 register_state(
     "action",
     ActionOptions,
-    lambda o, site: ActionState(site.key(o.on_done), max_concurrency=o.max_concurrency),
+    lambda o, context: ActionState(context.key(o.on_done), max_concurrency=o.max_concurrency),
 )
 register_state(
     "answer",
     AnswerOptions,
-    lambda o, site: AnswerState(
-        site.llm, ask=o.ask, on_done=site.key_or_end(o.on_done), prompt=o.prompt
+    lambda o, context: AnswerState(
+        context.llm, ask=o.ask, on_done=context.key_or_end(o.on_done), prompt=o.prompt
     ),
 )
 register_state(
     "subnet",
     SubnetOptions,
-    lambda o, site: SubnetState(
-        site.net(o.net), on_done=site.key_or_end(o.on_done), fork=o.fork, goal=o.goal
+    lambda o, context: SubnetState(
+        context.net(o.net), on_done=context.key_or_end(o.on_done), fork=o.fork, goal=o.goal
     ),
 )
 register_state(
     "parallel",
     ParallelOptions,
-    lambda o, site: ParallelState(
-        {name: site.net(net) for name, net in o.branches.items()},
+    lambda o, context: ParallelState(
+        {name: context.net(net) for name, net in o.branches.items()},
         on_error=o.on_error,
         until=o.until,
-        on_done=site.key_or_end(o.on_done),
+        on_done=context.key_or_end(o.on_done),
     ),
 )

@@ -16,7 +16,9 @@ from agent_brain.nets.validation import (
     ALLOWABLE,
     check_declared,
     check_graph,
+    check_hooks,
     check_keys,
+    is_target,
     meant,
     name_of,
 )
@@ -29,7 +31,7 @@ from agent_brain.states.resilience import ErrorHook, GuardedState, Hook
 from agent_brain.tools.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from agent_brain.nets.diagrams.model import Picture
+    from agent_brain.nets.diagrams.model import Diagram
 
 Transitions = Mapping[Any, Enum | Iterable[Target] | None]
 
@@ -98,9 +100,8 @@ class Net:
         self._fallback = fallback
         self._name = name or _name_from(self._states)
         self._allow = frozenset(allow)
-        self._error_edges: Mapping[Enum, Enum] = MappingProxyType(
-            dict(on_error) if isinstance(on_error, Mapping) else {}
-        )
+        edges = dict(on_error) if isinstance(on_error, Mapping) else {}
+        self._error_edges: Mapping[Enum, Enum] = MappingProxyType(edges)
         hook = None if isinstance(on_error, Mapping) else on_error
         self._hooks: dict[str, Any] = {"before": before, "after": after, "on_error": hook}
         self.hooks = as_hooks(hooks)
@@ -252,7 +253,7 @@ class Net:
 
         return to_svg(self._diagram(run))
 
-    def _diagram(self, run: Iterable[Event] | None) -> Picture:
+    def _diagram(self, run: Iterable[Event] | None) -> Diagram:
         from agent_brain.nets.diagrams.model import draw
 
         return draw(self, run)
@@ -272,7 +273,7 @@ class Net:
     def _check_wiring(self) -> Iterator[Problem]:
         edges: dict[Enum, tuple[Target, ...]] = dict(self._edges)
         for key, target in self._error_edges.items():
-            if key in edges:
+            if key in edges and is_target(target):
                 edges[key] = (*edges[key], target)
         yield from check_graph(edges, self._initial, self._fallback)
         yield from self._check_edges()
@@ -310,6 +311,7 @@ class Net:
             yield Problem("empty", "The net has no states", "Add at least one")
             return
         yield from check_keys(self._states)
+        yield from check_hooks(self._hooks, self._error_edges)
         for role, key in (("initial", self._initial), ("fallback", self._fallback)):
             if key is not None and key not in self._states:
                 yield Problem(

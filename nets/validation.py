@@ -130,6 +130,32 @@ def _check_async(state: State, name: str) -> Iterator[Problem]:
             )
 
 
+def check_hooks(hooks: Mapping[str, Any], error_edges: Mapping[Any, Any]) -> Iterator[Problem]:
+    """Find values of ``before=``, ``after=`` and ``on_error=`` that cannot be used."""
+    for option, hook in hooks.items():
+        if hook is not None and (isinstance(hook, type) or not callable(hook)):
+            errors = option == "on_error"
+            yield Problem(
+                "not_a_function",
+                f"{option}={hook!r} is not a function",
+                f"Pass a function of the memory{' and the error' * errors}"
+                + ", or a dict of states to the states that come next" * errors,
+            )
+    for key, target in error_edges.items():
+        if not is_target(target):
+            yield Problem(
+                "not_a_target",
+                f"on_error= has {target!r} as what follows an error of state {name_of(key)!r}",
+                "Use one state of the net; without an entry, the error ends the run",
+                (name_of(key),),
+            )
+
+
+def is_target(value: object) -> bool:
+    """Return whether a value can name a state."""
+    return isinstance(value, Enum | str)
+
+
 def meant(target: object, keys: Iterable[Enum]) -> str | None:
     """Return a hint with the state that a text, or a member of another Enum, probably means."""
     members: dict[str, Enum] = {}

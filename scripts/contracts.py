@@ -1,4 +1,4 @@
-"""The arrows between the packages, as a contract that import-linter checks."""
+"""The allowed imports between the packages, as a contract that import-linter checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class OnlyContract(Contract):
-    """A package imports, of all that is ours, only itself and what it is allowed to.
+    """Of this library's packages, a package imports only itself and those it is allowed to.
 
     The contracts of import-linter itself would need every module of ``brain/`` listed by name, as
     these are what ``agent_brain`` holds beside the other packages.
@@ -19,7 +19,7 @@ class OnlyContract(Contract):
     may_import = fields.SetField(subfield=fields.ModuleField(), required=False, default=set())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: FBT001 - as it is called
-        """Look at the direct imports of every module in the package."""
+        """Check the direct imports of every module in the package."""
         package = self.package.name  # type: ignore[attr-defined]
         allowed = [package, *(module.name for module in self.may_import)]  # type: ignore[attr-defined]
         wrong = [

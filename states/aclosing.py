@@ -39,10 +39,10 @@ class closing(Generic[T]):  # noqa: N801 - reads as contextlib.aclosing does
 
 
 class Pace:
-    """Yields to the event loop now and then, in a loop that may never wait.
+    """Yields to the event loop regularly, in a loop that may never wait otherwise.
 
-    A loop that yields nothing while it reads a stream whose pieces are all ready would keep every
-    timer, the run's limit of time among them, from going off.
+    A loop over a stream whose pieces are all ready would otherwise block every timer, such as the
+    time limit of the run.
     """
 
     __slots__ = ("_turned",)

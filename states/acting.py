@@ -48,3 +48,7 @@ class ActionState(State):
     async def next_state(self, memory: Memory) -> Enum:
         """Return ``on_done``."""
         return self.on_done
+
+    def targets(self) -> tuple[Enum]:
+        """Return ``on_done``."""
+        return (self.on_done,)

@@ -74,8 +74,8 @@ class AnswerState(State):
                 yield data
                 memory.control.output = data.output
                 text = shape.write(data.output)
-                await memory.update([self._message(text, data)])
                 yield TextDelta(text, response_id=data.id)
+                await memory.update([self._message(text, data)])
         if self.on_done is None:
             memory.done = True
 

@@ -121,7 +121,10 @@ def _in_trio() -> bool:
 
 
 async def live(
-    work: Callable[[Report[T]], Awaitable[None]], *, may_drop: Callable[[T], bool] | None = None
+    work: Callable[[Report[T]], Awaitable[None]],
+    *,
+    may_drop: Callable[[T], bool] | None = None,
+    unread: Callable[[T], None] | None = None,
 ) -> AsyncGenerator[T, None]:
     """Run ``work`` in its own task; yield what it reports as it is reported.
 
@@ -131,9 +134,11 @@ async def live(
         work: Takes a function that reports an item. The function never blocks and may be called
             from any thread; what it is given is kept until it is asked for.
         may_drop: Which items may be dropped, oldest first, when more than ``BACKLOG`` wait.
+        unread: Called with each item that was reported and not yielded when it is closed.
 
     Raises:
-        BaseException: What ``work`` raised, after all that it had reported.
+        BaseException: What ``work`` raised, after all that it had reported; also while it is
+            closed.
     """
     reports = _Reports[T](may_drop)
 
@@ -152,8 +157,16 @@ async def live(
             if task.ended and not reports.items:
                 break
             await reports.wait()
+    except GeneratorExit:
+        await task.aclose()
+        if isinstance(task.error, Exception):
+            raise task.error from None
+        raise
     finally:
         await task.aclose()
+        if unread is not None:
+            for item in reports.take():
+                unread(item)
     if task.error is not None:
         raise task.error
 

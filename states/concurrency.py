@@ -1,4 +1,4 @@
-"""Several pieces of work at once inside one state, such as one model call for each of ten ideas."""
+"""Concurrent work inside one state, such as one model call for each of ten ideas."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Generic, TypeAlias, TypeVar
 import anyio
 
 from agent_brain.states.background import live
+from agent_brain.states.errors import StateCancelledError, StateDefinitionError
 from agent_brain.states.events import Event
-from agent_brain.states.work import Work, WorkContext, close_stream, perform
-from agent_brain.tools.aio import maybe_await
+from agent_brain.states.work import Work, WorkContext, close_stream, perform, position_of
+from agent_brain.tools.aio import is_stray_cancellation, maybe_await
+from agent_brain.tools.values import is_count
 
 T = TypeVar("T")
 Report: TypeAlias = Callable[[str | Event], None]
@@ -19,7 +21,7 @@ Piece: TypeAlias = Work | Callable[[Report], Awaitable[T]]
 
 
 class Together(Work, Generic[T]):
-    """Several pieces of work at once. Yield it from ``State.run``, then read ``results``.
+    """Concurrent work. Yield it from ``State.run``, then read ``results``.
 
     ::
 
@@ -28,8 +30,9 @@ class Together(Work, Generic[T]):
         yield together
         best = max(together.results, key=lambda rating: rating.score)
 
-    What the pieces stream comes as it happens. The first one that fails cancels the others, and its
-    error is raised at the ``yield``; what the model calls used by then is counted all the same.
+    All pieces stream while they run; work waits until its last piece was read. The first one that
+    fails cancels the others, and its error is raised at the ``yield``; what the model calls have
+    used by then is still counted.
 
     Attributes:
         results: The result of each piece, in order, once all have ended: the ``result`` of work,
@@ -38,10 +41,26 @@ class Together(Work, Generic[T]):
     Args:
         works: Work, such as ``llm.call(…)``, or async functions, which are given a function that
             streams text or an event. Nets run at once need memories of their own.
-        max_concurrency: How many run at once, begun in their order; None for all of them.
+        max_concurrency: Maximum number of pieces at once, started in order; None for all of them.
+
+    Raises:
+        StateDefinitionError: Something that is not work or a function, or a wrong number.
     """
 
     def __init__(self, works: Sequence[Piece[T]], *, max_concurrency: int | None = None) -> None:
+        given: object = works
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise StateDefinitionError(f"Together({given!r}): pass a list of work or functions")
+        for work in given:
+            if not isinstance(work, Work) and (isinstance(work, type) or not callable(work)):
+                raise StateDefinitionError(
+                    f"Together([{work!r}]): pass work, such as llm.call(…), or async functions"
+                )
+        if max_concurrency is not None and not is_count(max_concurrency):
+            raise StateDefinitionError(
+                f"Together(max_concurrency={max_concurrency!r}): pass a whole number of at least "
+                "1, or None for all at once"
+            )
         self.works = works
         self.max_concurrency = max_concurrency
         self.results: list[T] = []
@@ -51,11 +70,28 @@ class Together(Work, Generic[T]):
         """The results."""
         return self.results
 
-    def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
+    async def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
         """Do the work, and yield what it streams."""
-        return live(partial(self._do_all, context))
 
-    async def _do_all(self, context: WorkContext | None, report: Report) -> None:
+        def count(item: str | Event | _Paced) -> None:
+            event = item.event if isinstance(item, _Paced) else item
+            if context is not None and isinstance(event, Event):
+                context.count_unread(event)
+
+        items = live(partial(self._do_all, context), unread=count)
+        try:
+            async for item in items:
+                if isinstance(item, _Paced):
+                    yield item.event
+                    item.read.set()
+                else:
+                    yield item
+        finally:
+            await items.aclose()
+
+    async def _do_all(
+        self, context: WorkContext | None, report: Callable[[str | Event | _Paced], None]
+    ) -> None:
         results: dict[int, T] = {}
         errors: list[Exception] = []
         todo = iter(enumerate(self.works))
@@ -64,30 +100,69 @@ class Together(Work, Generic[T]):
             for index, work in todo:
                 try:
                     results[index] = await _do(work, context, report)
-                except Exception as error:
-                    errors.append(error)
+                except BaseException as error:
+                    failure = failure_of(error, position_of(context).state, type(work).__name__)
+                    if not isinstance(failure, Exception):
+                        raise
+                    errors.append(failure)
                     group.cancel_scope.cancel()
                     return
 
-        async with anyio.create_task_group() as group:
-            for _ in range(min(len(self.works), self.max_concurrency or len(self.works))):
-                group.start_soon(work_off)
-        if errors:
-            raise errors[0]
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(min(len(self.works), self.max_concurrency or len(self.works))):
+                    group.start_soon(work_off)
+        finally:
+            if errors:
+                raise errors[0]
         self.results = [results[index] for index in range(len(self.works))]
 
 
-async def _do(work: Piece[T], context: WorkContext | None, report: Report) -> T:
+class _Paced:
+    """An event, and whether it was read."""
+
+    __slots__ = ("event", "read")
+
+    def __init__(self, event: str | Event) -> None:
+        self.event = event
+        self.read = anyio.Event()
+
+
+async def _do(
+    work: Piece[T],
+    context: WorkContext | None,
+    report: Callable[[str | Event | _Paced], None],
+) -> T:
     if not isinstance(work, Work):
-        return await work(report)
+        given = work(report)
+        if not isinstance(given, Awaitable):
+            raise StateDefinitionError(f"Together([{work!r}]): the function is not async")
+        return await given
     events = perform(work, context)
     try:
         async for event in events:
-            report(event)
+            paced = _Paced(event)
+            report(paced)
+            await paced.read.wait()
     finally:
         await close_stream(events)
     result: T = work.result
     return result
+
+
+def failure_of(error: BaseException, state: str | None, kind: str) -> BaseException:
+    """Return ``error``, or what to raise for a cancellation that is not meant for the run.
+
+    Args:
+        error: The error.
+        state: Name of the state in the net.
+        kind: What was running, for the message.
+    """
+    if isinstance(error, Exception) or not is_stray_cancellation(error):
+        return error
+    failure = StateCancelledError(state or "", kind)
+    failure.__cause__ = error
+    return failure
 
 
 settle = maybe_await

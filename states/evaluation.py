@@ -1,4 +1,4 @@
-"""Evaluation: judging whether an answer is good enough."""
+"""A state that judges whether an answer is good enough."""
 
 from __future__ import annotations
 

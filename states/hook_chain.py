@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.states.errors import Refused
+from agent_brain.states.errors import LLMError, Refused, StateDefinitionError
 from agent_brain.states.hooks import (
     Hook,
     HookRequest,
@@ -18,6 +18,7 @@ from agent_brain.states.hooks import (
     ModelResponse,
     ToolRequest,
     ToolResponse,
+    check_given,
 )
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.usage import Usage
@@ -27,6 +28,7 @@ from agent_brain.tools.base import BaseTool
 
 Kind: TypeAlias = Literal["model", "attempt", "tool"]
 RequestT = TypeVar("RequestT", bound="HookRequest")
+ErrorT = TypeVar("ErrorT", bound=Exception)
 ResponseT = TypeVar("ResponseT")
 
 _METHODS: dict[Kind, tuple[str, str, str]] = {
@@ -38,9 +40,17 @@ _METHODS: dict[Kind, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A piece of a model's stream: ``response`` takes the place of what was streamed before."""
+    """A piece of a model's stream: ``response`` takes the place of what was streamed before.
+
+    Attributes:
+        response: The response.
+        finish: How it ended.
+        failed: It takes the place of an error, so the reader has seen nothing of it.
+    """
 
     response: ModelResponse
+    finish: Finish | None
+    failed: bool = False
 
 
 class HookChain:
@@ -106,10 +116,15 @@ class HookChain:
         self, entered: Sequence[Hook], request: ToolRequest, response: ToolResponse
     ) -> ToolResponse:
         """Call the hooks after a tool call; return the result as they leave it."""
-        if response.exception is not None and entered:
-            instead = await _recover(entered, "tool", request, response.exception, ToolResponse)
-            response = instead or response
-        return await _leave(entered, "tool", request, response, ToolResponse)
+        _, on_done, on_error = _METHODS["tool"]
+        for hook in reversed(entered):
+            if (error := response.exception) is not None:
+                instead = await _call(hook, on_error, (request, error), ToolResponse)
+                if instead is not None:  # as an answer before the call: for the hooks before it
+                    response = instead
+                    continue
+            response = await _call(hook, on_done, (request, response), ToolResponse) or response
+        return response
 
 
 _attempts: ContextVar[tuple[tuple[Hook, ...], ModelRequest] | None] = ContextVar(
@@ -151,35 +166,45 @@ async def _model_pieces(
     request: ModelRequest,
     send: Callable[[ModelRequest], AsyncIterator[Piece]],
 ) -> AsyncGenerator[Any, None]:
-    """Yield the pieces of a call, and its response again where a hook has changed it."""
+    """Yield the pieces of a call, its response again where a hook has changed it, and its usage."""
     entered: list[Hook] = []
-    whole, held = _Whole(), True
+    whole, held, failed = _Whole(), True, False
     try:
-        request, response = await _enter(hooks, kind, request, ModelResponse, entered)
-        if response is not None:
-            response = replace(response, usage=response.usage or Usage(cost=0.0, requests=0))
-        else:
-            held = any(hook.buffer for hook in entered)
-            pieces = send(request)
-            try:
-                async for piece in pieces:
-                    whole.add(piece)
-                    if not held or isinstance(piece, Usage):
-                        yield piece
-            finally:
-                await close_stream(pieces)
-            response = whole.made = whole.response()
-    except Exception as error:
-        response = await _recover(entered, kind, request, error, ModelResponse)
-        if response is None:
-            raise
-    changed = await _leave(entered, kind, request, response, ModelResponse)
+        try:
+            request, response = await _enter(hooks, kind, request, ModelResponse, entered)
+            if response is not None:
+                whole.usage = response.usage or Usage(cost=0.0, requests=0)
+                response = replace(response, usage=whole.usage)
+            else:
+                held = any(hook.buffer for hook in entered)
+                pieces = send(request)
+                try:
+                    async for piece in pieces:
+                        whole.add(piece)
+                        if not held and not isinstance(piece, Usage):
+                            yield piece
+                finally:
+                    await close_stream(pieces)
+                response = whole.made = whole.response()
+        except Exception as error:
+            response = await _recover(entered, kind, request, error, whole)
+            if response is None:
+                raise
+            failed = True
+        changed = await _leave(entered, kind, request, response)
+    except Exception:
+        if whole.usage is not None:
+            yield whole.usage
+        raise
     if held or not whole.pieces:
         same = changed is whole.made
         for held_back in whole.pieces if same else _pieces_of(changed, whole):
             yield held_back
     elif changed is not whole.made:
-        yield Replaced(changed)
+        yield Replaced(changed, whole.finish_of(changed), failed)
+    usage = whole.usage if changed.usage is None else changed.usage
+    if usage is not None:
+        yield usage
 
 
 class _Whole:
@@ -192,7 +217,7 @@ class _Whole:
 
     def add(self, piece: Piece | Replaced) -> None:
         if isinstance(piece, Replaced):
-            self.pieces = [*_pieces_of(piece.response, self)]
+            self.pieces = [*_pieces_of(piece.response, self, piece.finish)]
         elif isinstance(piece, Usage):
             self.usage = piece if self.usage is None else self.usage + piece
         else:
@@ -201,6 +226,13 @@ class _Whole:
     @property
     def finish(self) -> Finish | None:
         return next((piece for piece in self.pieces if isinstance(piece, Finish)), None)
+
+    def finish_of(self, changed: ModelResponse) -> Finish | None:
+        """How a changed response ended; what belongs to the response as it was is left out."""
+        reason, was = changed.finish_reason, self.finish
+        if reason is None or (was is not None and was.reason == reason):
+            return None if reason is None else was
+        return Finish(reason)
 
     def response(self) -> ModelResponse:
         texts = [piece for piece in self.pieces if isinstance(piece, str)]
@@ -213,18 +245,18 @@ class _Whole:
         )
 
 
-def _pieces_of(response: ModelResponse, whole: _Whole) -> Iterable[Piece]:
-    """The pieces of a changed response; its usage only if that was not passed on already."""
+def _pieces_of(
+    response: ModelResponse, whole: _Whole, finish: Finish | None = None
+) -> Iterable[Piece]:
+    """The pieces of a changed response, apart from its usage."""
     if response.thoughts:
         yield Thought(response.thoughts)
     if response.text:
         yield response.text
     yield from response.actions
-    if response.finish_reason is not None:
-        same = whole.finish is not None and whole.finish.reason == response.finish_reason
-        yield whole.finish if same and whole.finish else Finish(response.finish_reason)
-    if response.usage is not None and whole.usage is None:
-        yield response.usage
+    finish = finish or whole.finish_of(response)
+    if finish is not None:
+        yield finish
 
 
 async def _enter(
@@ -237,59 +269,91 @@ async def _enter(
     """Call the hooks before a call until one answers it; those before go to ``entered``."""
     name = _METHODS[kind][0]
     for hook in hooks:
-        given = await _call(hook, name, request)
+        given = await _call(hook, name, (request,), type(request), response_type)
         if isinstance(given, response_type):
             return request, given
         if given is not None:
-            _check(hook, name, given, type(request))
-            request = given
+            request = _kept(hook, request, given)
         entered.append(hook)
     return request, None
 
 
+def _kept(hook: Hook, request: RequestT, given: RequestT) -> RequestT:
+    """``given`` in place of ``request``, with what a hook cannot change."""
+    if isinstance(given, ToolRequest) and isinstance(request, ToolRequest):
+        if given.action.id != request.action.id:  # the result belongs to the call of the model
+            action = given.action.model_copy(update={"id": request.action.id})
+            return replace(given, action=action)
+    elif isinstance(given, ModelRequest) and isinstance(request, ModelRequest):
+        if request.attempt and given.llm is not request.llm:
+            error = StateDefinitionError(
+                f"{type(hook).__name__}.before_attempt changed llm: an attempt is made by the "
+                "model that was called. Change it in before_model_call"
+            )
+            raise _own(error)
+    return given
+
+
 async def _leave(
-    entered: Sequence[Hook],
-    kind: Kind,
-    request: HookRequest,
-    response: ResponseT,
-    response_type: type[ResponseT],
-) -> ResponseT:
+    entered: Sequence[Hook], kind: Kind, request: HookRequest, response: ModelResponse
+) -> ModelResponse:
     name = _METHODS[kind][1]
     for hook in reversed(entered):
-        given = await _call(hook, name, request, response)
-        if given is not None:
-            _check(hook, name, given, response_type)
-            response = given
+        response = await _call(hook, name, (request, response), ModelResponse) or response
     return response
 
 
 async def _recover(
-    entered: Sequence[Hook],
-    kind: Kind,
-    request: HookRequest,
-    error: Exception,
-    response_type: type[ResponseT],
-) -> ResponseT | None:
+    entered: list[Hook], kind: Kind, request: HookRequest, error: Exception, whole: _Whole
+) -> ModelResponse | None:
+    """Return a hook's answer to an error; only the hooks before it stay in ``entered``."""
+    if getattr(error, _RAISED_BY_HOOK, False):
+        return None
     name = _METHODS[kind][2]
-    for hook in reversed(entered):
-        given = await _call(hook, name, request, error)
+    for index in reversed(range(len(entered))):
+        given = await _call(entered[index], name, (request, error), ModelResponse)
         if given is not None:
-            _check(hook, name, given, response_type)
-            found: ResponseT = given
-            return found
+            del entered[index:]
+            used = failed_usage(whole.usage, error)
+            whole.usage = used if given.usage is None else used + given.usage
+            answer: ModelResponse = replace(given, usage=whole.usage)
+            return answer
     return None
 
 
-async def _call(hook: Hook, name: str, *args: object) -> Any:
-    given = getattr(hook, name)(*args)
-    return await given if isinstance(given, Awaitable) else given
+def failed_usage(known: Usage | None, error: Exception) -> Usage:
+    """Return what a failed call used: its attempts count, their tokens are not known."""
+    if isinstance(error, Refused):  # no model was called
+        return known or Usage(cost=0.0, requests=0)
+    tries = 1 + (error.retries if isinstance(error, LLMError) else 0)
+    if known is None:
+        return Usage(requests=tries)
+    missing = tries - known.requests
+    return known + Usage(requests=missing, model=known.model) if missing > 0 else known
 
 
-def _check(hook: Hook, name: str, given: object, kind: type) -> None:
-    if not isinstance(given, kind):
-        raise TypeError(
-            f"{type(hook).__name__}.{name} returned {given!r}: return None or a {kind.__name__}"
-        )
+_RAISED_BY_HOOK = "_raised_by_hook"
+
+
+def _own(error: ErrorT) -> ErrorT:
+    """``error``, which is a hook's own: it ends the run, and no hook may answer it."""
+    setattr(error, _RAISED_BY_HOOK, True)
+    return error
+
+
+async def _call(hook: Hook, name: str, args: tuple[Any, ...], *kinds: type) -> Any:
+    """Return what a method of a hook returned: None, or an object of one of ``kinds``."""
+    try:
+        given = getattr(hook, name)(*args)
+        given = await given if isinstance(given, Awaitable) else given
+        if given is not None:
+            check_given(f"{type(hook).__name__}.{name}", given, kinds)
+    except Exception as error:
+        if not isinstance(error, Refused) and all(error is not arg for arg in args):
+            error.add_note(f"Raised by {type(hook).__name__}.{name}")
+            _own(error)
+        raise
+    return given
 
 
 def hooks_of(*groups: Sequence[Hook]) -> HookChain | None:

@@ -15,9 +15,10 @@ error afterwards::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from types import NoneType
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel
 
@@ -34,10 +35,10 @@ from agent_brain.tools.suggest import closest, did_you_mean
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRequest:
-    """What all requests have.
+    """Base class for requests.
 
     Attributes:
-        at: The run, step, state and path that it is made from.
+        at: The run, step, state and path of the request.
         memory: The memory of the run.
     """
 
@@ -71,9 +72,9 @@ class ModelRequest(HookRequest):
 
     Attributes:
         llm: The model.
-        messages: What it sees.
-        tools: What it may call.
-        output_type: The shape of the data that it is asked for, if any.
+        messages: The messages for the model.
+        tools: The tools that it may call.
+        output_type: The type of data that is requested, if any.
         attempt: Number of the attempt, from 1; 0 for the call as a whole.
     """
 
@@ -85,19 +86,19 @@ class ModelRequest(HookRequest):
 
     @property
     def model(self) -> str:
-        """What the model is called."""
+        """The name of the model."""
         return self.llm.model
 
 
 @dataclass(frozen=True, slots=True)
 class ModelResponse:
-    """What a model has answered.
+    """The response of a model.
 
     Attributes:
         text: Its text, without thoughts.
         actions: The tool calls that it requests.
         thoughts: Its thoughts.
-        usage: What the call used; None if that is not known.
+        usage: The usage of the call; None if unknown.
         finish_reason: Why it ended, if the provider said so.
     """
 
@@ -113,7 +114,8 @@ class ToolRequest(HookRequest):
     """A tool call that is about to be made.
 
     Attributes:
-        action: The call. A changed request keeps its ``id``.
+        action: The call. A changed one keeps the ``id`` of the model's call, and needs approval
+            again if the tool asks for it: it is then refused.
         tool: The tool; None if there is none of that name.
     """
 
@@ -178,7 +180,10 @@ class Hook:
         """Called when a model call failed, after its retries."""
 
     def before_attempt(self, request: ModelRequest) -> Any:
-        """Called before each request that a :class:`LiteLLM` sends, fallbacks included."""
+        """Called before each request that a :class:`LiteLLM` sends, fallbacks included.
+
+        It may change the messages, but not ``llm``.
+        """
 
     def after_attempt(self, request: ModelRequest, response: ModelResponse) -> Any:
         """Called with the whole response of an attempt."""
@@ -193,7 +198,7 @@ class Hook:
         """Called with the result of a tool call, also if it failed."""
 
     def on_tool_error(self, request: ToolRequest, error: Exception) -> Any:
-        """Called when a tool raised, before ``after_tool_call``."""
+        """Called when a tool raised; if it returns None, ``after_tool_call`` follows."""
 
 
 _PREFIXES = ("before_", "after_", "on_")
@@ -206,9 +211,64 @@ def as_hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
     Raises:
         StateDefinitionError: Something that is not a hook.
     """
+    if not isinstance(cast("object", hooks), Iterable):
+        raise StateDefinitionError(
+            f"hooks={hooks!r}: pass a list of hooks, such as hooks=[Trace()]"
+        )
     found = tuple(hooks)
     for given in cast("tuple[object, ...]", found):
         if not isinstance(given, Hook):
             hint = ", not its class" if isinstance(given, type) else ""
             raise StateDefinitionError(f"hooks={given!r}: pass objects of subclasses of Hook{hint}")
     return found
+
+
+_FIELDS: dict[type, dict[str, tuple[type, ...]]] = {
+    ModelRequest: {"llm": (LLM,)},
+    ModelResponse: {"text": (str,), "thoughts": (str,), "usage": (Usage, NoneType)},
+    ToolRequest: {"action": (Action,)},
+    ToolResponse: {"content": (str,), "exception": (Exception, NoneType)},
+}
+_ITEMS: dict[type, dict[str, type]] = {
+    ModelRequest: {"messages": Message, "tools": BaseTool},
+    ModelResponse: {"actions": Action},
+}
+
+
+def check_given(method: str, given: object, kinds: Collection[type]) -> None:
+    """Check what a method of a hook returned. Private.
+
+    Args:
+        method: The class and the method.
+        given: What it returned, which is not None.
+        kinds: What it may return.
+
+    Raises:
+        TypeError: It is neither, or one of its fields has a value of a wrong type.
+    """
+    kind = type(given)
+    if not isinstance(given, tuple(kinds)):
+        *others, last = ["None", *(f"a {expected.__name__}" for expected in kinds)]
+        raise TypeError(f"{method} returned {given!r}: return {', '.join(others)} or {last}")
+    for name, types in _FIELDS[kind].items():
+        value = getattr(given, name)
+        if not isinstance(value, types):
+            wanted = " or ".join("None" if t is NoneType else t.__name__ for t in types)
+            raise TypeError(
+                f"{method} returned a {kind.__name__} with {name}={value!r}: expected {wanted}"
+            )
+    for name, item_type in _ITEMS.get(kind, {}).items():
+        items = getattr(given, name)
+        if not isinstance(items, Sequence) or not all(isinstance(i, item_type) for i in items):
+            raise TypeError(
+                f"{method} returned a {kind.__name__} with {name}={items!r}: expected a list or "
+                f"tuple of {item_type.__name__} objects"
+            )
+    if isinstance(given, ModelResponse) and given.finish_reason not in (None, *_REASONS):
+        raise TypeError(
+            f"{method} returned a ModelResponse with finish_reason={given.finish_reason!r}: "
+            f"expected None or one of {', '.join(map(repr, _REASONS))}"
+        )
+
+
+_REASONS = get_args(FinishReason)

@@ -17,6 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import lru_cache
+from types import AsyncGeneratorType
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, JsonValue
@@ -26,10 +27,8 @@ from agent_brain.states import prompts
 from agent_brain.states.aclosing import Pace
 from agent_brain.states.errors import (
     ContextWindowError,
-    LLMError,
     LLMRefusalError,
     MalformedOutputError,
-    Refused,
 )
 from agent_brain.states.events import (
     NOWHERE,
@@ -40,13 +39,13 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_chain import HookChain, Replaced
+from agent_brain.states.hook_chain import HookChain, Replaced, failed_usage
 from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import Work, WorkContext
+from agent_brain.states.work import Work, WorkContext, close_stream
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.ids import new_id
@@ -217,14 +216,14 @@ class ModelCall(Work):
                 messages = self._correction()
             except Exception as error:
                 if not self._reported:
-                    yield self._report(_failed(self._used, error))
+                    yield self._report(failed_usage(self._used, error))
                 messages = self._shorter(messages, error)
                 if messages is None:
                     raise
             finally:
-                aclose = getattr(pieces, "aclose", None)
-                if aclose is not None:
-                    await aclose()
+                await close_stream(pieces)
+                if not self._reported and self._used is not None and context is not None:
+                    context.count_unread(self._report(self._used))  # cut off
 
     def _stream(
         self, messages: Sequence[Message], context: WorkContext | None
@@ -232,9 +231,8 @@ class ModelCall(Work):
         hooks = None if context is None else context.hooks
         if context is not None and hooks is not None and (hooks.model or hooks.attempt):
             return self._hooked(messages, context, hooks)
-        return self._checked(
-            self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
-        )
+        stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
+        return stream if type(stream) is AsyncGeneratorType else self._checked(stream)
 
     def _hooked(
         self, messages: Sequence[Message], context: WorkContext, hooks: HookChain
@@ -300,8 +298,7 @@ class ModelCall(Work):
         elif isinstance(piece, Finish):
             self.finish = piece
         elif isinstance(piece, Replaced):
-            self._parts[:] = [piece.response.text]
-            self.actions = [*piece.response.actions]
+            return self._replace(piece)
         else:
             self._started = True
             if isinstance(piece, Action):
@@ -311,6 +308,32 @@ class ModelCall(Work):
             self._check_text(piece)
             return (event for part in self._split(piece) for event in self._part(part))
         return ()
+
+    def _replace(self, piece: Replaced) -> list[Event]:
+        """Take a response for what was streamed; return the events of what was not seen yet."""
+        response, said = piece.response, self._parts[:]
+        seen, unseen = self.actions, piece.failed or not self._parts
+        self.finish, self.actions = piece.finish, []
+        self._parts.clear()
+        self._tags, self._blank = None, ""
+        thoughts = (Thought(response.thoughts),) if piece.failed and response.thoughts else ()
+        parts = [
+            *thoughts,
+            *self._split(response.text),
+            *(self._tags.flush() if self._tags else ()),
+        ]
+        self._tags = None
+        events: list[Event] = [event for part in parts for event in self._part(part)]
+        if not unseen:
+            events.clear()
+        elif said and events:  # apart from the text that the error has cut off
+            thought = self.words == "thought"
+            events.insert(0, TextDelta("\n", thought=thought, response_id=self.id, at=self._at))
+        known = {action.id for action in seen}
+        for action in response.actions:
+            requested = self._requested(action)
+            events += () if action.id in known else requested
+        return events
 
     def _check_text(self, piece: object) -> None:
         if not isinstance(piece, str):
@@ -380,17 +403,6 @@ def is_said(call: ModelCall) -> None:
 def _unknown(model: str) -> Usage:
     """What a call used that the provider said nothing about."""
     return Usage(model=model)
-
-
-def _failed(known: Usage | None, error: Exception) -> Usage:
-    """What a call that failed used: its attempts count, their tokens are not known."""
-    if isinstance(error, Refused):  # no model was called
-        return known or Usage(cost=0.0, requests=0)
-    tries = 1 + (error.retries if isinstance(error, LLMError) else 0)
-    if known is None:
-        return Usage(requests=tries)
-    missing = tries - known.requests
-    return known + Usage(requests=missing, model=known.model) if missing > 0 else known
 
 
 Response = ModelCall

@@ -1,6 +1,6 @@
 """Requests to a model for data of a given type, and the messages of a request.
 
-A state asks like this; what the model thinks streams, and what it costs is counted::
+A state yields the request. The thoughts of the model stream, and its usage is counted::
 
     request = StructuredRequest(self.llm, messages, Plan)
     yield request
@@ -29,14 +29,14 @@ T = TypeVar("T")
 async def build_messages(
     llm: LLM, memory: Memory, prompt: prompts.Prompt, request: str | None = None
 ) -> list[Message]:
-    """Return what ``llm`` sees: the prompt, the memory's context and, last, the request.
+    """Return the messages of a request: the prompt, the context of the memory, the request itself.
 
     Args:
         llm: The model that will be called.
-        memory: Where the context comes from.
+        memory: The memory with the context.
         prompt: The system prompt; ``{goal}`` and ``{tools}`` are filled in.
-        request: Becomes the last, user message. Some models refuse a conversation that ends with
-            their own words, and others continue it.
+        request: The text of the last message, which is a user message: some models refuse a
+            conversation that ends with an assistant message, and others continue that message.
     """
     await llm.open()
     tools = tuple(memory.offered_tools().values())
@@ -50,27 +50,27 @@ brief = build_messages
 
 
 def request_message(request: str) -> Message:
-    """Return what a state asks of a model, as the user message that ends a request."""
+    """Return the user message at the end of a request."""
     return Message.user(request, cause_by="Question")
 
 
 class StructuredRequest(ModelCall, Generic[T]):
-    """A request for data; nothing is shown before it is valid.
+    """A request for data of a given type; it is not shown before it is valid.
 
-    An answer that is not valid goes back to the model once, with what is wrong.
+    An invalid answer goes back to the model once, with the reason.
 
     Attributes:
         output: The data, once the request has ended.
 
     Args:
         llm: The model.
-        messages: What it sees; how to write the data is added to the system message.
+        messages: The messages; instructions for writing the data are added to them.
         output_type: A pydantic model, or any other type that pydantic validates.
-        check: Returns what is wrong with valid data, if anything.
-        tools: What it may call instead of giving the data; ``output`` is then None.
+        check: Returns a problem of data that fits the type, or None.
+        tools: Tools that it may call instead of returning data; ``output`` is then None.
 
     Raises:
-        StateDefinitionError: A type that a model cannot be asked for.
+        StateDefinitionError: The type cannot be requested from a model.
         LLMRefusalError: At the ``yield``: the model refused to answer.
         MalformedOutputError: At the ``yield``: the second answer was not valid either.
     """
@@ -118,11 +118,11 @@ class StructuredRequest(ModelCall, Generic[T]):
 
     @property
     def response(self) -> ModelCall:
-        """The old way to the response, which is the request itself now."""
+        """The request itself, for programs written for earlier versions."""
         return self
 
     def _read(self) -> str | None:
-        """Take the JSON in the text; of a response that was cut off, only if it is whole."""
+        """Parse the JSON in the text; in a response that was cut off, only if it is complete."""
         if self.actions:
             return None
         cut = self.cut
@@ -135,19 +135,27 @@ class StructuredRequest(ModelCall, Generic[T]):
 
 
 class TextRequest(ModelCall):
-    """A request for text, streamed as it comes; an empty answer goes back to the model once.
+    """A request for text, streamed as it arrives. An empty answer is requested again, once.
 
     Args:
         llm: The model.
-        messages: What it sees.
-        aside: The answer is not for the reader: it streams as a thought.
+        messages: The messages for the model.
+        as_thoughts: Stream the answer as a thought, which is not meant for the reader. ``aside`` is
+            the old name.
     """
 
-    def __init__(self, llm: LLM, messages: Sequence[Message], *, aside: bool = False) -> None:
+    def __init__(
+        self,
+        llm: LLM,
+        messages: Sequence[Message],
+        *,
+        as_thoughts: bool = False,
+        aside: bool = False,
+    ) -> None:
         super().__init__(
             llm,
             messages,
-            words="thought" if aside else "shown",
+            words="thought" if as_thoughts or aside else "shown",
             ending=prompts.ANSWER_NOW,
             check=_not_empty,
             complaint="The model gave no answer",
@@ -160,7 +168,7 @@ class TextRequest(ModelCall):
 
     @property
     def response(self) -> ModelCall:
-        """The old way to the response, which is the request itself now."""
+        """The request itself, for programs written for earlier versions."""
         return self
 
 

@@ -13,7 +13,7 @@ from agent_brain.tools.base import BaseTool
 
 
 class NestedRun(Protocol):
-    """A nested call and its outcome, as the Brain writes it down."""
+    """A nested call, and its outcome once the Brain has run it."""
 
     memory: Memory
     answer: str
@@ -37,7 +37,7 @@ class NestedTool(BaseTool):
         """A branch that is ready to run, on a memory of its own.
 
         Args:
-            name: What the branch is called in the path of its events.
+            name: The name of the branch in the path of its events.
             args: Arguments that fit the schema.
         """
 

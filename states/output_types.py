@@ -1,4 +1,4 @@
-"""Shapes of data that a model is asked for: pydantic models, and any other type pydantic knows."""
+"""Output types of models: pydantic models, and any other type that pydantic validates."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ yet."""
 
 
 class Shape(Generic[T]):
-    """How values of one type are asked for, read and written.
+    """The schema of an output type, and the conversion of its values from and to text.
 
-    The model port takes pydantic models only. For any other type one is made: a type whose JSON is
-    an object as it is, any other as the field ``value`` of an object.
+    The model port accepts pydantic models only. For any other type one is created: a type whose
+    JSON is an object is used as it is, any other becomes the field ``value`` of an object.
 
     Attributes:
         type: The type.
-        name: What it is called in prompts and errors.
-        model: What the model port is given.
+        name: Its name in prompts and errors.
+        model: The pydantic model for the model port.
 
     Args:
         output_type: The type.
@@ -62,30 +62,30 @@ class Shape(Generic[T]):
                 self._value = lambda model: model.value
                 self._wrapped = True
                 schema = self.model.model_json_schema()
-        except Exception as error:  # pydantic raises what it likes about what is not a type
+        except Exception as error:  # pydantic raises various errors for what is not a type
             why = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
             raise StateDefinitionError(
-                f"output_type={output_type!r} cannot be asked of a model: {why}. Use a pydantic "
-                "model, or another type that pydantic validates, such as list[str]"
+                f"output_type={output_type!r} cannot be requested from a model: {why}. Use a "
+                "pydantic model, or another type that pydantic validates, such as list[str]"
             ) from error
         self.schema: dict[str, Any] = schema
 
     @cached_property
     def schema_text(self) -> str:
-        """The JSON Schema, as a model reads it."""
+        """The JSON Schema, as text for a prompt."""
         return json.dumps(self.schema, ensure_ascii=False)
 
     def read(self, text: str, *, repair: bool = True) -> T:
-        """The value that ``text`` holds as JSON, with or without words and fences around it.
+        """Return the value in ``text``, which is JSON, perhaps with text and code fences around it.
 
-        Of several JSON values the last that fits counts: models show examples first.
+        Of several values that fit, the last one is returned, as models show examples first.
 
         Args:
-            text: What the model wrote.
-            repair: Also take JSON that had to be repaired, or is surrounded by words.
+            text: The text of the model.
+            repair: Also accept JSON that needs repair or is surrounded by text.
 
         Raises:
-            ValidationError: None fits.
+            ValidationError: No value fits.
         """
         try:
             return self._from_json(text)
@@ -99,7 +99,7 @@ class Shape(Generic[T]):
                 return self._from_json(json.dumps(value))
             except ValidationError as error:
                 wrong = wrong or error
-        if wrong is None and self._wrapped and text.strip():  # a bare word for an enum, a date
+        if wrong is None and self._wrapped and text.strip():  # no quotes
             try:
                 return self._finite(self._adapter.validate_python(text.strip()), text)
             except ValidationError:
@@ -107,14 +107,14 @@ class Shape(Generic[T]):
         raise wrong or first
 
     def write(self, value: T) -> str:
-        """``value`` as the answer's text: JSON with the names of the schema; a string as it is."""
+        """Return ``value`` as text: a string unchanged, anything else as JSON by the schema."""
         written = self._adapter.dump_json(value, by_alias=True).decode()
         if not written.startswith('"'):
             return written
         return cast(str, json.loads(written))
 
     def restore(self, value: Any) -> T:
-        """The value that was kept as plain JSON data; one that is of the type as it is.
+        """Return the value of stored JSON data; a value of the type is returned unchanged.
 
         Raises:
             ValidationError: It is not of the type.
@@ -128,17 +128,17 @@ class Shape(Generic[T]):
             return cast(T, self._adapter.validate_python(value, by_alias=True, by_name=True))
 
     def _holds(self, value: Any) -> bool:
-        """Whether ``value`` is an object of a class that tells its objects from JSON data."""
+        """Return whether ``value`` is an object of the type, and not JSON data."""
         try:
             return not get_args(self.type) and isinstance(value, self.type)
-        except TypeError:  # a type that knows no objects of its own, such as a TypedDict
+        except TypeError:  # a type without instances, such as a TypedDict
             return False
 
     def _from_json(self, text: str) -> T:
         return self._finite(self._validated(text), text)
 
     def _finite(self, value: T, text: str) -> T:
-        """``value``, unless it holds a number that JSON does not: NaN or an infinity."""
+        """Return ``value``; refuse NaN and infinities, which JSON does not have."""
         written = to_json(value, inf_nan_mode="constants", fallback=str)
         try:
             json.loads(written, parse_constant=_refuse)
@@ -200,16 +200,16 @@ def _known_shape(output_type: OutputType) -> Shape[Any]:
 
 
 def shape_of(output_type: OutputType | Shape[T]) -> Shape[T]:
-    """The shape of a type, made once.
+    """Return the shape of a type, which is cached.
 
     Raises:
-        StateDefinitionError: The type cannot be asked of a model.
+        StateDefinitionError: The type cannot be requested from a model.
     """
     if isinstance(output_type, Shape):
         return output_type
     try:
         return _known_shape(output_type)
-    except TypeError:  # a type with something in it that cannot be hashed
+    except TypeError:  # a type that cannot be hashed
         return Shape(output_type)
 
 

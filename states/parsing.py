@@ -1,7 +1,7 @@
-"""Reading a thought and at most one action out of a model's text.
+"""Parse a model's text into a thought and at most one action.
 
-Small models seldom write clean JSON: they fence it, quote it singly, leave commas behind, stop in
-the middle, or wrap it in the forms of other APIs. What needs no guessing is understood.
+Small models rarely write clean JSON: they add code fences, single quotes and trailing commas, stop
+in the middle, or use the formats of other APIs. Whatever is unambiguous is accepted.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LEAD_IN = re.compile(r"(?:\baction\s*:|<tool_call>)\s*$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a text says.
+    """The thought and the action in a text.
 
     Attributes:
         thought: The text before the action, or all of it.
         action: The call that it asks for, if any.
-        problem: What is unclear about the call, if anything; then there is no action.
+        problem: Why the call cannot be read, if so; then there is no action.
     """
 
     thought: str
@@ -49,11 +49,11 @@ def parse_reasoning(text: str) -> Parsed:
 
     An action is a JSON object with a tool's name (``name``, ``action`` or ``tool``) and its
     arguments (``args``, ``arguments`` or ``input``); or ``Action: name`` and, on the next line,
-    ``Action Input: {…}``; or ``<function=name>{…}</function>``. Small faults of the JSON are
+    ``Action Input: {…}``; or ``<function=name>{…}</function>``. Small errors in the JSON are
     repaired; other JSON objects in the text are part of the thought.
     """
     thinking, tag, rest = text.partition("</think>")
-    if tag and "<think" not in thinking:  # the chat template had opened it
+    if tag and "<think" not in thinking:  # opened by the chat template
         text = rest
     found = list(_named_calls(text)) or [
         (start, call)
@@ -75,7 +75,7 @@ def parse_reasoning(text: str) -> Parsed:
 
 
 def _named_calls(text: str) -> Iterator[tuple[int, tuple[str, dict[str, Any] | None]]]:
-    """The calls that are written with the name in front of their arguments."""
+    """Yield the calls whose name is written before their arguments, with their positions."""
     for match in _NAMED.finditer(text):
         name = match["action"] or match["function"]
         written = match["input"] if match["action"] else match["body"]
@@ -86,12 +86,12 @@ def _named_calls(text: str) -> Iterator[tuple[int, tuple[str, dict[str, Any] | N
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """Every outermost JSON object and array in ``text``, repaired if need be, in order."""
+    """Return the outermost JSON objects and arrays in ``text`` in order, repaired if necessary."""
     return (value for _, value in _values(text, "{["))
 
 
 def _values(text: str, openers: str) -> Iterator[tuple[int, Any]]:
-    """The values that begin with one of ``openers``, each with where it starts."""
+    """Yield the values that begin with one of ``openers``, with their positions."""
     decoder = json.JSONDecoder()
     opening = re.compile(f"[{re.escape(openers)}]")
     match = opening.search(text)
@@ -111,7 +111,7 @@ def _repaired(text: str) -> Any:
     from json_repair import repair_json
 
     if text.count("{") + text.count("[") > _MAX_OPENERS:
-        return None  # nobody meant it, and repairing it may take minutes
+        return None  # not meant as JSON, and repairing it may take minutes
     try:
         return repair_json(text, return_objects=True)
     except (ValueError, RecursionError):
@@ -119,7 +119,7 @@ def _repaired(text: str) -> Any:
 
 
 def _closing(text: str, start: int) -> int:
-    """Just past the bracket that closes the one at ``start``; the end of the text if none does."""
+    """Return the index after the bracket that closes the one at ``start``, or the text's end."""
     opener = text[start]
     closer = {"{": "}", "[": "]"}[opener]
     depth, quoted, escaped = 0, False, False
@@ -139,7 +139,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _call_in(value: dict[str, Any]) -> tuple[str, dict[str, Any] | None] | None:
-    """Name and arguments of the call that an object is; None for any other object.
+    """Return the name and arguments of the call that an object describes, if it does.
 
     An object without arguments must have no other keys. The arguments are None if they are unclear.
     """

@@ -1,4 +1,4 @@
-"""Planning: making and revising a plan."""
+"""A state that makes and revises a plan."""
 
 from __future__ import annotations
 

@@ -11,13 +11,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
 from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
+
+SYSTEM, TOOL = Role.SYSTEM, Role.TOOL  # looking up an enum member is slow
+_REQUESTING = (Role.USER, TOOL)
 
 Prompt: TypeAlias = str | Callable[[Memory], str | Awaitable[str]]
 
@@ -96,17 +98,19 @@ async def assemble(
     else:
         text = await _fill(prompt, memory, tools)
     note = UNTRUSTED_TEXT if plain else UNTRUSTED
-    if not (offered and memory.available_tools) and not any(m.role is Role.TOOL for m in messages):
+    if not (offered and memory.available_tools) and not any(m.role is TOOL for m in messages):
         note = ""
     if plain:
         messages = as_text(messages)
     first = [_system(text, note) if text is prompt else _with(text, note)] if text else []
+    request = Request(first)  # a new list: a memory's own may have been returned
+    request += messages
     hint = memory.control.hint
-    last = [Message.user(hint, cause_by=HINT_CAUSE)] if hint else []
-    request = [*first, *messages, *last]  # a new list: a memory's own may have been returned
+    if hint:
+        request.append(Message.user(hint, cause_by=HINT_CAUSE))
     if plain or _has_system(memory, messages):
-        request = _with_one_system(request)
-    return Request(request) if _ends_with_request(request) else request
+        request[:] = _with_one_system(request)
+    return request if _ends_with_request(request) else [*request]
 
 
 class Request(list[Message]):
@@ -115,23 +119,18 @@ class Request(list[Message]):
     __slots__ = ()
 
 
-_without_system: WeakKeyDictionary[Memory, list[Message]] = WeakKeyDictionary()
-
-
 def _has_system(memory: Memory, context: list[Message]) -> bool:
     """Whether a context holds system messages; looks at those that are new since it was asked.
 
     A context mostly is that of the step before and some messages more, and comparing two lists of
     the same objects costs next to nothing.
     """
-    if type(memory).__hash__ is None:  # a memory of a user's own, such as a dataclass
-        return any(message.role is Role.SYSTEM for message in context)
-    known = _without_system.get(memory, [])
+    known = memory.without_system
     new = context[len(known) :] if context[: len(known)] == known else context
     for message in new:
-        if message.role is Role.SYSTEM:
+        if message.role is SYSTEM:
             return True
-    _without_system[memory] = context.copy()
+    memory.without_system = context.copy()
     return False
 
 
@@ -189,16 +188,16 @@ def as_request(messages: Sequence[Message], closing: str = GO_ON) -> Sequence[Me
 
 
 def _with_one_system(messages: Sequence[Message]) -> list[Message]:
-    systems = [message for message in messages if message.role is Role.SYSTEM]
+    systems = [message for message in messages if message.role is SYSTEM]
     if not systems or (len(systems) == 1 and messages[0] is systems[0]):
         return [*messages]
     text = "\n\n".join(message.content for message in systems if message.content)
-    rest = [message for message in messages if message.role is not Role.SYSTEM]
+    rest = [message for message in messages if message.role is not SYSTEM]
     return [systems[0].model_copy(update={"content": text}), *rest]
 
 
 def _ends_with_request(messages: Sequence[Message]) -> bool:
-    return bool(messages) and messages[-1].role in (Role.USER, Role.TOOL)
+    return bool(messages) and messages[-1].role in _REQUESTING
 
 
 def as_text(messages: Sequence[Message]) -> list[Message]:

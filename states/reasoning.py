@@ -23,6 +23,9 @@ from agent_brain.tools.suggest import did_you_mean
 Mode = Literal["auto", "native", "text"]
 
 
+ASSISTANT = Role.ASSISTANT  # looking up an enum member is slow
+
+
 class ReasoningState(State):
     """Ask the model what to do next (Yao et al. 2022, "ReAct", https://arxiv.org/abs/2210.03629).
 
@@ -97,7 +100,7 @@ class ReasoningState(State):
     def _message(self, turn: _Turn, call: ModelCall, *, aside: bool) -> Message:
         calls = tuple(turn.actions)
         cause = type(self).__name__
-        message = trusted(Role.ASSISTANT, turn.text, tool_calls=calls, cause_by=cause)
+        message = trusted(ASSISTANT, turn.text, tool_calls=calls, cause_by=cause)
         if call.finish is None and (calls or not aside):
             return message
         metadata = call.metadata()
@@ -108,6 +111,10 @@ class ReasoningState(State):
     async def next_state(self, memory: Memory) -> Enum:
         """Return ``on_action`` if tool calls are requested, else ``on_answer``."""
         return self.on_action if memory.control.next_actions else self.on_answer
+
+    def targets(self) -> tuple[Enum, Enum]:
+        """Return ``on_action`` and ``on_answer``."""
+        return self.on_action, self.on_answer
 
 
 class _Turn(NamedTuple):

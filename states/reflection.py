@@ -1,4 +1,4 @@
-"""Reflection: judging previous work and saying what to do differently."""
+"""States that judge previous work and say what to do differently."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class SelfReflectionState(State):
         feedback = trials[-1].evaluation.feedback if trials else ""
         request = SELF_REQUEST.replace("{feedback}", feedback)
         messages = await build_messages(self.llm, memory, self.prompt, request)
-        question = TextRequest(self.llm, messages, aside=True)
+        question = TextRequest(self.llm, messages, as_thoughts=True)
         yield question
         said = f"Attempt {len(trials)} was not good enough. {feedback}".strip()
         lesson = LESSON.replace("{feedback}", said).replace("{reflection}", question.text.strip())

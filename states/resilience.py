@@ -73,7 +73,7 @@ class GuardedState(State):
         after: Called after it ran without an error.
         on_error: Called when it raised; if it returns True, the error is ignored and the run
             continues as the state proposes.
-        timeout: Maximum time in seconds, without the time of the consumer.
+        timeout: Maximum time in seconds, excluding the time of the consumer.
         retries: Number of retries when it raised before it had streamed anything but the usage of
             model calls. What it wrote to the memory until then stays, so states should write last,
             as the built-in ones do.
@@ -99,10 +99,16 @@ class GuardedState(State):
     ) -> None:
         if not isinstance(wrapped, State):
             raise StateDefinitionError(f"GuardedState takes a state, not {wrapped!r}")
+        for option, hook in (("before", before), ("after", after), ("on_error", on_error)):
+            if hook is not None and not _is_function(hook):
+                takes = "the memory and the error" if option == "on_error" else "the memory"
+                raise StateDefinitionError(
+                    f"{option}={hook!r}: give a function of {takes}, or None"
+                )
         if timeout is not None and not is_amount(timeout):
-            raise StateDefinitionError(f"timeout={timeout!r}: above 0 seconds, or None")
+            raise StateDefinitionError(f"timeout={timeout!r} must be above 0 seconds, or None")
         if not is_count(retries, least=0) or not is_amount(backoff, zero=True):
-            raise StateDefinitionError("retries= and backoff= must be numbers that are not below 0")
+            raise StateDefinitionError("retries= and backoff= must be numbers of at least 0")
         if retry_on is not None and not (_are_errors(retry_on) or _is_function(retry_on)):
             raise StateDefinitionError(
                 f"retry_on={retry_on!r}: give a class of errors, a tuple of them, or a function of "
@@ -130,11 +136,11 @@ class GuardedState(State):
         return getattr(self.wrapped, "output_type", None)
 
     async def on_enter(self, memory: Memory) -> None:
-        """Do as the wrapped state does."""
+        """Enter the wrapped state."""
         await self.wrapped.on_enter(memory)
 
     async def on_exit(self, memory: Memory) -> None:
-        """Do as the wrapped state does."""
+        """Exit the wrapped state."""
         await self.wrapped.on_exit(memory)
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
@@ -183,7 +189,7 @@ class GuardedState(State):
         return bool(await maybe_await(retry_on(error)))
 
     async def _guarded(self, memory: Memory) -> AsyncGenerator[StreamItem, None]:
-        """Yield what the wrapped state yields, within the limit of time."""
+        """Yield what the wrapped state yields, within the time limit."""
         clock = None if self.timeout is None else Clock(self.timeout)
         failed: Exception | None = None
         async with closing(self.wrapped.run(memory)) as items:
@@ -207,15 +213,15 @@ class GuardedState(State):
                 raise StateTimeoutError(type(self.wrapped).__name__, self.timeout or 0) from error
 
     async def costs_nothing(self, memory: Memory) -> bool:
-        """Do as the wrapped state does."""
+        """Return what the wrapped state returns."""
         return await self.wrapped.costs_nothing(memory)
 
     async def next_state(self, memory: Memory) -> Enum | None:
-        """Do as the wrapped state does."""
+        """Return what the wrapped state proposes."""
         return await self.wrapped.next_state(memory)
 
     def targets(self) -> Collection[Enum | None] | None:
-        """Do as the wrapped state does."""
+        """Return the targets of the wrapped state."""
         return self.wrapped.targets()
 
 
@@ -235,7 +241,7 @@ class _Watched(Work):
 
 
 def _has_streamed(item: StreamItem) -> bool:
-    """Whether ``item`` shows more than that models were called."""
+    """Return whether ``item`` is more than a report of a model call."""
     if isinstance(item, _Watched):
         return item.streamed
     return not isinstance(item, ResponseStarted | UsageReported)

@@ -1,4 +1,4 @@
-"""When to try again: exponential back-off with full jitter that respects ``Retry-After``.
+"""Retry delays: exponential back-off with full jitter that respects ``Retry-After``.
 
 Full jitter spreads clients that failed together better than any fixed schedule: see "Exponential
 Backoff And Jitter", AWS Architecture Blog, 2015.
@@ -16,13 +16,12 @@ from email.utils import parsedate_to_datetime
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long.
+    """The number of retries, and the waits before them.
 
     Attributes:
-        retries: How often to try again after the first try.
+        retries: Maximum number of retries.
         backoff: Upper bound of the first wait in seconds; it doubles with each retry.
-        max_wait: No wait is longer than this many seconds; where a provider asks for more, there
-            is no retry.
+        max_wait: Longest wait in seconds; if a provider asks for more, there is no retry.
     """
 
     retries: int = 3
@@ -36,12 +35,12 @@ class RetryPolicy:
         *,
         draw: Callable[[], float] = random.random,
     ) -> float | None:
-        """Seconds to wait before the next try, or None if there is to be none.
+        """Return the seconds to wait before the next retry; None for no retry.
 
         Args:
-            done: Retries so far.
-            asked: Seconds that the provider asks to wait at least.
-            draw: Gives numbers from 0 to 1.
+            done: Number of retries so far.
+            asked: The shortest wait that the provider asks for, in seconds.
+            draw: Returns numbers from 0 to 1.
         """
         least = asked or 0.0
         if done >= self.retries or least > self.max_wait:
@@ -51,10 +50,10 @@ class RetryPolicy:
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """Seconds that the headers of a response ask to wait, or None if they do not say.
+    """Return the seconds that the headers of a response ask to wait; None if they do not say.
 
     Understands ``Retry-After`` in seconds and as an HTTP date, and the ``retry-after-ms`` of
-    OpenAI and Azure, which is more exact; a moment that has passed is no wait.
+    OpenAI and Azure, which is more exact; for a date in the past it returns 0.
 
     Args:
         headers: By name, in any case.

@@ -1,4 +1,4 @@
-"""Answering with what earlier states have found."""
+"""A state that answers with what earlier states have found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TellState(State):
             the JSON of; ``Result.output`` is the object.
 
     Raises:
-        StateDefinitionError: An output type that cannot be asked of a model.
+        StateDefinitionError: The output type cannot be requested from a model.
         MalformedOutputError: While running: the answer is not of that type.
     """
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
 from functools import partial
-from itertools import islice
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 import anyio
@@ -36,8 +34,47 @@ from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import InputNeeded, ToolArgumentsError
 from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
+from agent_brain.tools.secrets import scrub
 
 Report: TypeAlias = Callable[[Event], None]
+
+
+TOOL = Role.TOOL  # looking up an enum member is slow
+
+
+class _Call:
+    """A call of a round.
+
+    Attributes:
+        action: The call; edited by a person or by hooks, it is as it is run.
+        tool: The tool, if it is offered.
+        outcome: The result, once there is one.
+        message: The result as a message, the same however often it is written.
+        question: What the tool wants a person to be asked.
+        entered: The hooks that are called after a nested call.
+        begun: It may have taken effect.
+        reported: The event of its end was streamed before a wait or a crash.
+    """
+
+    __slots__ = (
+        "action",
+        "begun",
+        "entered",
+        "message",
+        "outcome",
+        "question",
+        "reported",
+        "tool",
+    )
+
+    def __init__(self, action: Action, tool: BaseTool | None) -> None:
+        self.action = action
+        self.tool = tool
+        self.outcome: Outcome | None = None
+        self.message: Message | None = None
+        self.question: str | None = None
+        self.entered: tuple[Sequence[Hook], ToolRequest] | None = None
+        self.begun = self.reported = False
 
 
 class ToolRound(Work):
@@ -49,11 +86,6 @@ class ToolRound(Work):
         memory: The memory of the run.
         cause: ``cause_by`` of the results.
         max_concurrency: How many calls run at once, begun in their order; None for all of them.
-
-    Attributes:
-        actions: The calls; those that a person edited as they are run.
-        nested: Indices of the calls that the Brain runs as branches.
-        questions: What tools want a person to be asked, by the indices of their calls.
     """
 
     def __init__(self, memory: Memory, cause: str, max_concurrency: int | None = None) -> None:
@@ -61,21 +93,17 @@ class ToolRound(Work):
         self.control = control = memory.control
         self.cause = cause
         self.max_concurrency = max_concurrency
-        self.actions = list(control.next_actions)
-        self.tools = memory.offered_tools()
-        self.nested: list[int] = []
-        self.questions: dict[int, str] = {}
+        tools = memory.offered_tools()
+        self.tools = tools
+        self._calls = [_Call(action, tools.get(action.name)) for action in control.next_actions]
         self._durable = memory.durable
-        self._begun: set[int] = set()
-        self._reported: set[int] = set()  # ends that were streamed before a wait or a crash
-        self._todo: deque[int] = deque()
+        self._waits = False  # for a person's answer
+        self._todo: list[_Call] = []
+        self._nested: list[_Call] = []  # the Brain runs them as branches
         self._runs: list[NestedRun] = []  # of the nested calls
-        self._outcomes: dict[int, Outcome] = {}
-        self._messages: dict[int, Message] = {}  # one message a result, however often it is written
         self._report: Report = _ignore
         self._context: WorkContext | None = None
         self._hooks: HookChain | None = None
-        self._entered: dict[int, tuple[Sequence[Hook], ToolRequest]] = {}  # of nested calls
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
@@ -88,9 +116,9 @@ class ToolRound(Work):
             return
         try:
             self.sort_out()
-            if self.nested and self._hooks is not None:
+            if self._nested and self._hooks is not None:
                 await self._enter_nested(self._hooks)
-            if self.nested or self.memory.watched:
+            if self._nested or self.memory.watched:
                 async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
                     async for event in events:
                         yield event
@@ -99,36 +127,34 @@ class ToolRound(Work):
                 await self.run_all(reported.append)
                 for event in reported:
                     yield event
-            if not self.questions:
+            if not self._waits:
                 await self.record()
         except BaseException:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self.record()
             raise
-        for call_id, question in self.wait() if self.questions else ():
+        for call_id, question in self.wait() if self._waits else ():
             yield InputRequested(question, call_id)
 
     async def _enter_nested(self, hooks: HookChain) -> None:
         """Call the hooks before the nested calls; those that they answer do not run."""
-        for index in [*self.nested]:
-            entered, request, response = await hooks.before_tool(self._request(index))
-            self.actions[index] = request.action
-            if response is None:
-                self._entered[index] = entered, request
+        for call in [*self._nested]:
+            entered, request, outcome = await self._before_hooks(hooks, call)
+            if outcome is None:
+                call.entered = entered, request
                 continue
-            self.nested.remove(index)
-            outcome = Outcome(response.content, response.is_error, response.exception)
-            self._outcomes[index] = await self._after_hooks(hooks, entered, request, outcome)
+            self._nested.remove(call)
+            call.outcome = await self._after_hooks(hooks, entered, request, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
         """Return the events of the calls as they happen; memories of branches close with ``stack``.
 
         Nothing has begun before the first event is awaited, but for the branches' memories.
         """
-        if not self.nested:
+        if not self._nested:
             return live(self.run_all, may_drop=is_progress)
         await self._prepare(stack)
-        tool = self.tools[self.actions[self.nested[0]].name]
+        tool = self.tools[self._nested[0].action.name]
         assert isinstance(tool, NestedTool)
         beside = live(self.run_all, may_drop=is_progress)
         return tool.order(self._runs, beside=beside, on_end=self._take).events(self._context)
@@ -137,8 +163,8 @@ class ToolRound(Work):
         """Return the calls that wait for a person's decision."""
         control = self.control
         found: list[Action] = []
-        for action in self.actions:
-            tool = self.tools.get(action.name)
+        for call in self._calls:
+            tool, action = call.tool, call.action
             if tool is None or tool.requires_approval is False or action.unparsed is not None:
                 continue
             if control.dry_run or control.branch or action.id in control.pending:
@@ -151,117 +177,147 @@ class ToolRound(Work):
         """Sort the calls into those with a result, those that the Brain runs, and the others."""
         if self.control.pending:
             self._take_over()
-        for index in range(len(self.actions)):
-            if index not in self._outcomes and self._plain(index):
-                self._todo.append(index)
+        for call in self._calls:
+            if call.outcome is None and self._plain(call):
+                self._todo.append(call)
 
     def _take_over(self) -> None:
         """Take over the results, and the calls in doubt, that a wait or a crash has left."""
-        for index, action in enumerate(self.actions):
-            call = self.control.pending.get(action.id)
-            if call is None:
+        for call in self._calls:
+            known = self.control.pending.get(call.action.id)
+            if known is None:
                 continue
-            if call.result is not None:
-                self._outcomes[index] = Outcome(call.result.content, call.result.is_error)
-                self._messages[index] = call.result
-                if call.reported:
-                    self._reported.add(index)
-            elif not self._may_repeat(action):
-                self._outcomes[index] = Outcome(uncertain(action), is_error=True)
+            if known.result is not None:
+                call.outcome = Outcome(known.result.content, known.result.is_error)
+                call.message = known.result
+                call.reported = known.reported
+            elif not self._may_repeat(call):
+                call.outcome = Outcome(uncertain(call.action), is_error=True)
 
-    def _may_repeat(self, action: Action) -> bool:
+    def _may_repeat(self, call: _Call) -> bool:
         """Whether a call that was begun and has no result may be run (again)."""
-        tool = self.tools.get(action.name)
-        decision = self.control.decision_on(action)
+        decision = self.control.decision_on(call.action)
         refused = decision is not None and not decision.approved
         return (
-            tool is None
-            or tool.idempotent
+            call.tool is None
+            or call.tool.idempotent
             or refused
-            or self.control.answer_to(action.id) is not None
+            or self.control.answer_to(call.action.id) is not None
         )
 
     async def run_all(self, report: Report) -> None:
         """Run the calls that are not nested, and report what happens to each as it happens."""
         self._report = report
-        for index in self.nested:
-            report(ActionStarted(self.actions[index]))
-        for index in sorted(self._outcomes.keys() - self._reported):
-            report(self._finished(index))
         todo = self._todo
+        if len(todo) < len(self._calls):
+            for call in self._nested:
+                report(ActionStarted(call.action))
+            for call in self._calls:
+                if call.outcome is not None and not call.reported:
+                    report(self._finished(call))
         workers = min(len(todo), self.max_concurrency or len(todo))
-        begun = deque(islice(todo, workers))
-        todo = deque(islice(todo, workers, None))
+        begun, todo[:workers] = todo[:workers], []
         if begun:
             await self._note_result(None, begun)
         if workers <= 1:
-            await self._work(begun, todo)
+            await self._work(begun)
             return
         try:
             async with anyio.create_task_group() as group:
                 for _ in range(workers):
-                    group.start_soon(self._work, begun, todo)
+                    group.start_soon(self._work, begun)
         except ExceptionGroup as several:  # raise what a single call would raise
             raise several.exceptions[0] from (several if len(several.exceptions) > 1 else None)
 
-    async def _work(self, begun: deque[int], todo: deque[int]) -> None:
+    async def _work(self, begun: list[_Call]) -> None:
         """Run one call after the other; one write notes a result and what begins next."""
+        todo = self._todo
         while begun:
-            index = begun.popleft()
-            finished = await self._run_one(index)
+            call = begun.pop(0)
+            await self._run_one(call)
+            finished = call if call.outcome is not None else None
             if self._durable or todo:
-                following = [todo.popleft()] if todo else []
-                await self._note_result(index if finished else None, following)
-                begun.extend(following)
-            if finished:
-                self._report(self._finished(index))
+                following, todo[:1] = todo[:1], []
+                await self._note_result(finished, following)
+                begun += following
+            if finished is not None:
+                self._report(self._finished(call))
 
-    async def _note_result(self, finished: int | None, begun: Collection[int] = ()) -> None:
+    async def _note_result(self, finished: _Call | None, begun: Iterable[_Call] = ()) -> None:
         """Write down the result of a call and, in the same write, which calls begin next."""
-        self._begun.update(begun)
         if not self._durable:
             return
         control = self.control
-        if finished is not None and self.actions[finished].id in control.pending:
+        if finished is not None and finished.action.id in control.pending:
             # else it was forgotten while it ran
-            control.finish_call(self.actions[finished], self._message(finished), reported=True)
-        control.begin_calls(self.actions[index] for index in begun)
+            control.finish_call(finished.action, self._message(finished), reported=True)
+        control.begin_calls(call.action for call in begun)
         if begun or finished is not None:
             await self.memory.checkpoint()
 
-    async def _run_one(self, index: int) -> bool:
-        """Run a call; False if it waits for a person's answer instead of having finished."""
-        action = self.actions[index]
-        control = self.control
+    async def _run_one(self, call: _Call) -> None:
+        """Run a call, which has no outcome if it waits for a person's answer."""
+        action, control = call.action, self.control
         place = (control.run_id, control.branch, control.step)
         context = ToolContext(action, self.memory, place)
         self._report(ActionStarted(action))
         listener = progress_sink.set(partial(self._note_progress, action))
         try:
             if self._hooks is None:
+                call.begun = True
                 outcome = await call_tool(action, self.tools, context, dry_run=control.dry_run)
             else:
-                outcome = await self._call_hooked(self._hooks, index, context)
+                outcome = await self._call_hooked(self._hooks, call, context)
         finally:
             progress_sink.reset(listener)
         if isinstance(outcome.exception, InputNeeded) and not control.branch:
-            self.questions[index] = outcome.exception.prompt
+            call.question, self._waits = outcome.exception.prompt, True
             control.withdraw_call(action)
-            return False
-        self._outcomes[index] = outcome
-        return True
+            return
+        call.outcome = outcome
 
-    async def _call_hooked(self, hooks: HookChain, index: int, context: ToolContext) -> Outcome:
+    async def _call_hooked(self, hooks: HookChain, call: _Call, context: ToolContext) -> Outcome:
         """Call a tool with hooks around it, which see its whole text."""
-        entered, request, response = await hooks.before_tool(self._request(index))
-        self.actions[index] = context.action = action = request.action
-        if response is not None:
-            outcome = Outcome(response.content, response.is_error, response.exception)
-        else:
+        entered, request, outcome = await self._before_hooks(hooks, call)
+        context.action = action = request.action
+        if outcome is None:
+            call.begun = True
             outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
             if isinstance(outcome.exception, InputNeeded):
                 return outcome
         return await self._after_hooks(hooks, entered, request, outcome)
+
+    async def _before_hooks(
+        self, hooks: HookChain, call: _Call
+    ) -> tuple[Sequence[Hook], ToolRequest, Outcome | None]:
+        """Call the hooks before a call; return its result too if it is not to run."""
+        asked = self._request(call)
+        entered, request, response = await hooks.before_tool(asked)
+        if request.action is not asked.action:
+            call.action, call.tool = request.action, self.tools.get(request.action.name)
+            request = replace(request, tool=call.tool)
+        if response is not None:
+            return entered, request, _outcome_of(response)
+        return entered, request, self._refused_change(asked, request)
+
+    def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
+        """The result of a call that a hook has changed to one that may not run."""
+        was, action, tool = asked.action, request.action, request.tool
+        if (action.name, action.args) == (was.name, was.args) or tool is None:
+            return None
+        if not self.control.dry_run and tool.needs_approval(action.args):
+            return _refusal(
+                f"A hook changed this call, and {action.name!r} with the changed arguments needs "
+                "a person's approval"
+            )
+        if asked.tool is None or tool.nested != asked.tool.nested:
+            return _refusal(f"A hook may not change a call of {was.name!r} to {action.name!r}")
+        try:
+            if tool.nested:
+                tool.validate(action.args)
+        except ToolArgumentsError as error:
+            return _refusal(f"A hook changed this call: {error}")
+        return None
 
     async def _after_hooks(
         self, hooks: HookChain, entered: Sequence[Hook], request: ToolRequest, outcome: Outcome
@@ -275,11 +331,10 @@ class ToolRound(Work):
         fitted = fit_result(changed.content, limit, changed.exception)
         return fitted._replace(is_error=changed.is_error, media=outcome.media)
 
-    def _request(self, index: int) -> ToolRequest:
-        action = self.actions[index]
+    def _request(self, call: _Call) -> ToolRequest:
         return ToolRequest(
-            action=action,
-            tool=self.tools.get(action.name),
+            action=call.action,
+            tool=call.tool,
             at=position_of(self._context),
             memory=self.memory,
         )
@@ -288,52 +343,51 @@ class ToolRound(Work):
         """Report it; may be called from any thread."""
         self._report(ToolProgress(action, progress.done, progress.total, progress.message))
 
-    def _finished(self, index: int) -> ActionFinished:
-        message = self._message(index)
-        return ActionFinished(self.actions[index], message, self._outcomes[index].exception)
+    def _finished(self, call: _Call) -> ActionFinished:
+        message = self._message(call)
+        assert call.outcome is not None
+        return ActionFinished(call.action, message, call.outcome.exception)
 
-    def _plain(self, index: int) -> bool:
+    def _plain(self, call: _Call) -> bool:
         """Whether a call is run here: it is not refused, and not left to the Brain."""
-        action = self.actions[index]
-        tool = self.tools.get(action.name)
+        action, tool, control = call.action, call.tool, self.control
         if tool is None:
             if self.memory.get_tool(action.name) is None:
                 return True
-            self._outcomes[index] = _refusal(f"{action.name!r} may not be used for this goal")
+            call.outcome = _refusal(f"{action.name!r} may not be used for this goal")
             return False
-        if self.control.human_requests is not None and not self._as_decided(index, tool):
+        if control.human_requests is not None and not self._as_decided(call, tool):
             return False
-        if self.control.branch and not self.control.dry_run and tool.needs_approval(action.args):
-            self._outcomes[index] = _refusal(
+        if control.branch and not control.dry_run and tool.needs_approval(call.action.args):
+            call.outcome = _refusal(
                 f"{action.name!r} needs a person's approval, which cannot be asked for here"
             )
             return False
-        if tool.nested and self._fits(index, tool):
-            self.nested.append(index)
+        if tool.nested and self._fits(call.action, tool):
+            self._nested.append(call)
             return False
         return True
 
-    def _as_decided(self, index: int, tool: BaseTool) -> bool:
+    def _as_decided(self, call: _Call, tool: BaseTool) -> bool:
         """Apply a person's decision; return False if the call then does not run."""
-        action = self.actions[index]
+        action = call.action
         decision, answer = self.control.decision_on(action), self.control.answer_to(action.id)
         if answer is not None:
-            self._outcomes[index] = fit_result(answer, tool.max_result_tokens)
+            call.outcome = fit_result(answer, tool.max_result_tokens)
             return False
         question = self.control.question_of(action)
         if question is not None:  # it still waits; a person is asked once
-            self.questions[index] = question
+            call.question, self._waits = question, True
             return False
         if decision is not None and not decision.approved:
             why = f": {decision.reason}" if decision.reason else ", and gave no reason"
-            self._outcomes[index] = _refusal(f"A person refused this call{why}")
+            call.outcome = _refusal(f"A person refused this call{why}")
             return False
         if decision is not None and decision.args is not None:
-            self.actions[index] = Action(name=action.name, args=decision.args, id=action.id)
+            call.action = Action(name=action.name, args=decision.args, id=action.id)
         return True
 
-    def _fits(self, index: int, tool: BaseTool) -> bool:
-        action = self.actions[index]
+    def _fits(self, action: Action, tool: BaseTool) -> bool:
         if self.control.dry_run or action.unparsed is not None:
             return False
         try:
@@ -347,59 +401,56 @@ class ToolRound(Work):
 
         Their memories are closed with ``stack``.
         """
-        await self._note_result(None, self.nested)
-        for index in self.nested:
-            action = self.actions[index]
+        await self._note_result(None, self._nested)
+        for call in self._nested:
+            call.begun = True
+        names = [call.action.name for call in self._nested]
+        for index, call in enumerate(self._nested):
+            action = call.action
             tool = self.tools[action.name]
             assert isinstance(tool, NestedTool)
-            same = sum(self.actions[i].name == action.name for i in self.nested[: len(self._runs)])
+            same = names[:index].count(action.name)
             name = f"{action.name}#{same + 1}" if same else action.name
             self._runs.append(await tool.prepare(name, action.args))
             await stack.enter_async_context(self._runs[-1].memory)
 
     async def _take(self, run: NestedRun) -> list[ActionFinished]:
         """Record the answer of a branch that has ended."""
-        index = self.nested[self._runs.index(run)]
-        action, error, text = self.actions[index], run.error, run.answer
+        call = self._nested[self._runs.index(run)]
+        action, error, text = call.action, run.error, run.answer
         if error is not None:
-            text = f"{action.name!r} failed with {type(error).__name__}: {error}"
+            text = scrub(f"{action.name!r} failed with {type(error).__name__}: {error}")
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
         outcome = fit_result(text, limit, error)
-        if self._hooks is not None:
-            outcome = await self._after_hooks(self._hooks, *self._entered[index], outcome)
-        self._outcomes[index] = outcome
-        await self._note_result(index)
-        return [self._finished(index)]
+        if self._hooks is not None and call.entered is not None:
+            outcome = await self._after_hooks(self._hooks, *call.entered, outcome)
+        call.outcome = outcome
+        await self._note_result(call)
+        return [self._finished(call)]
 
-    def _message(self, index: int) -> Message:
-        message = self._messages.get(index)
-        if message is None:
-            action, outcome = self.actions[index], self._outcomes.get(index)
-            if outcome is None:
-                outcome = self._outcomes[index] = self._cut_short(index)
-            message = trusted(
-                Role.TOOL,
-                outcome.content,
-                name=action.name,
-                tool_call_id=action.id,
-                is_error=outcome.is_error,
-                cause_by=self.cause,
-            )
-            if outcome.media:
-                attachments = tuple(map(_attachment, outcome.media))
-                message = message.model_copy(update={"attachments": attachments})
-            if outcome.full is not None or self.control.human_requests is not None:
-                message = self._with_notes(message, action, outcome.full)
-            self._messages[index] = message
+    def _message(self, call: _Call) -> Message:
+        if call.message is not None:
+            return call.message
+        action, outcome = call.action, call.outcome
+        if outcome is None:
+            outcome = call.outcome = _cut_short(call)
+        message = trusted(
+            TOOL,
+            outcome.content,
+            name=action.name,
+            tool_call_id=action.id,
+            is_error=outcome.is_error,
+            cause_by=self.cause,
+        )
+        if outcome.media:
+            attachments = tuple(map(_attachment, outcome.media))
+            message = message.model_copy(update={"attachments": attachments})
+        if outcome.full is not None or self.control.human_requests is not None:
+            message = self._with_notes(message, action, outcome.full)
+        call.message = message
         return message
-
-    def _cut_short(self, index: int) -> Outcome:
-        """The outcome of a call that the end of the run kept from finishing."""
-        if index in self._begun:
-            return Outcome(uncertain(self.actions[index]), is_error=True)
-        return Outcome("The call was not run: the run was cut short", is_error=True)
 
     def _with_notes(self, message: Message, action: Action, full: str | None) -> Message:
         """``message`` with what is kept beside it: its whole text, and what a person decided."""
@@ -419,28 +470,37 @@ class ToolRound(Work):
 
     def wait(self) -> list[tuple[str, str]]:
         """Keep finished results until the questions are answered; return these with their IDs."""
-        for index, action in enumerate(self.actions):
-            if index in self._outcomes:
-                self.control.finish_call(action, self._message(index), reported=True)
+        for call in self._calls:
+            if call.outcome is not None:
+                self.control.finish_call(call.action, self._message(call), reported=True)
             else:
-                self.control.withdraw_call(action)
-        return [(self.actions[i].id, prompt) for i, prompt in sorted(self.questions.items())]
+                self.control.withdraw_call(call.action)
+        return [
+            (call.action.id, call.question) for call in self._calls if call.question is not None
+        ]
 
     async def record(self) -> None:
         """Record all results in the order of the calls, in one update; idempotent."""
-        open_calls = set(map(attrgetter("id"), self.control.next_actions))  # others were forgotten
-        results: list[Message] = []
-        for index in range(len(self.actions)):
-            message = self._message(index)
-            if message.tool_call_id in open_calls:
-                results.append(message)
+        open_calls = {action.id for action in self.control.next_actions}  # others were forgotten
+        results = [m for m in map(self._message, self._calls) if m.tool_call_id in open_calls]
         if results:
             await self.memory.update(results)
         self.control.close_calls()
 
 
+def _cut_short(call: _Call) -> Outcome:
+    """The outcome of a call that the end of the run kept from finishing."""
+    if call.begun:
+        return Outcome(uncertain(call.action), is_error=True)
+    return Outcome("The call was not run: the run was cut short", is_error=True)
+
+
 def _attachment(media: Media) -> Attachment:
     return Attachment(media_type=media.media_type, data=media.data, name=media.name)
+
+
+def _outcome_of(response: ToolResponse) -> Outcome:
+    return Outcome(response.content, response.is_error, response.exception)
 
 
 def _refusal(why: str) -> Outcome:

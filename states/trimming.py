@@ -1,4 +1,4 @@
-"""Fewer messages for a model whose context window the request did not fit into."""
+"""Shorten a request that exceeds a model's context window."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agent_brain.tools.text import count_tokens
 
 
 def without_oldest(messages: Sequence[Message]) -> list[Message] | None:
-    """``messages`` without the oldest groups, about half as long as before.
+    """Return ``messages`` without the oldest groups, about half as long as before.
 
     System messages, pinned messages, the current goal (the last user message that no state wrote)
     and the last group are always kept, and a call stays with its results.
 
     Returns:
-        None if there is nothing that may be left out.
+        None if nothing may be left out.
     """
     groups = _groups(messages)
     goal = next((m for m in reversed(messages) if _is_asked_by_user(m)), None)
@@ -34,7 +34,7 @@ def without_oldest(messages: Sequence[Message]) -> list[Message] | None:
 
 
 def _groups(messages: Sequence[Message]) -> list[list[Message]]:
-    """Groups, with results that are written as text beside the message that asked for them."""
+    """Return groups; results that are written as text belong to the message that asked for them."""
     groups: list[list[Message]] = []
     for members in group(messages):
         if groups and members[0].cause_by == RESULT_AS_TEXT:

@@ -94,6 +94,10 @@ class WorkContext(Protocol):
         """
         ...
 
+    def count_unread(self, event: Event) -> None:
+        """Count the model calls that ``event`` reports: its reader has left before it came."""
+        ...
+
 
 class Work:
     """Base class of what a state yields to have it done while the state waits.

@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
-settings.register_profile("agent-brain", deadline=None)  # a busy machine is no failure
+settings.register_profile("agent-brain", deadline=None)  # do not fail on a busy machine
 settings.load_profile("agent-brain")
 
 

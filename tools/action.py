@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.text import clean_json
@@ -14,7 +21,22 @@ def _new_call_id() -> str:
     return new_id("call")
 
 
+def _json_object(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Return arguments as a dict of JSON values; ordinary ones need no further validation."""
+    if type(value) is dict:
+        for key, item in value.items():
+            kind = type(item)
+            if type(key) is not str or not key.isascii():
+                break
+            if kind is not int and kind is not bool and not (kind is str and item.isascii()):
+                break
+        else:
+            return value.copy()
+    return validate(clean_json(value))
+
+
 _Text = Annotated[str, BeforeValidator(clean_json)]
+_Args = Annotated[dict[str, JsonValue], WrapValidator(_json_object)]
 
 
 class Action(BaseModel, frozen=True, defer_build=True):
@@ -34,7 +56,7 @@ class Action(BaseModel, frozen=True, defer_build=True):
     """
 
     name: _Text
-    args: Annotated[dict[str, JsonValue], BeforeValidator(clean_json)] = Field(default_factory=dict)
+    args: _Args = Field(default_factory=dict)
     id: str = Field(default_factory=_new_call_id, min_length=1)
     unparsed: _Text | None = None
 

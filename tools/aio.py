@@ -6,7 +6,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -41,18 +41,33 @@ def is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-async def run_in_thread(name: str, function: Callable[[], T]) -> T:
+def is_stray_cancellation(error: BaseException) -> bool:
+    """Return whether ``error`` is asyncio's CancelledError, not meant for the current task."""
+    import asyncio  # here, as programs on trio do not import it
+
+    return isinstance(error, asyncio.CancelledError) and not is_being_cancelled()
+
+
+def is_async_function(function: Callable[..., Any]) -> bool:
+    """Return whether a function, or a callable object, is async."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        type(function).__call__
+    )
+
+
+async def run_in_thread(name: str, function: Callable[[], T], *, kind: str = "tool") -> T:
     """Return what ``function`` returns, called in a worker thread.
 
     Python cannot stop a thread. A call that is cancelled returns at once, its thread continues,
     and a program that exits waits for it, as killing it could leave a file half written. In that
-    case a message with the tool's ``name`` is written to stderr.
+    case a message with ``kind`` and ``name`` is written to stderr.
     """
+    label = f"{kind} {name!r}"
     begun, ended = threading.Event(), threading.Event()
 
     def call() -> tuple[T]:  # a tuple: trio refuses a thread's function that returns a coroutine
         thread = threading.current_thread()
-        usual, thread.name = thread.name, f"tool {name!r}"
+        usual, thread.name = thread.name, label
         begun.set()
         try:
             return (function(),)
@@ -64,17 +79,17 @@ async def run_in_thread(name: str, function: Callable[[], T]) -> T:
         (result,) = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
     except BaseException:
         if begun.is_set() and not ended.is_set():
-            threading.Thread(target=_watch, args=(name, ended), daemon=True).start()
+            threading.Thread(target=_watch, args=(label, ended), daemon=True).start()
         raise
     return result
 
 
-def _watch(name: str, ended: threading.Event) -> None:
+def _watch(label: str, ended: threading.Event) -> None:
     while not ended.wait(_GRACE):
         if not threading.main_thread().is_alive():
             if not ended.wait(_GRACE):
                 sys.stderr.write(
-                    f"The program waits for the tool {name!r}, which was cancelled and still runs "
+                    f"The program waits for the {label}, which was cancelled and still runs "
                     "in a thread; press Ctrl-C to exit at once\n"
                 )
                 sys.stderr.flush()

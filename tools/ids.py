@@ -23,4 +23,4 @@ if hasattr(os, "register_at_fork"):
 
 def new_id(kind: str) -> str:
     """Return a new ID such as ``"call_5f0c…1a"``; ``kind`` is for human readers."""
-    return f"{kind}_{_prefix}{next(_count):x}"
+    return f"{kind}_{_prefix}{next(_count)}"

@@ -79,7 +79,8 @@ class Toolset:
             unknown = sorted(names.keys() - self._tools.keys())
             if unknown:
                 raise ToolDefinitionError(
-                    f"There is no tool {unknown[0]!r} to rename. Here are: {', '.join(self._tools)}"
+                    f"There is no tool {unknown[0]!r} to rename. "
+                    f"The tools are: {', '.join(self._tools)}"
                 )
             table = dict(names)
         else:
@@ -151,6 +152,6 @@ def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], obj
     patterns: list[str] = list(choice) if several else [choice]  # type: ignore[list-item]
     if not all(isinstance(pattern, str) for pattern in patterns):
         raise ToolDefinitionError(
-            f"{choice!r} chooses no tools: give names, patterns such as 'fs_*', or a function"
+            f"{choice!r} does not select tools: give names, patterns such as 'fs_*', or a function"
         )
     return lambda tool: any(fnmatchcase(tool.name, pattern) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""How the command ends: exit codes, and messages on stderr. Private."""
+"""Exit codes of the command, and its messages on stderr. Private."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read what the user types, and notice Ctrl-C in every moment. Private."""
+"""Read lines from the keyboard, and react to Ctrl-C at any time. Private."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 from pydantic import TypeAdapter
 
 from agent_brain.demo.filling import Filler
-from agent_brain.demo.questions import Call, Turn, pick, read_sum, read_turns
+from agent_brain.demo.questions import DemoCall, DemoTurn, pick, read_sum, read_turns
 from agent_brain.memories.message import Message, Role
 from agent_brain.states.models.llm import LLM, Piece, Thought
 from agent_brain.states.usage import Usage
@@ -75,7 +75,7 @@ class DemoLLM(LLM):
         yield Usage(read, count_tokens("".join(written)), 0.0, 1, self.model)
 
 
-def _join_requests(turns: list[Turn], tools: Sequence[BaseTool]) -> list[Turn]:
+def _join_requests(turns: list[DemoTurn], tools: Sequence[BaseTool]) -> list[DemoTurn]:
     """Return the turns with the user's last question joined with the requests of states about it.
 
     The last one that can be done counts, otherwise the user's.
@@ -90,17 +90,20 @@ def _join_requests(turns: list[Turn], tools: Sequence[BaseTool]) -> list[Turn]:
         if any(_can_do(part, tools) for part in _parts(turn.question, tools))
     ]
     question = able[-1] if able else asked[0].question
-    return [*turns[:first], Turn(question, calls=[call for turn in asked for call in turn.calls])]
+    return [
+        *turns[:first],
+        DemoTurn(question, calls=[call for turn in asked for call in turn.calls]),
+    ]
 
 
 def _can_do(part: str, tools: Sequence[BaseTool]) -> bool:
     return bool(read_sum(part, "1") or pick(part, tools, "1"))
 
 
-def _calls(turns: Sequence[Turn], tools: Sequence[BaseTool]) -> list[Call]:
+def _calls(turns: Sequence[DemoTurn], tools: Sequence[BaseTool]) -> list[DemoCall]:
     """Return the calls that the last question asks for and that have no result yet."""
     turn, earlier = turns[-1], _earlier(turns)
-    wanted: list[Call] = []
+    wanted: list[DemoCall] = []
     for part in _parts(turn.question, tools) if tools else ():
         call = pick(part, tools, earlier)
         if call is not None:
@@ -124,7 +127,7 @@ def _parts(question: str, tools: Sequence[BaseTool]) -> list[str]:
     return parts
 
 
-def _earlier(turns: Sequence[Turn]) -> str:
+def _earlier(turns: Sequence[DemoTurn]) -> str:
     """Return the last result, or the last number in an answer, before the last question."""
     for turn in reversed(turns[:-1]):
         found = [turn.calls[-1].content] if turn.calls else _NUMBER.findall(turn.answer)
@@ -133,7 +136,7 @@ def _earlier(turns: Sequence[Turn]) -> str:
     return ""
 
 
-async def _answer(turns: Sequence[Turn]) -> str:
+async def _answer(turns: Sequence[DemoTurn]) -> str:
     turn = turns[-1]
     calls = turn.calls or await _sums(turns)
     if calls:
@@ -144,7 +147,7 @@ async def _answer(turns: Sequence[Turn]) -> str:
     return f"I have no tool for “{asked}”. {WHO}" if len(asked.split()) > 1 else f"Hello! {WHO}"
 
 
-async def _sums(turns: Sequence[Turn]) -> list[Call]:
+async def _sums(turns: Sequence[DemoTurn]) -> list[DemoCall]:
     """Return the arithmetic in the last question, calculated without the model asking for it."""
     earlier, done = _earlier(turns), []
     for part in _parts(turns[-1].question, []):
@@ -152,13 +155,13 @@ async def _sums(turns: Sequence[Turn]) -> list[Call]:
             args = {"expression": expression}
             try:
                 earlier = await calculate.execute(**args)
-                done.append(Call(calculate.name, args, earlier))
+                done.append(DemoCall(calculate.name, args, earlier))
             except ToolError as error:
-                done.append(Call(calculate.name, args, str(error), is_error=True))
+                done.append(DemoCall(calculate.name, args, str(error), is_error=True))
     return done
 
 
-def _result(call: Call, question: str) -> str:
+def _result(call: DemoCall, question: str) -> str:
     content = call.content.strip()
     if call.is_error:
         return f"The tool {call.name} reported an error: {content}"
@@ -169,7 +172,7 @@ def _result(call: Call, question: str) -> str:
 
 
 def _filler(
-    schema: dict[str, Any], turns: Sequence[Turn], messages: Sequence[Message], answer: str
+    schema: dict[str, Any], turns: Sequence[DemoTurn], messages: Sequence[Message], answer: str
 ) -> Filler:
     turn = turns[-1]
     numbers = _NUMBER.findall(turn.calls[-1].content if turn.calls else answer)

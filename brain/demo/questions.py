@@ -46,7 +46,7 @@ _OBJECT = re.compile(r"\b(?:in|of|for|about|on|at|to|is)\s+(?:the |an? )?([\w-]+
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DemoCall:
     """A tool call, with its result once it has one."""
 
     name: str
@@ -56,7 +56,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Turn:
+class DemoTurn:
     """A user message, the calls made for it, and the model's answer.
 
     ``request`` is true if a state wrote the message, about an earlier one of the user.
@@ -64,26 +64,26 @@ class Turn:
 
     question: str
     request: bool = False
-    calls: list[Call] = field(default_factory=list)
+    calls: list[DemoCall] = field(default_factory=list)
     answer: str = ""
 
 
-def read_turns(messages: Sequence[Message]) -> list[Turn]:
+def read_turns(messages: Sequence[Message]) -> list[DemoTurn]:
     """Return the turns of a conversation, oldest first; at least one."""
-    turns = [Turn("")]
-    begun: dict[str | None, Call] = {}
+    turns = [DemoTurn("")]
+    begun: dict[str | None, DemoCall] = {}
     for message in messages:
         match message.role:
             case Role.USER:
                 question = _OUTPUT_FORMAT.sub("", message.content)
-                turns.append(Turn(question, message.cause_by is not None))
+                turns.append(DemoTurn(question, message.cause_by is not None))
             case Role.ASSISTANT if message.tool_calls:
-                begun |= {call.id: Call(call.name, call.args) for call in message.tool_calls}
+                begun |= {call.id: DemoCall(call.name, call.args) for call in message.tool_calls}
             case Role.ASSISTANT:
                 turns[-1].answer = message.content
             case Role.TOOL:
-                call = begun.get(message.tool_call_id, Call(message.name or "tool", {}))
-                done = Call(call.name, call.args, message.content, message.is_error)
+                call = begun.get(message.tool_call_id, DemoCall(message.name or "tool", {}))
+                done = DemoCall(call.name, call.args, message.content, message.is_error)
                 turns[-1].calls.append(done)
     return turns[1:] or turns
 
@@ -111,7 +111,7 @@ def read_sum(text: str, earlier: str = "") -> str | None:
     return said
 
 
-def pick(text: str, tools: Sequence[BaseTool], earlier: str = "") -> Call | None:
+def pick(text: str, tools: Sequence[BaseTool], earlier: str = "") -> DemoCall | None:
     """Return the call that ``text`` asks for; None if no tool fits or an argument is missing.
 
     Args:
@@ -124,11 +124,11 @@ def pick(text: str, tools: Sequence[BaseTool], earlier: str = "") -> Call | None
     for tool in tools:
         parameters = _parameters(tool)
         if expression is not None and "expression" in parameters:
-            return Call(tool.name, {"expression": expression})
+            return DemoCall(tool.name, {"expression": expression})
         score = _score(text, tool, parameters)
         args = _Values(text).arguments(tool, parameters) if score else None
         if args is not None:
-            fits.append((score, len(args), Call(tool.name, args)))
+            fits.append((score, len(args), DemoCall(tool.name, args)))
     return max(fits, key=lambda fit: fit[:2])[2] if fits else None
 
 

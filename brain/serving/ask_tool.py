@@ -24,7 +24,7 @@ from agent_brain.limits import StopReason
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.conversations import Turn
-from agent_brain.serving.pending import Approval, Reply, Request, request_in
+from agent_brain.serving.pending import Approval, Reply, WaitingRequest, request_in
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
@@ -76,7 +76,7 @@ class AskCall:
             run = self._brain.stream(question)
         return await self._settle(await self._drive(run))
 
-    def _resume(self, request: Request, words: str) -> Run:
+    def _resume(self, request: WaitingRequest, words: str) -> Run:
         return self._brain.stream_resume(**request.decide(words))
 
     async def _settle(self, result: Result) -> CallToolResult | InputRequiredResult:
@@ -107,7 +107,7 @@ class AskCall:
                     await self._context.report_progress(self._reported, message=text)
         return run.result
 
-    def _result(self, result: Result | None, request: Request | None) -> CallToolResult:
+    def _result(self, result: Result | None, request: WaitingRequest | None) -> CallToolResult:
         text = said = "" if result is None else result.answer
         if result is not None:
             reason = result.stop_reason
@@ -141,7 +141,7 @@ def _supports_forms(context: Context[Any, Any]) -> bool:
     return forms is not None and (forms.form is not None or forms.url is None)
 
 
-def _words_of_repeated_call(context: Context[Any, Any], request: Request) -> str:
+def _words_of_repeated_call(context: Context[Any, Any], request: WaitingRequest) -> str:
     reply = (context.input_responses or {}).get(FORM)
     if not isinstance(reply, ElicitResult):
         raise _NotDecidedError
@@ -152,7 +152,7 @@ def _words_of_repeated_call(context: Context[Any, Any], request: Request) -> str
     return _words_of_form(reply.action, data, request)
 
 
-def _words_of_form(action: str, data: Approval | Reply | None, request: Request) -> str:
+def _words_of_form(action: str, data: Approval | Reply | None, request: WaitingRequest) -> str:
     """Return a form in words; a declined form denies a call, and leaves a question open."""
     if data is not None:
         return data.words()

@@ -141,7 +141,7 @@ class Conversations:
             raise
 
     async def _expire(self) -> None:
-        """Close what has been unused for too long, again and again."""
+        """Close conversations and servers that are unused for too long, until cancelled."""
         idle = float("inf") if self._idle is None else self._idle
         servers_idle = float("inf") if self._servers is None else self._servers_idle
         while (period := min(idle, servers_idle) / 2) < float("inf"):

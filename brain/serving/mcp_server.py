@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Annotated, Any
 
 import anyio
@@ -155,8 +155,10 @@ async def _serve_http(
 
 
 def _check_address(address: tuple[str, int]) -> None:
-    given: tuple[Any, ...] = tuple(address) if isinstance(address, tuple | list) else ()
-    host, port = given if len(given) == 2 else (None, None)
+    host: object = None
+    port: object = None
+    with suppress(TypeError, ValueError):
+        host, port = address
     is_port = isinstance(port, int) and not isinstance(port, bool) and 0 <= port <= 65_535
     if not isinstance(host, str) or not is_port:
         raise BrainDefinitionError(

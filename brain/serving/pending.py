@@ -1,4 +1,4 @@
-"""What a run waits for, and what a person's words decide about it. Private."""
+"""What a run waits for, and how to read a person's reply. Private."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Reply(BaseModel):
         return self.answer
 
 
-class Request:
+class WaitingRequest:
     """The first thing that a run waits for.
 
     Attributes:
@@ -137,9 +137,9 @@ class Request:
         raise BrainUseError(f"The agent still waits. {self.question} {self.how}")
 
 
-def request_in(memory: Memory) -> Request | None:
+def request_in(memory: Memory) -> WaitingRequest | None:
     """Return the first thing that the run in ``memory`` waits for, if it waits."""
     pending = pending_in(memory)
     if pending is None or not (pending.calls or pending.questions):
         return None
-    return Request(pending, memory)
+    return WaitingRequest(pending, memory)

@@ -17,7 +17,7 @@ from agent_brain.states.events import Event
 from agent_brain.states.models.llm import Finish, Thought
 from agent_brain.states.usage import Usage
 from agent_brain.testing.cassette_format import Scrubber
-from agent_brain.testing.export_events import ExportError, Piece, Story, read_story
+from agent_brain.testing.export_events import ExportError, Piece, RecordedRun, read_run
 from agent_brain.tools.action import Action
 
 _FACTORY = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
@@ -68,16 +68,16 @@ def export_test(
     if target.suffix != ".py":
         raise ExportError(f"{str(target)!r} is not a Python file: pytest would not find it")
     words = re.sub(r"\W+", "_", target.stem.removeprefix("test_")).strip("_") or "run"
-    story = read_story(events)
+    recorded = read_run(events)
     writer = _Writer(Scrubber(scrub))
-    body = "".join(writer.body(story, writer.net(net or story.net)))
+    body = "".join(writer.body(recorded, writer.net(net or recorded.net)))
     imports = "\n".join(
         f"from {module} import {', '.join(sorted(names))}"
         for module, names in sorted(writer.imports.items())
     )
     target.parent.mkdir(parents=True, exist_ok=True)
     text = _TEST.format(
-        net=story.net, imports=imports, name=f"test_{words}", body=indent(body, " " * 8)
+        net=recorded.net, imports=imports, name=f"test_{words}", body=indent(body, " " * 8)
     )
     target.write_text(text, encoding="utf-8")
     return target
@@ -103,42 +103,45 @@ class _Writer:
             )
         return f"{self._use('agent_brain', 'create_net')}({net!r}, llm)"
 
-    def body(self, story: Story, net: str) -> Iterator[str]:
+    def body(self, recorded: RecordedRun, net: str) -> Iterator[str]:
         testing = "agent_brain.testing"
-        turns = [_block("[", map(self._piece, turn), "]") for turn in story.turns]
-        options = [] if story.native else ["native=False"]
+        turns = [_block("[", map(self._piece, turn), "]") for turn in recorded.turns]
+        options = [] if recorded.native else ["native=False"]
         script = _block("[", turns, "]")
         yield _block(f"llm = {self._use(testing, 'ScriptedLLM')}(", [script, *options], ")\n")
-        arguments = [net, self._goal(story.goal)]
-        if story.replies:
+        arguments = [net, self._goal(recorded.goal)]
+        if recorded.replies:
             tools = [
                 _block(
                     f"{self._use(testing, 'ToolSpy')}(",
                     [repr(tool), _block("replies=[", [self._reply(*r) for r in replies], "]")],
                     ")",
                 )
-                for tool, replies in story.replies.items()
+                for tool, replies in recorded.replies.items()
             ]
             yield _block("tools = [", tools, "]\n")
             arguments.append("tools=tools")
-        arguments += [*(f"{name}={value!r}" for name, value in story.limits.items()), "check=False"]
+        arguments += [
+            *(f"{name}={value!r}" for name, value in recorded.limits.items()),
+            "check=False",
+        ]
         yield _block(f"run = await {self._use(testing, 'run_net')}(", arguments, ")\n")
-        yield from self._end(story)
+        yield from self._end(recorded)
 
-    def _end(self, story: Story) -> Iterator[str]:
-        yield self._assert("run.path", story.path)
-        if story.end["kind"] == "run_failed":
-            kind = story.end["error"]["type"]
+    def _end(self, recorded: RecordedRun) -> Iterator[str]:
+        yield self._assert("run.path", recorded.path)
+        if recorded.end["kind"] == "run_failed":
+            kind = recorded.end["error"]["type"]
             yield f"assert type(run.error).__name__ == {kind!r}, run.error\n"
         else:
             yield "assert run.error is None\n"
             yield "assert run.result is not None\n"
-            yield self._assert("run.result.stop_reason", str(story.end["stop_reason"]))
-            yield self._assert("run.result.answer", story.end["answer"])
-        for index, (tool, calls) in enumerate(story.calls.items()):
+            yield self._assert("run.result.stop_reason", str(recorded.end["stop_reason"]))
+            yield self._assert("run.result.answer", recorded.end["answer"])
+        for index, (tool, calls) in enumerate(recorded.calls.items()):
             opening = f"tools[{index}].assert_calls(  # {tool}"
             yield _block(opening, map(self._value, calls), ")\n")
-        if story.metered:
+        if recorded.metered:
             yield "llm.assert_complete()\n"
 
     def _goal(self, goal: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ class ExportError(AgentBrainError, ValueError):
 
 
 @dataclass(slots=True)
-class Story:
+class RecordedRun:
     """One run, as a test needs it.
 
     Attributes:
@@ -52,7 +52,7 @@ class Story:
     calls: dict[str, list[Data]] = field(default_factory=dict)
 
 
-def read_story(events: Iterable[Event | Mapping[str, Any]]) -> Story:
+def read_run(events: Iterable[Event | Mapping[str, Any]]) -> RecordedRun:
     """Read the events of one run.
 
     Raises:
@@ -66,15 +66,15 @@ def read_story(events: Iterable[Event | Mapping[str, Any]]) -> Story:
     turns, native = _read_turns(data, metered=metered)
     goal, net = data[0]["goal"], str(data[0].get("net"))
     path = [e["state"] for e in data if _in_net(e, "state_entered")]
-    story = Story(goal, net, data[-1], path, metered, turns, native, _limits(data))
+    recorded = RecordedRun(goal, net, data[-1], path, metered, turns, native, _limits(data))
     for event in data:
         # a call whose arguments cannot be parsed never reaches a tool
         if event["kind"] == "action_finished" and event["action"].get("unparsed") is None:
             action, result = event["action"], event["result"]
             reply = (str(result["content"]), bool(result.get("is_error")))
-            story.calls.setdefault(action["name"], []).append(action["args"])
-            story.replies.setdefault(action["name"], []).append(reply)
-    return story
+            recorded.calls.setdefault(action["name"], []).append(action["args"])
+            recorded.replies.setdefault(action["name"], []).append(reply)
+    return recorded
 
 
 def _to_data(event: Event | Mapping[str, Any]) -> Data:

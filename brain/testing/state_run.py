@@ -178,6 +178,9 @@ class _Context:
         )
         return outer.delegate(order, part=part)
 
+    def count_unread(self, event: Event) -> None:
+        """Do nothing: a single state has no limits to count for."""
+
 
 def _keep(done: StateRun[M], item: StreamItem) -> None:
     if isinstance(item, str):

@@ -15,8 +15,8 @@ class Journal(ABC):
     """Base class for journals: append-only entries per session, the source of truth of a memory.
 
     A journal holds any number of sessions, each identified by an opaque string; no call for one
-    session changes or returns entries of another. Several memories may share a journal; whoever
-    created it closes it.
+    session changes or returns entries of another. Several memories may share a journal; its
+    creator closes it.
 
     Attributes:
         persistent: Whether entries outlive the process.
@@ -109,7 +109,7 @@ def conflict(session: str, expected: int, found: int) -> JournalConflictError:
     """Return the error of an append whose ``expect`` is outdated."""
     return JournalConflictError(
         f"Session {session!r} stands at entry {found}, and this writer knows it only up to "
-        f"{expected}: someone else has written to it. Nothing was written; read it again first",
+        f"{expected}: another writer has written to it. Nothing was written; read it again first",
         session=session,
         expected=expected,
         found=found,

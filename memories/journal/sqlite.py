@@ -55,7 +55,7 @@ class SQLiteJournal(Journal):
         self._files = OpenFiles()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
-        self._lock = threading.Lock()  # loops may be several; within one the limiter keeps order
+        self._lock = threading.Lock()  # for several loops; the limiter orders one
         self._limiter: RunVar[CapacityLimiter] = RunVar(f"sqlite_journal_{id(self)}")
 
     def __repr__(self) -> str:

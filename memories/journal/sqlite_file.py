@@ -93,7 +93,7 @@ def connect(path: str, busy_timeout: float, *, readonly: bool = False) -> sqlite
 
 def _is_journal(db: sqlite3.Connection, path: str) -> bool:
     """Return whether the file has the layout of a journal; refuse any other database."""
-    db.execute("BEGIN")  # what is read is of one moment, while another process may lay it out
+    db.execute("BEGIN")  # a consistent view, as another process may be creating the tables
     application = db.execute("PRAGMA application_id").fetchone()[0]
     version = db.execute("PRAGMA user_version").fetchone()[0]
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -185,7 +185,7 @@ def explain(path: str, error: Exception) -> JournalError:
         return JournalError(f"A session's key or an entry's kind cannot be encoded: {said}")
     if isinstance(error, json.JSONDecodeError):
         return JournalError(f"The journal {path!r} has an entry that is not JSON ({said})")
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the high bits have the particulars
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the high bits have the details
     if isinstance(error, UnicodeDecodeError) or said.startswith("Could not decode to UTF-8"):
         code, said = sqlite3.SQLITE_CORRUPT, "a text in it is not UTF-8"  # without quoting it
     meaning = _MEANINGS.get(code, "cannot be used ({said})")

@@ -46,7 +46,7 @@ class Claim:
         while other := next((m.claim for m in memories if m.claim and m.claim.holds(m)), None):
             if not other.abandoned:
                 raise MemoryBusyError(
-                    "A run is already going on over this memory. Wait for it to end, or give each "
+                    "Another run is using this memory. Wait for it to end, or give each "
                     "run a memory of its own (a Brain each, or memory.fork()). An answer() that "
                     "was left early and is still referred to ends with its aclose(): "
                     "'async with aclosing(brain.answer(task)) as chunks'"
@@ -60,7 +60,8 @@ class Claim:
 
     def holds(self, memory: Memory) -> bool:
         """Return whether this is a claim on ``memory``, and not on what it was copied from."""
-        return any(held is memory for held in self._memories)
+        held = self._memories
+        return held[0] is memory or any(other is memory for other in held)
 
     def release(self) -> None:
         """Let the next run start."""

@@ -14,7 +14,7 @@ LEAST_LETTERS = 2  # shorter texts are too common to be quotes
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Erasure:
     """What the state of a run must not hold after messages were removed.
 
     Attributes:
@@ -30,18 +30,18 @@ class Gone:
     for_good: bool = False
 
 
-def deleted(messages: Iterable[Message]) -> Gone:
-    """Return what is gone with deleted messages."""
-    return Gone(calls=frozenset(call.id for message in messages for call in message.tool_calls))
+def deleted(messages: Iterable[Message]) -> Erasure:
+    """Return what to remove with deleted messages."""
+    return Erasure(calls=frozenset(call.id for message in messages for call in message.tool_calls))
 
 
 def forgotten(
     messages: Iterable[Message], text: str | None = None, *, everything: bool = False
-) -> Gone:
-    """Return what is gone with forgotten messages; ``text`` is what they were chosen by, if any."""
+) -> Erasure:
+    """Return what to remove with forgotten messages; ``text`` selected them, if it is not None."""
     chosen = list(messages)
     texts = [text or "", *(leaf for message in chosen for leaf in texts_of(message))]
-    return Gone(
+    return Erasure(
         calls=deleted(chosen).calls,
         texts=frozenset(t.strip().casefold() for t in texts if len(t.strip()) >= LEAST_LETTERS),
         everything=everything,
@@ -49,7 +49,7 @@ def forgotten(
     )
 
 
-def strike(control: Control, gone: Gone, *, live: bool) -> None:
+def strike(control: Control, gone: Erasure, *, live: bool) -> None:
     """Remove from ``control`` whatever holds or quotes what is ``gone``.
 
     The registers of an ended run are not needed any more, so they are emptied. A run that waits, or

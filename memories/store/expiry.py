@@ -47,7 +47,7 @@ class Expiry:
     def __init__(self, ttl: timedelta | None) -> None:
         self._ttl = ttl
         self._heap: list[tuple[datetime, str]] = []
-        self._watched: set[str] = set()
+        self._watched: dict[str, None] = {}  # smaller than a set while it is empty
 
     def __bool__(self) -> bool:
         return bool(self._heap)
@@ -61,11 +61,12 @@ class Expiry:
                 moment = message.created_at + ttl
             if moment is not None:
                 heapq.heappush(self._heap, (moment, message.id))
-                self._watched.add(message.id)
+                self._watched[message.id] = None
 
     def discard(self, ids: Iterable[str]) -> None:
         """Stop watching messages."""
-        self._watched.difference_update(ids)
+        for message_id in ids if self._watched else ():
+            self._watched.pop(message_id, None)
         if len(self._heap) > 64 + 2 * len(self._watched):
             self._heap = [item for item in self._heap if item[1] in self._watched]
             heapq.heapify(self._heap)
@@ -80,7 +81,7 @@ class Expiry:
         while self._heap and self._heap[0][0] <= now:
             item = heapq.heappop(self._heap)
             if item[1] in self._watched:
-                self._watched.discard(item[1])
+                del self._watched[item[1]]
                 due.append(item)
         return due
 
@@ -88,4 +89,4 @@ class Expiry:
         """Watch messages again that cannot be removed yet."""
         for item in due:
             heapq.heappush(self._heap, item)
-            self._watched.add(item[1])
+            self._watched[item[1]] = None

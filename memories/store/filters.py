@@ -31,7 +31,7 @@ class Filters(TypedDict, total=False):
     until: datetime | None
 
 
-class Which(TypedDict, total=False):
+class ForgetOptions(TypedDict, total=False):
     """The options of ``forget()`` besides IDs."""
 
     where: Where | None

@@ -23,7 +23,7 @@ MARK_EVERY = 64  # places after which the value is written again
 
 
 class HandOver:
-    """From a short-term memory to a long-term one, in order.
+    """Hands messages from a short-term memory to a long-term one, in order.
 
     The long-term memory is written first, then the value in the session of the short-term one. What
     a crash leaves between the two is recognised by its IDs.
@@ -96,7 +96,7 @@ class HandOver:
         return len(missing)
 
     async def mark_if_due(self) -> None:
-        """Write up to where all was handed over, now and then."""
+        """Write up to where everything was handed over, from time to time."""
         handed = next(reversed(self.places.values()), 0)
         if self._short.durable and handed >= self.upto + MARK_EVERY:
             await self._mark(handed)
@@ -109,7 +109,7 @@ class HandOver:
         """Finish what a crash has interrupted: handing over, and deleting."""
         store = self._short.store
         left, store.evicted_before = store.evicted_before, []
-        removed, store.removed_before = store.removed_before, set()
+        removed, store.removed_before = store.removed_before, {}
         marked = store.values.get(HANDED)
         if isinstance(marked, dict):
             self.upto = max(self.upto, cast(int, marked["upto"]))

@@ -63,6 +63,12 @@ class MessageLog:
             self._decode_all()
         return iter(self._messages.values())  # type: ignore[arg-type]  # all are decoded
 
+    def all(self) -> list[Message]:
+        """Return all messages, in order."""
+        if self.encoded:
+            self._decode_all()
+        return list(self._messages.values())  # type: ignore[arg-type]  # all are decoded
+
     def __reversed__(self) -> Iterator[Message]:
         for message_id in reversed(self._messages):
             yield self[message_id]
@@ -208,8 +214,10 @@ class MessageLog:
             self._move_up(message)
 
     def _note_calls(self, message: Message) -> None:
-        self._asked_last = {call.id for call in message.tool_calls}
-        self._asked.update((call_id, message.id) for call_id in self._asked_last)
+        self._asked_last = asked_last = []
+        for call in message.tool_calls:
+            asked_last.append(call.id)
+            self._asked[call.id] = message.id
 
     def _move_up(self, result: Message) -> None:
         """Put a result, which is at the end, behind its call; costs as much as came in between."""
@@ -309,11 +317,13 @@ class MessageLog:
 
     def since(self, message_id: str) -> list[Message]:
         """Return the message with this ID, which must be here, and those behind it, in order."""
-        found: list[Message] = []
-        for message in reversed(self):
-            found.append(message)
-            if message.id == message_id:
+        count = 1
+        for known_id in reversed(self._messages):
+            if known_id == message_id:
                 break
+            count += 1
+        newest = reversed(self) if self.encoded else reversed(self._messages.values())
+        found: list[Message] = [*islice(newest, count)]  # type: ignore[list-item]
         return found[::-1]
 
     def newest(self, count: int) -> list[Message]:

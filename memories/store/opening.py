@@ -7,6 +7,7 @@ when they are used; a window needs only those that never leave it.
 from __future__ import annotations
 
 import json
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 LOCAL = ("goal", "control", "amend")  # of the run of one memory; ignored in a shared session
 SYSTEM = Role.SYSTEM
+FREED = 5_000  # entries at once
 
 
 async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
@@ -59,7 +61,7 @@ async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
 
 
 def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) -> int:  # noqa: FBT001
-    """Take the older part of a session as text, of which a window needs only what stays.
+    """Load the older part of a session as text; a window needs only what never leaves it.
 
     Args:
         store: The store.
@@ -131,9 +133,9 @@ def _tail_start(store: MessageStore, rows: Sequence[Row], tail: int, *, keeps_ol
                 if data["name"] == store.marker:
                     upto = (data["value"] or {"upto": 0})["upto"]
         start = min(start, bisect_right(rows, upto, key=lambda row: row[0]))
-    for index in range(start - 1, -1, -1):
-        if '"role":"assistant"' in rows[index][2]:
-            return index if '"tool_calls":' in rows[index][2] else start
+    for index, (_, _, line) in zip(range(start - 1, -1, -1), reversed(rows[:start]), strict=True):
+        if '"role":"assistant"' in line:
+            return index if '"tool_calls":' in line else start
     return start
 
 
@@ -150,13 +152,24 @@ def _load_messages(store: MessageStore, rows: list[Row], staying: list[str]) -> 
             view.add(messages)
 
 
+def free(rows: list[Row]) -> None:
+    """Free the entries in slices: one call for all would stop every thread meanwhile."""
+    while rows:
+        del rows[-FREED:]
+
+
 def _named(rows: Sequence[Row], start: int) -> set[str]:
     """Return the IDs of messages that may count although they are before ``start``.
 
     Those that were pinned, and those that were made the goal when they were known already.
     """
-    goals = [json.loads(line) for _, kind, line in rows[start:] if kind == "goal"]
-    before = next((line for _, kind, line in reversed(rows[:start]) if kind == "goal"), "null")
-    tagged = [json.loads(line) for _, kind, line in rows if kind == "tag" and '"pinned"' in line]
-    named = {*goals, json.loads(before), *(i for data in tagged for i in data["ids"])}
-    return named - {None}
+    named: set[str] = set()
+    first, before = rows[start][0] if start < len(rows) else sys.maxsize, "null"
+    for seq, kind, line in [row for row in rows if row[1] not in MESSAGES]:
+        if kind == "tag" and '"pinned"' in line:
+            named.update(json.loads(line)["ids"])
+        elif kind == "goal" and seq < first:
+            before = line
+        elif kind == "goal":
+            named.add(json.loads(line))
+    return {*named, json.loads(before)} - {None}

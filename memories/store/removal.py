@@ -13,7 +13,7 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.erasure import Gone, deleted, forgotten, strike, texts_of
+from agent_brain.memories.store.erasure import Erasure, deleted, forgotten, strike, texts_of
 from agent_brain.memories.store.events import (
     MESSAGES,
     Added,
@@ -25,14 +25,14 @@ from agent_brain.memories.store.events import (
     read_change,
 )
 from agent_brain.memories.store.expiry import as_duration
-from agent_brain.memories.store.filters import Names, Query, Which, moment, names
+from agent_brain.memories.store.filters import ForgetOptions, Names, Query, moment, names
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.views.groups import with_partners
 
 if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
 
-EXPIRED = Gone(for_good=True)  # a run that waits keeps what it needs
+EXPIRED = Erasure(for_good=True)  # a run that waits keeps what it needs
 
 
 async def delete(memory: StoredMemory, ids: Names) -> int:
@@ -43,7 +43,7 @@ async def delete(memory: StoredMemory, ids: Names) -> int:
         return 0
     await log.decoded()
     going: list[str] = []
-    gone = Gone()
+    gone = Erasure()
 
     def plan() -> list[Change]:
         nonlocal gone, going
@@ -55,7 +55,7 @@ async def delete(memory: StoredMemory, ids: Names) -> int:
     return len(going)
 
 
-async def remove(memory: StoredMemory, ids: Iterable[str], gone: Gone) -> None:
+async def remove(memory: StoredMemory, ids: Iterable[str], gone: Erasure) -> None:
     """Record that messages are removed, wherever they are, without their partners."""
     going = list(ids)
     await memory.store.change(
@@ -148,11 +148,11 @@ async def everything(memory: StoredMemory) -> list[Message]:
 async def erase(
     memory: StoredMemory,
     ids: Sequence[str],
-    gone: Gone,
+    gone: Erasure,
     meant: AbstractSet[str] | None,
     held: Collection[Message],
 ) -> int:
-    """Remove messages for good, and the values that may quote them.
+    """Erase messages, and the values that may quote them.
 
     Args:
         memory: The memory.
@@ -237,11 +237,11 @@ def _is_live(memory: StoredMemory) -> bool:
     return memory.busy or bool(memory.control.branch)
 
 
-def _strike(memory: StoredMemory, gone: Gone) -> None:
+def _strike(memory: StoredMemory, gone: Erasure) -> None:
     strike(memory.control, gone, live=_is_live(memory))
 
 
-def _struck(memory: StoredMemory, gone: Gone) -> list[Change]:
+def _struck(memory: StoredMemory, gone: Erasure) -> list[Change]:
     """Return what to record so that the last checkpoint does not hold what is gone either."""
     session = memory.store.session
     control = _stored_control(memory, gone)
@@ -251,7 +251,7 @@ def _struck(memory: StoredMemory, gone: Gone) -> list[Change]:
     return [Checkpointed(control, session.safe_at if running else None)]
 
 
-def _stored_control(memory: StoredMemory, gone: Gone) -> JsonValue:
+def _stored_control(memory: StoredMemory, gone: Erasure) -> JsonValue:
     """Return the control of the last checkpoint without what is gone; None if there is none."""
     session = memory.store.session
     if session is None or not session.control_at:
@@ -261,7 +261,9 @@ def _stored_control(memory: StoredMemory, gone: Gone) -> JsonValue:
     return control.model_dump(mode="json")
 
 
-def forgettable(ids: Names | None, which: Which, now: datetime) -> Callable[[Message], bool]:
+def forgettable(
+    ids: Names | None, which: ForgetOptions, now: datetime
+) -> Callable[[Message], bool]:
     """Return the options of ``forget()`` as a function of a message.
 
     Raises:

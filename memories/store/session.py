@@ -27,7 +27,7 @@ def read_session_key(key: str) -> tuple[str, str | None]:
 
 
 class Session:
-    """What a memory has read of its session, and what it may write.
+    """A session as one memory knows it: what it has read, and what it may write.
 
     Attributes:
         key: The session's key in the journal.
@@ -88,7 +88,7 @@ class Session:
         self.safe_at = seq if since is None else since
 
     def outdate(self, seqs: Iterable[int]) -> None:
-        """Have entries removed some time that nothing needs any more."""
+        """Note entries that are outdated, to be removed later."""
         self._outdated.extend(seqs)
 
     async def remove(self, seqs: Iterable[int]) -> None:

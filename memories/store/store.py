@@ -8,7 +8,7 @@ from functools import partial
 from os import PathLike
 from typing import TypeAlias
 
-import anyio.to_thread
+from anyio.to_thread import run_sync
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import (
@@ -63,7 +63,7 @@ class MessageStore:
     Attributes:
         log: The messages in RAM.
         in_ram: Whether nothing outlives the process, so that RAM has the only copy.
-        keeps_evicted: Whether RAM keeps evicted messages for good, as a view may need them again.
+        keeps_evicted: Whether RAM keeps evicted messages, as a view may need them again.
         goal_id: The ID of the goal, None if there is none.
         values: Values by name.
         expiry: When messages expire.
@@ -136,7 +136,7 @@ class MessageStore:
         self.released: dict[str, tuple[int, Message]] = {}
         self.evicted: list[tuple[int, Message]] = []
         self.evicted_before: list[tuple[int, Message]] = []  # while the journal was read
-        self.removed_before: set[str] = set()  # the same
+        self.removed_before: dict[str, None] = {}  # the same
         self.settled = not self.stale and not self.shared
         self.evicted_upto = 0
         for view in self.views:
@@ -158,7 +158,8 @@ class MessageStore:
         async with session.lock:
             if self.stale:
                 rows = await session.read()
-                counting = effective(rows)
+                many = len(rows) > ON_LOOP
+                counting = await run_sync(effective, rows) if many else effective(rows)
                 await opening.replay_session(self, counting)
                 if self.adopts_control and session.control is not None and not self.shared:
                     adopt(session)
@@ -170,6 +171,9 @@ class MessageStore:
                 self.settled = not self.shared and not self.expiry
                 if not self.readonly:
                     await finish(rows, counting)
+                if many:
+                    del counting
+                    await run_sync(opening.free, rows)
             elif self.shared:
                 await self._read_new(session)
 
@@ -305,7 +309,8 @@ class MessageStore:
                 self.watch(messages)
                 break
         if self.removed_before:
-            self.removed_before.difference_update(message.id for message in messages)
+            for message in messages:
+                self.removed_before.pop(message.id, None)
         for view in self.views:
             view.add(messages)
             if evicted := view.evict():
@@ -338,7 +343,7 @@ class MessageStore:
         for message_id in ids:
             self.released.pop(message_id, None)
         if self.reading and outdated:
-            self.removed_before.update(ids)
+            self.removed_before.update(dict.fromkeys(ids))
         if self.goal_id is not None and self.goal_id not in self.log:
             self.goal_id = None
         if removed:
@@ -410,7 +415,7 @@ class MessageStore:
         assert self.session is not None
         rows = await self.session.journal.rows(self.session.key, after)
         read = partial(replay, rows if removed else effective(rows), removed=removed)
-        found = await anyio.to_thread.run_sync(read) if len(rows) > ON_LOOP else read()
+        found = await run_sync(read) if len(rows) > ON_LOOP else read()
         return [*found.values()]
 
     async def turn(self) -> list[Message]:

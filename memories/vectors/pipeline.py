@@ -39,6 +39,7 @@ EAGER = 5_000  # messages that are indexed when a session is opened, not when it
 EXACT = 20_000  # vectors that are all loaded into RAM; of more, Chroma's index is queried
 SAMPLE = 2_000  # vectors of a larger session in RAM, from which mean and spread are learnt
 PIECE, PIECE_LETTERS = 256, 100_000  # the most messages and characters that are indexed at once
+SWEPT = 5_000  # vectors that are compared with the messages at once
 ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
 
 
@@ -210,7 +211,7 @@ class VectorPipeline:
             await self._read_store()
             await self._check_texts()
             await self._embed_texts(self.embedder, strict=strict)
-            self._sweep()
+            await self._sweep()
         if self.due:
             await self.save()
 
@@ -395,30 +396,34 @@ class VectorPipeline:
             name = self.embedder.name
             raise EmbedderMismatchError(f"{name}, {known} numbers", f"{name}, {given} numbers")
 
-    def _sweep(self) -> None:
-        """Delete vectors that no message claims: their messages are gone."""
+    async def _sweep(self) -> None:
+        """Delete the vectors of messages that are gone."""
         if self._swept or self._unindexed or self._unchecked:
             return
-        self._swept = True
         self._at_hand = {}
-        if (
-            self.stored is not None and not self.stored.shared
-        ):  # others write for messages not read yet
-            rest = (self.stored.marks or {}).keys() - self._marks.keys()
-            rest -= self._fresh.keys() | self._refused.keys()
-            self.stored.doomed.update(dict.fromkeys(rest))
+        stored = self.stored
+        if stored is not None and not stored.shared:  # others write for messages not read yet
+            ids = list(stored.marks or ())
+            for start in range(0, len(ids), SWEPT):
+                gone = [i for i in ids[start : start + SWEPT] if i not in self._log]
+                stored.doomed.update(dict.fromkeys(gone))
+                await anyio.lowlevel.checkpoint()
+                if self._unread:  # there was a reset meanwhile
+                    return
+        self._swept = True
 
-    def _compared(self) -> None:
+    async def _compared(self) -> None:
         """Look for a message whose vector the store should have and lacks: embed it again."""
         self._swept = False
         if not self.awake or self.index is None or self.stored is None:
             return
         marks = self.stored.marks or {}
         for message_id in self.index.vectors_elsewhere():
-            message = self._log.get(message_id)
-            if message is not None and marks.get(message_id) != self._marks[message_id]:
-                self._unchecked[message_id] = message.content
-        self._sweep()
+            if marks.get(message_id) != self._marks.get(message_id):
+                message = self._log.get(message_id)
+                if message is not None:
+                    self._unchecked[message_id] = message.content
+        await self._sweep()
 
     async def check_length(self, coming: Sequence[Message]) -> None:
         """Embed messages before they are recorded if only that shows how long the vectors are.

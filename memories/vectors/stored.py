@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import islice
 
 import anyio
@@ -38,7 +38,7 @@ class StoredVectors:
         self,
         store: ChromaStore,
         rows: Callable[[], dict[str, Row]],
-        compared: Callable[[], None],
+        compared: Callable[[], Awaitable[None]],
         *,
         shared: bool,
     ) -> None:
@@ -106,7 +106,7 @@ class StoredVectors:
         self.read(marks)
         self.astray = False
         self._unsaved = {i: row for i, row in self._rows().items() if marks.get(i) != row.mark}
-        self._compared()
+        await self._compared()
 
     async def _rewrite(self) -> None:
         """Empty the store, to be written again without what is deleted."""

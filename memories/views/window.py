@@ -307,11 +307,11 @@ class Window(View):
 
     def show(self) -> list[Message]:
         """Return what fits, in the order it happened."""
-        return self.fit(self.log)
+        return self.fit(self.log.all())
 
     def fit(self, messages: Iterable[Message]) -> list[Message]:
         """Return the messages of the window, shortened to fit and in whole groups."""
         if not self._short and not self._broken:
-            return list(messages)
+            return messages if type(messages) is list else list(messages)
         hidden = {message.id for group in self._broken for message in group.messages}
         return [self._short.get(m.id, m) for m in messages if m.id not in hidden]

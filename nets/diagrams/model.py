@@ -28,7 +28,7 @@ class Box:
     """
 
     label: str
-    inside: tuple[Picture, ...] = ()
+    inside: tuple[Diagram, ...] = ()
     visits: int = 0
     fallback: bool = False
 
@@ -57,7 +57,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Diagram:
     """A net, independent of the diagram language."""
 
     name: str
@@ -66,31 +66,31 @@ class Picture:
     arrows: tuple[Arrow, ...]
     path: Path = ()
 
-    def with_inner(self) -> Iterator[Picture]:
+    def with_inner(self) -> Iterator[Diagram]:
         """Yield this net and all nets inside it."""
         yield self
         for box in self.boxes:
-            for picture in box.inside:
-                yield from picture.with_inner()
+            for diagram in box.inside:
+                yield from diagram.with_inner()
 
 
-def draw(net: Net, run: Iterable[Event] | None = None) -> Picture:
-    """Return the picture of a net, with the counts of a run if its events are given."""
+def draw(net: Net, run: Iterable[Event] | None = None) -> Diagram:
+    """Return the diagram of a net, with the counts of a run if its events are given."""
     counts: Counts = Counter()
     for event in run or ():
         if isinstance(event, StateExited):
             target = event.next if event.error is None else Exception
             counts[event.path, event.state] += 1
             counts[event.path, event.state, target] += 1
-    return _picture(net, net.name, (), counts)
+    return _diagram(net, net.name, (), counts)
 
 
-def _picture(net: Net, name: str, path: Path, counts: Counts) -> Picture:
+def _diagram(net: Net, name: str, path: Path, counts: Counts) -> Diagram:
     boxes = []
     for key, state in net.states.items():
         own, subnets = (*path, key.name), getattr(state, "subnets", {})
         inside = [
-            _picture(inner, label, (*own, label) if state.parallel else own, counts)
+            _diagram(inner, label, (*own, label) if state.parallel else own, counts)
             for label, inner in subnets.items()
         ]
         boxes.append(Box(key.name, tuple(inside), counts[path, key.name], key is net.fallback))
@@ -103,7 +103,7 @@ def _picture(net: Net, name: str, path: Path, counts: Counts) -> Picture:
         Arrow(source.name, target.name, counts[path, source.name, Exception], on_error=True)
         for source, target in net.error_edges.items()
     ]
-    return Picture(name, net.initial.name, tuple(boxes), tuple(arrows), path)
+    return Diagram(name, net.initial.name, tuple(boxes), tuple(arrows), path)
 
 
 def quoted(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import NamedTuple
 
-from agent_brain.nets.diagrams.model import Arrow, Box, Picture
+from agent_brain.nets.diagrams.model import Arrow, Box, Diagram
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 132, 40, 72, 34, 28
 _CSS = (
@@ -35,45 +35,45 @@ class _Spot(NamedTuple):
     y: float
 
 
-def to_svg(picture: Picture) -> str:
+def to_svg(diagram: Diagram) -> str:
     """Return one ``<svg>`` element."""
     parts: list[str] = []
     width, y = 0.0, 0.0
-    for part in picture.with_inner():
+    for part in diagram.with_inner():
         drawn, wide, high = _panel(part, y)
         parts += drawn
         width, y = max(width, wide), y + high
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {y:.0f}" '
-        f'width="{width:.0f}" height="{y:.0f}" role="img" aria-label="{escape(picture.name)}">'
+        f'width="{width:.0f}" height="{y:.0f}" role="img" aria-label="{escape(diagram.name)}">'
         f"<style>{_CSS}</style>{_HEAD}{''.join(parts)}</svg>\n"
     )
 
 
-def _panel(picture: Picture, top: float) -> tuple[list[str], float, float]:
+def _panel(diagram: Diagram, top: float) -> tuple[list[str], float, float]:
     """Return the drawing of one net, its width and its height."""
-    spots, columns, rows = _place(picture, top + 2 * MARGIN)
+    spots, columns, rows = _place(diagram, top + 2 * MARGIN)
     width = 2 * MARGIN + columns * (WIDTH + GAP_X) + 24
     high = 3 * MARGIN + rows * (HEIGHT + GAP_Y)
     end = _Spot(width - MARGIN, top + 2 * MARGIN + HEIGHT / 2)
-    own = () if picture.path[-1:] == (picture.name,) else (picture.name,)
-    title = " / ".join((*picture.path, *own))
+    own = () if diagram.path[-1:] == (diagram.name,) else (diagram.name,)
+    title = " / ".join((*diagram.path, *own))
     parts = [f'<text class="t" x="{MARGIN}" y="{top + MARGIN:.0f}">{escape(title)}</text>']
-    if picture.path:
+    if diagram.path:
         parts.append(
             f'<rect class="frame" x="6" y="{top + 6:.0f}" width="{width - 12:.0f}" '
             f'height="{high - 8:.0f}" rx="10"/>'
         )
-    parts += _edges(picture, spots, end)
-    parts += [_box(box, spots[box.label]) for box in picture.boxes]
+    parts += _edges(diagram, spots, end)
+    parts += [_box(box, spots[box.label]) for box in diagram.boxes]
     parts.append(f'<circle cx="{end.x:.0f}" cy="{end.y:.0f}" r="6" fill="#57606a"/>')
     return parts, width, high
 
 
-def _place(picture: Picture, top: float) -> tuple[dict[str, _Spot], int, int]:
-    column, rows = _columns(picture), Counter[int]()
+def _place(diagram: Diagram, top: float) -> tuple[dict[str, _Spot], int, int]:
+    column, rows = _columns(diagram), Counter[int]()
     spots = {}
-    for box in picture.boxes:
+    for box in diagram.boxes:
         at = column[box.label]
         y = top + rows[at] * (HEIGHT + GAP_Y)
         spots[box.label] = _Spot(MARGIN + 24 + at * (WIDTH + GAP_X), y)
@@ -81,17 +81,17 @@ def _place(picture: Picture, top: float) -> tuple[dict[str, _Spot], int, int]:
     return spots, max(column.values()) + 1, max(rows.values())
 
 
-def _columns(picture: Picture) -> dict[str, int]:
+def _columns(diagram: Diagram) -> dict[str, int]:
     """Return the distance of each state from the initial one; unreachable states come last."""
-    column = {picture.initial: 0}
-    todo = [picture.initial]
+    column = {diagram.initial: 0}
+    todo = [diagram.initial]
     for source in todo:
-        for arrow in picture.arrows:
+        for arrow in diagram.arrows:
             if arrow.source == source and arrow.target is not None and arrow.target not in column:
                 column[arrow.target] = column[source] + 1
                 todo.append(arrow.target)
     last = max(column.values()) + 1
-    return {box.label: column.get(box.label, last) for box in picture.boxes}
+    return {box.label: column.get(box.label, last) for box in diagram.boxes}
 
 
 def _box(box: Box, at: _Spot) -> str:
@@ -106,12 +106,12 @@ def _box(box: Box, at: _Spot) -> str:
     )
 
 
-def _edges(picture: Picture, spots: Mapping[str, _Spot], end: _Spot) -> Iterator[str]:
-    first = spots[picture.initial]
+def _edges(diagram: Diagram, spots: Mapping[str, _Spot], end: _Spot) -> Iterator[str]:
+    first = spots[diagram.initial]
     y = first.y + HEIGHT / 2
     yield f'<circle cx="{MARGIN - 8}" cy="{y}" r="5" fill="#57606a"/>'
     yield _line(f"M{MARGIN - 3} {y}L{first.x} {y}")
-    for arrow in picture.arrows:
+    for arrow in diagram.arrows:
         if arrow.target is None or arrow.target in spots:
             yield _edge(arrow, spots, end)
 

@@ -182,7 +182,7 @@ class RoundState(State):
                 await fork.update([*notes.private.get(name, ()), _request(notes, name)])
                 branches.append(Branch(name, net, fork))
             yield Delegate(branches)
-            if not all(branch.ended for branch in branches):
+            if not all(branch.completed for branch in branches):
                 return  # a limit was reached: on resume the round starts again
             notes.private = {b.name: await _since(memory, b.memory) for b in branches}
             notes.rounds.append({b.name: await answer_of(b) for b in branches})

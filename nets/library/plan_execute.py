@@ -96,7 +96,7 @@ def plan_execute(
             PlanExecute.EXECUTION: SubnetState(
                 react(llm, prompt=step_prompt) if step is None else step,
                 on_done=PlanExecute.EVALUATION,
-                aside=True,
+                as_thoughts=True,
             ),
             PlanExecute.EVALUATION: StepEvaluationState(
                 evaluate or llm,

@@ -72,7 +72,7 @@ def reflexion(
     actor = react(llm, output_type=output_type, prompt=prompt) if attempt is None else attempt
     return Net(
         {
-            Reflexion.ATTEMPT: SubnetState(actor, on_done=Reflexion.EVALUATION, aside=True),
+            Reflexion.ATTEMPT: SubnetState(actor, on_done=Reflexion.EVALUATION, as_thoughts=True),
             Reflexion.EVALUATION: EvaluationState(
                 evaluate or llm,
                 on_pass=Reflexion.ANSWER,

@@ -22,7 +22,7 @@ class Value(BaseModel, frozen=True):
     solved: bool = Field(default=False, description="whether it has reached the goal already")
 
 
-class Node(BaseModel):
+class TreeNode(BaseModel):
     """One thought in the tree.
 
     Attributes:
@@ -53,7 +53,7 @@ class Tree(Notes):
         calls: The number of proposals and judgements so far.
     """
 
-    nodes: list[Node] = Field(default_factory=list)
+    nodes: list[TreeNode] = Field(default_factory=list)
     frontier: list[int | None] = Field(default_factory=_beginning)
     fresh: list[int] = Field(default_factory=list)
     waiting: list[int] = Field(default_factory=list)
@@ -74,7 +74,7 @@ class Tree(Notes):
     def add(self, parent: int | None, thoughts: Sequence[str]) -> None:
         """Add continuations of ``parent``, without duplicates."""
         for thought in dict.fromkeys(thoughts):
-            node = Node(thought=thought, parent=parent, depth=self.depth(parent) + 1)
+            node = TreeNode(thought=thought, parent=parent, depth=self.depth(parent) + 1)
             self.fresh.append(len(self.nodes))
             self.nodes.append(node)
 

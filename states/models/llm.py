@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args, ov
 from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.message import Message
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -152,16 +153,19 @@ class LLM(ABC):
         it. An error is raised at the ``yield``.
 
         Args:
-            messages: What the model sees. They are put in the form that every model takes.
-            tools: What it may call; ``call.actions`` has the calls that it requests.
+            messages: The messages, which are adapted to what every model accepts.
+            tools: The tools it may call; ``call.actions`` has the calls that it requests.
             output_type: A pydantic model, or any other type that pydantic validates:
-                ``call.output`` is data of that type, and the text is not shown. Data that is not
-                valid goes back to the model once, with what is wrong.
-            thought: The text is not for the reader: it streams as a thought.
+                ``call.output`` is data of that type, and the text is not shown. Invalid data goes
+                back to the model once, with the reason.
+            thought: Stream the text as a thought, which is not meant for the reader.
 
         Raises:
-            StateDefinitionError: A type that a model cannot be asked for.
+            StateDefinitionError: The type cannot be requested from a model, or the arguments are
+                not lists of messages and of tools.
         """
+        _check_items("messages", messages, Message, "Message.user('Hello')")
+        _check_items("tools", tools, BaseTool, "a function with @tool")
         from agent_brain.states.model_call import ModelCall, is_said
 
         if output_type is None:
@@ -181,3 +185,10 @@ class LLM(ABC):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LLM:
         return self
+
+
+def _check_items(name: str, given: object, kind: type, example: str) -> None:
+    if not isinstance(given, Sequence) or not all(isinstance(item, kind) for item in given):
+        raise StateDefinitionError(
+            f"llm.call({name}={given!r}): pass a list of {kind.__name__} objects, such as {example}"
+        )

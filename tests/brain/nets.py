@@ -1,4 +1,4 @@
-"""Small nets that the tests of the loop share."""
+"""Small nets shared by the tests of the engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Steps(Enum):
 
 
 class Say(State):
-    """Says its text and goes on."""
+    """Yields its text and proposes the next state."""
 
     def __init__(self, *chunks: str, then: Steps | None = None) -> None:
         self.chunks = chunks
@@ -60,7 +60,7 @@ class Hang(State):
 
 
 class Fail(State):
-    """Says one word, then breaks."""
+    """Yields one word, then raises."""
 
     async def run(self, memory: Memory) -> AsyncIterator[str]:
         yield "begun"
@@ -71,7 +71,7 @@ class Fail(State):
 
 
 class Endless(State):
-    """Goes to itself for ever, saying something new each time."""
+    """Loops for ever, with a new text in each step."""
 
     async def run(self, memory: Memory) -> AsyncIterator[str]:
         yield f"{memory.control.step} "
@@ -81,7 +81,7 @@ class Endless(State):
 
 
 class HangingLLM(LLM):
-    """Says a word, then says no more; notes when it is closed."""
+    """Yields a word, then hangs; notes when it is closed."""
 
     model = "hanging"
 

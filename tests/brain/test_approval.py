@@ -1,4 +1,4 @@
-"""A person is asked before a call runs, or for an answer; the run waits in its memory."""
+"""Human approval and input: the run waits in its memory until it is resumed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_a_refusal_and_its_reason_go_to_the_model():
     assert refused.metadata["decision"] == {"approved": False, "reason": "too dear", "args": None}
 
 
-async def test_edited_arguments_are_run_recorded_and_told():
+async def test_edited_arguments_are_run_recorded_and_reported():
     shop = Shop()
     brain, _ = brain_for(shop, [pay(500, "a")], ["well"])
     await brain.run("go")
@@ -140,20 +140,18 @@ async def test_a_predicate_decides_by_the_arguments_and_asks_when_it_fails():
 @pytest.mark.parametrize(
     "decisions, message",
     [
-        ({}, r"waits for a person: approve=, deny= or edit= are wanted for 'a' \(pay\)"),
+        ({}, r"waits for a person: pass approve=, deny= or edit= for 'a' \(pay\)"),
         ({"approve": ["zz"]}, "No call 'zz' waits for approval"),
         ({"deny": {"zz": "no"}}, "No call 'zz'"),
         ({"edit": {"zz": {}}}, "No call 'zz'"),
         ({"edit": {"a": {"amount": object()}}}, "no arguments for 'a' that JSON can carry"),
         ({"approve": ["a"], "deny": ["a"]}, "two decisions about the call 'a'"),
-        ({"approve": 3}, "3 names no calls"),
+        ({"approve": 3}, "3 does not name calls"),
         ({"input": "yes"}, "no question waits"),
         ({"input": {"q": "yes"}}, "No question 'q'"),
     ],
 )
-async def test_decisions_that_do_not_fit_are_refused_and_the_run_goes_on_waiting(
-    decisions, message
-):
+async def test_decisions_that_do_not_fit_are_refused_and_the_run_keeps_waiting(decisions, message):
     shop = Shop()
     brain, _ = brain_for(shop, [pay(5, "a")], ["done"])
     await brain.run("go")
@@ -164,11 +162,11 @@ async def test_decisions_that_do_not_fit_are_refused_and_the_run_goes_on_waiting
     assert (await brain.resume(approve=True)).stop_reason is StopReason.DONE
 
 
-async def test_decisions_for_a_run_that_waits_for_nobody_are_refused():
+async def test_decisions_for_a_run_that_does_not_wait_are_refused():
     brain, _ = brain_for(Shop(), RuntimeError("down"), ["done"])
     with pytest.raises(RuntimeError):
         await brain.run("go")
-    with pytest.raises(ResumeError, match="waits for nobody"):
+    with pytest.raises(ResumeError, match="does not wait for a person"):
         await brain.resume(approve=True)
     assert (await brain.resume()).answer == "done"
 
@@ -243,7 +241,7 @@ async def test_a_state_gets_the_answer_through_control(nested):
     assert brain.memory.control.asked is None
 
 
-async def test_a_wait_inside_a_subnet_is_gone_on_with_inside():
+async def test_a_wait_inside_a_subnet_continues_inside():
     shop = Shop()
     llm = ScriptedLLM([[pay(5, "a")], ["inner done"]])
     outer = Net({Steps.ONE: SubnetState(react(llm), on_done=Steps.TWO), Steps.TWO: Say("end")})
@@ -325,7 +323,7 @@ async def test_decisions_of_a_part_survive_a_restart():
     )
 
 
-def test_what_is_decided_waits_no_more():
+def test_what_is_decided_does_not_wait_any_more():
     asked = Asked(approvals=["a", "b"], questions={"q": "?"})
     control = Control(status="waiting", human_requests=asked)
     Decisions(approve=["a"], input="yes").write(control)
@@ -404,7 +402,7 @@ async def test_a_limit_that_is_reached_while_waiting_closes_the_calls():
 
 
 class OwnMemory(State):
-    """Delegates to a net on a memory that is no fork."""
+    """Delegates to a net on a memory that is not a fork."""
 
     def __init__(self, net: Net, tools: tuple[BaseTool, ...]) -> None:
         self.net = net
@@ -419,7 +417,7 @@ class OwnMemory(State):
         return None
 
 
-async def test_a_dry_run_reaches_into_memories_that_are_no_forks():
+async def test_a_dry_run_reaches_into_memories_that_are_not_forks():
     llm = ScriptedLLM([[SUM], ["done"]])
     brain = Brain(single(OwnMemory(react(llm), (add,))), dry_run=True)
     await brain.run("go")

@@ -72,7 +72,7 @@ async def test_several_calls_run_at_once_and_know_nothing_of_each_other():
     assert paths >= {("ACTION", "expert"), ("ACTION", "expert#2")}
 
 
-async def test_one_that_fails_is_told_to_the_model():
+async def test_one_that_fails_is_reported_to_the_model():
     expert = helper(ValueError("no idea")).as_tool("expert", "Knows all.")
     brain = Brain(react(ScriptedLLM([[ask("a")], ["done"]])), tools=[expert])
     async with brain.stream("go") as run:
@@ -82,7 +82,7 @@ async def test_one_that_fails_is_told_to_the_model():
     assert finished.result.content.startswith("'expert' failed with ValueError: no idea")
 
 
-async def test_what_it_spends_counts_into_the_limits_of_the_run_that_calls():
+async def test_its_usage_counts_towards_the_limits_of_the_run_that_calls():
     loop = [[Usage(10, 0), Action(name="add", args={"a": k, "b": 1})] for k in range(9)]
     expert = helper(*loop, tools=[add]).as_tool("expert", "Knows all.")
     brain = Brain(

@@ -81,7 +81,7 @@ async def test_limits_reach_into_a_subnet() -> None:
 
 
 def turn_taker(letters: str, mine: list[anyio.Event], before: list[anyio.Event]) -> Net:
-    """Says each letter only after the event before it, so that two of them must alternate."""
+    """Yields each letter after the previous event, so that two of them must alternate."""
 
     async def speak(memory: Memory) -> AsyncIterator[str]:
         for letter, said, turn in zip(letters, mine, before, strict=True):
@@ -199,7 +199,7 @@ async def test_parallel_inside_a_subnet_inside_a_branch() -> None:
     assert ("ONE", "m", "ONE", "ONE", "l") in {e.path for e in events}
 
 
-async def test_a_resumed_run_goes_on_inside_the_subnet() -> None:
+async def test_a_resumed_run_continues_inside_the_subnet() -> None:
     calls: list[str] = []
 
     def state(name: str, fails: int = 0) -> FunctionState:
@@ -286,7 +286,7 @@ async def test_which_errors_are_tried_again(error: Any, retry_on: Any, expected:
 
 
 @pytest.mark.parametrize("retry_on", [(), "OSError", KeyboardInterrupt, (OSError, 5), OSError("x")])
-def test_what_is_no_error_cannot_be_retried_on(retry_on: Any) -> None:
+def test_what_is_not_an_error_cannot_be_retried_on(retry_on: Any) -> None:
     with pytest.raises(StateDefinitionError, match="retry_on="):
         GuardedState(Say("x"), retry_on=retry_on)
 
@@ -297,7 +297,7 @@ def test_a_guard_without_time_is_refused(timeout: float) -> None:
         GuardedState(Say("x"), timeout=timeout)
 
 
-def test_a_backoff_that_is_no_number_is_refused() -> None:
+def test_a_backoff_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(StateDefinitionError, match="backoff="):
         GuardedState(Say("x"), retries=1, backoff=float("nan"))
 
@@ -376,7 +376,7 @@ async def test_a_guarded_state_has_the_edges_of_the_state_inside() -> None:
     assert net.edges == {Two.A: (None,)}
 
 
-async def test_a_net_is_varied_without_writing_it_anew() -> None:
+async def test_a_net_is_varied_without_writing_it_again() -> None:
     net = Net({Steps.ONE: Say("one", then=Steps.TWO), Steps.TWO: Say("two")})
     changed = net | {Steps.TWO: Say("three")}
     assert (await Brain(changed).run("go")).answer == "three"
@@ -433,7 +433,7 @@ async def test_an_error_of_a_delegated_net_reaches_the_guard_of_the_state(inside
 
 
 class Copes(State):
-    """Says what became of the net that it delegates to, and goes on talking."""
+    """Yields the outcome of the net that it delegates to, then more text."""
 
     def __init__(self) -> None:
         self.net = single(Fail())

@@ -117,7 +117,7 @@ async def test_leaving_after_calls_were_asked_for_answers_them() -> None:
     assert "cancelled" in (await brain.memory.dump())[-1].content
 
 
-async def test_leaving_while_calls_are_being_asked_for_leaves_no_trace() -> None:
+async def test_leaving_while_calls_are_requested_leaves_nothing_behind() -> None:
     brain = asking_brain(Tools())
     async with brain.stream("go") as run:
         async for event in run:
@@ -203,7 +203,7 @@ async def test_two_runs_on_one_memory_are_refused() -> None:
 @pytest.mark.parametrize(
     "leave", [lambda run: run.aclose(), lambda run: run.__aexit__(None, None, None)]
 )
-async def test_closing_twice_is_fine(leave: Callable[[Any], Any]) -> None:
+async def test_closing_is_idempotent(leave: Callable[[Any], Any]) -> None:
     run = Brain(single(Say("x"))).stream("go")
     async for _ in run:
         break

@@ -1,4 +1,4 @@
-"""What comes before and after a step, decided without a run."""
+"""The decisions before and after a step, as pure functions."""
 
 from __future__ import annotations
 

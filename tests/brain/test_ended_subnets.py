@@ -1,4 +1,4 @@
-"""A run that is killed at any write goes on where it was, subnets included."""
+"""A run that is killed at any write continues at the same place, subnets included."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Twice(State):
 
     async def run(self, memory: Any) -> AsyncIterator[Any]:
         first, second = Branch("", self.net, memory), Branch("", self.net, memory)
-        yield Delegate([first], aside=True)
+        yield Delegate([first], as_thoughts=True)
         yield Delegate([second])
         assert (first.answer, second.answer) == ("two", "two"), (first.answer, second.answer)
 

@@ -1,4 +1,4 @@
-"""However a run ends, its events, its text and its result tell the same story."""
+"""However a run ends, its events, its text and its result agree."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def test_alternating_steps_are_stuck_too() -> None:
     assert result.stop_reason is StopReason.STUCK
 
 
-async def test_the_same_words_again_and_again_are_stuck() -> None:
+async def test_the_same_text_repeated_is_stuck() -> None:
     net = single(Say("the same", then=Steps.ONE), allow=["no_end"])
     result = await Brain(net).run("go")
     assert (result.stop_reason, result.steps) == (StopReason.STUCK, 9)
@@ -226,7 +226,7 @@ async def test_a_tool_that_answers_differently_is_not_stuck() -> None:
     assert result.stop_reason is StopReason.DONE
 
 
-async def test_a_run_that_is_told_and_changes_its_ways_goes_on() -> None:
+async def test_a_run_that_gets_a_hint_and_changes_continues() -> None:
     turns: list[Any] = [[call(1)], [call(1)], [call(2)], [call(2)], ["done"]]
     result = await Brain(react(ScriptedLLM(turns)), tools=[add]).run("go")
     assert result.stop_reason is StopReason.DONE

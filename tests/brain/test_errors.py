@@ -1,4 +1,4 @@
-"""The tree of errors that is drawn is the tree there is."""
+"""The documented tree of errors matches the classes."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ async def test_a_changed_request_is_what_the_model_and_the_tool_get() -> None:
     assert [m.content for m in result.messages][1:] == ["", "2", "2"]
 
 
-async def test_a_ready_response_stands_in_for_the_call_and_costs_nothing() -> None:
+async def test_a_ready_response_replaces_the_call_and_costs_nothing() -> None:
     class Ready(Hook):
         def before_model_call(self, request: ModelRequest) -> ModelResponse:
             return ModelResponse("known")
@@ -95,7 +95,7 @@ async def test_a_ready_response_stands_in_for_the_call_and_costs_nothing() -> No
     assert (result.answer, result.usage.requests, result.usage.cost) == ("known", 0, 0.0)
 
 
-async def test_a_ready_result_stands_in_for_the_tool() -> None:
+async def test_a_ready_result_replaces_the_tool() -> None:
     class Ready(Hook):
         def before_tool_call(self, request: ToolRequest) -> ToolResponse:
             return ToolResponse("cached")

@@ -98,7 +98,7 @@ async def test_each_piece_may_be_asked_for_in_a_task_of_its_own(which: int) -> N
 
 
 class Slow(Say):
-    """Never comes to its second word."""
+    """Never reaches its second word."""
 
     async def run(self, memory: Any) -> AsyncIterator[str]:
         yield "one"
@@ -215,3 +215,14 @@ async def test_the_end_of_an_answer_can_be_seen() -> None:
     assert [piece async for piece in limited.answer("go")] == []
     assert limited.last_result is not None
     assert limited.last_result.stop_reason is StopReason.MAX_STEPS
+
+
+@pytest.mark.parametrize("where", ["text_delta", "state_exited"])
+async def test_a_run_left_after_its_answer_was_said_gives_it_on_resume(where: str) -> None:
+    brain = Brain(single(Say("Hello.")))
+    async with brain.stream("go") as run:
+        async for event in run:
+            if event.kind == where:
+                break
+    assert (await brain.resume()).answer == "Hello."
+    assert (await brain.resume()).answer == "Hello."

@@ -1,4 +1,4 @@
-"""A limit that the answering call itself reaches does not spoil the answer."""
+"""An answer is kept if its own model call reaches a limit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_answers_that_are_there_are_counted() -> None:
 
 
 class AwaitsWhatItCancelled(State):
-    """Cancels a task of its own and waits for it without care."""
+    """Cancels its own task and awaits it without catching the cancellation."""
 
     def __init__(self, where: str) -> None:
         self.where = where

@@ -1,4 +1,4 @@
-"""Limits on cost and tokens over models whose price or usage nobody knows."""
+"""Limits on cost and tokens for models whose price or usage is unknown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_a_cost_that_cannot_be_watched_is_logged_once(
     result = await brain(Limits(max_cost=1.0), UNPRICED, UNPRICED, UNPRICED).run("1 + 1?")
     assert result.stop_reason is StopReason.DONE
     (warning,) = warnings_in(caplog)
-    assert warning.startswith("Limits(max_cost=1.0) cannot be watched: the price of 'my/model'")
+    assert warning.startswith("Limits(max_cost=1.0) cannot be checked: the price of 'my/model'")
     assert result.usage.cost is None
 
 
@@ -46,7 +46,7 @@ async def test_tokens_that_cannot_be_watched_are_logged_once(
     result = await brain(Limits(max_tokens=100), UNKNOWN, UNKNOWN).run("1 + 1?")
     assert result.stop_reason is StopReason.DONE
     (warning,) = warnings_in(caplog)
-    assert warning.startswith("Limits(max_tokens=100) cannot be watched: 'my/model' does not")
+    assert warning.startswith("Limits(max_tokens=100) cannot be checked: 'my/model' does not")
 
 
 async def test_a_result_says_that_some_of_its_usage_is_an_estimate() -> None:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Kitchen:
-    """A fast tool, and a slow one that goes on when the reader of the stream says so."""
+    """A fast tool, and a slow one that continues when the reader of the stream allows it."""
 
     def __init__(self) -> None:
         self.go_on = anyio.Event()
@@ -151,7 +151,7 @@ async def test_a_run_that_nobody_watches_has_the_same_result() -> None:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-async def test_a_brain_that_is_called_works_beside_the_other_calls(durable: bool) -> None:
+async def test_a_brain_tool_runs_concurrently_with_other_calls(durable: bool) -> None:
     kitchen = Kitchen()
     expert = Brain(react(ScriptedLLM([["I ", "know."]] * 2))).as_tool("expert", "Knows.")
     memory = MessagesMemory([*kitchen.tools, expert], journal=RamJournal() if durable else None)

@@ -1,4 +1,4 @@
-"""What is misspelt, or given in another form than it is meant, works or is refused at once."""
+"""Misspelt names and options in other forms either work or are refused immediately."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ from agent_brain.errors import (
 )
 from agent_brain.memories import registry as memories
 from agent_brain.memories.options import MemoryOptions
-from agent_brain.memories.registry import _find, memory_names
 from agent_brain.nets import (
     SubnetState,
     net_names,
@@ -93,7 +92,7 @@ END = going(None)
 @pytest.mark.parametrize("name", net_names())
 def test_every_built_in_net_takes_a_model_by_its_name(name: str) -> None:
     assert create_net(name, "openai/gpt-4.1").name == name
-    factory = registry._find(name)
+    factory = registry._registry.find(name)
     assert factory is not None
     assert factory("openai/gpt-4.1").name == name
 
@@ -192,7 +191,7 @@ def test_a_misspelt_choice_is_refused(make: Any, hint: str) -> None:
         make()
 
 
-def test_a_model_beside_a_net_object_is_refused() -> None:
+def test_a_model_with_a_net_object_is_refused() -> None:
     with pytest.raises(BrainDefinitionError, match=r"Brain\(react\(llm\)\)"):
         Brain(react(ScriptedLLM()), llm="demo")
     with pytest.raises(BrainDefinitionError, match="llm="):
@@ -235,7 +234,7 @@ async def test_a_script_of_one_turn_needs_no_list(turn: Any) -> None:
         (lambda: Net({S.A: END}, fallback=T.A), NetDefinitionError, r"S\.A"),
     ],
 )
-def test_a_misspelt_name_is_refused_with_what_may_be_meant(
+def test_a_misspelt_name_is_refused_with_a_suggestion(
     make: Any, error: type[Exception], hint: str
 ) -> None:
     with pytest.raises(error, match=f"Did you mean {hint}"):
@@ -256,7 +255,7 @@ def test_what_cannot_be_called_is_not_registered(register: Any) -> None:
 def test_an_error_inside_a_memory_that_mentions_an_argument_is_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memories, "_factories", {})
+    monkeypatch.setattr(memories._registry, "factories", {})
 
     def broken(tools: Any) -> Any:
         raise TypeError("bad argument type for built-in operation")
@@ -267,8 +266,10 @@ def test_an_error_inside_a_memory_that_mentions_an_argument_is_its_own(
 
 
 def test_the_typed_options_are_those_of_the_built_in_nets_and_memories() -> None:
-    nets = {p for name in registry._BUILT_IN for p in options(registry._find(name))}
-    kept = {p for name in memory_names() if (made := _find(name)) for p in options(made)}
+    nets, kept = (
+        {p for name in known.built_in for p in options(known.find(name))}
+        for known in (registry._registry, memories._registry)
+    )
     assert {*NetOptions.__annotations__} == nets
     assert {*MemoryOptions.__annotations__} == kept
     assert {*LimitOptions.__annotations__} == {field.name for field in fields(Limits)}
@@ -350,7 +351,7 @@ def test_a_text_in_transitions_is_refused_and_the_member_named() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_text_stands_for_a_member_that_is_one() -> None:
+async def test_a_text_is_accepted_for_a_member_of_a_text_enum() -> None:
     net = Net({T.A: going(Literal["b"], T.B), T.B: END})
     assert net.edges[T.A] == (T.B,)
     assert type(net.edges[T.A][0]) is T
@@ -384,7 +385,7 @@ def test_a_subnet_may_be_a_dict_of_states() -> None:
         ('initial = "ON"\n[states.ONE]\ntype = "answer"', "Did you mean 'ONE'"),
     ],
 )
-def test_a_misspelt_name_in_a_file_is_refused_with_what_may_be_meant(
+def test_a_misspelt_name_in_a_file_is_refused_with_a_suggestion(
     text: str, hint: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "net.toml"

@@ -1,4 +1,4 @@
-"""What the model reads about calls that a run did not come back to."""
+"""What the model reads about calls that were left without a result."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_resumed_round_runs_what_had_not_begun_and_nothing_twice() -> No
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, None])
-async def test_a_cancelled_round_tells_calls_that_began_from_calls_that_did_not(
+async def test_a_cancelled_round_distinguishes_calls_that_began(
     workers: int | None,
 ) -> None:
     running = anyio.Event()

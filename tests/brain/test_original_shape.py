@@ -71,7 +71,7 @@ async def double(number: int) -> int:
 
 
 class Doubling(LLM):
-    """Doubles the number of the goal once; knows it only from what it is sent."""
+    """Doubles the number of the goal once; reads it from the messages."""
 
     async def stream(
         self, messages: Any, *, tools: Any = (), output_type: Any = None

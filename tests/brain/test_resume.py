@@ -1,4 +1,4 @@
-"""Going on with a run where its memory stands."""
+"""Resuming the run that a memory holds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_after_an_error_the_same_state_is_tried_again() -> None:
     llm.assert_complete()
 
 
-async def test_a_limit_stopped_run_goes_on_with_a_larger_limit() -> None:
+async def test_a_limit_stopped_run_continues_with_a_larger_limit() -> None:
     llm = ScriptedLLM([[call(1)], [call(2)], ["3"]])
     small = Brain(react(llm), tools=[add], limits=Limits(max_steps=2))
     first = await small.run("go")
@@ -93,11 +93,11 @@ async def test_a_run_that_had_reached_its_goal_gives_its_result_again() -> None:
     again = await brain.resume()
     assert (again.answer, again.stop_reason, again.steps) == ("yes", "done", first.steps)
     assert (again.run_id, again.messages) == (first.run_id, first.messages)
-    with pytest.raises(ResumeError, match="waits for nobody"):
+    with pytest.raises(ResumeError, match="does not wait for a person"):
         await brain.resume(approve=True)
 
 
-async def test_another_net_cannot_go_on_with_a_run() -> None:
+async def test_another_net_cannot_continue_a_run() -> None:
     brain = Brain(react(ScriptedLLM([LLMServerError("down")])))
     with pytest.raises(LLMServerError):
         await brain.run("go")
@@ -187,7 +187,7 @@ class Unhashable(Say):
         return [Steps.ONE]
 
 
-async def test_a_proposal_that_is_no_state_at_all_is_refused() -> None:
+async def test_a_proposal_that_is_not_a_state_is_refused() -> None:
     with pytest.raises(TransitionError, match="proposed"):
         await Brain(single(Unhashable("x"))).run("go")
 

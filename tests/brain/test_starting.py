@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Faulty(RamJournal):
-    """Fails, or hangs, at the next append or read, as often as it is asked to."""
+    """Fails, or hangs, at the next appends or reads, a given number of times."""
 
     def __init__(self) -> None:
         super().__init__()

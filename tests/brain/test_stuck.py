@@ -1,4 +1,4 @@
-"""Runs that go in circles, and healthy runs that only look like it."""
+"""Runs that repeat themselves, and healthy runs that only seem to."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def test_the_fallback_answers_for_a_stuck_run() -> None:
     [([poll()], "pending"), (["I look once more. ", poll()], "I look once more. ")],
     ids=["results", "remarks"],
 )
-async def test_a_stuck_run_ends_with_the_best_words_there_are(turn: Any, answer: str) -> None:
+async def test_a_stuck_run_ends_with_the_best_text_so_far(turn: Any, answer: str) -> None:
     result = await run(*[turn] * 9)
     seen = [c async for c in Brain(react(ScriptedLLM([turn] * 9)), tools=TOOLS).answer("go")]
     assert (result.stop_reason, result.answer) == (StopReason.STUCK, answer)

@@ -1,4 +1,4 @@
-"""The limit of time holds whether or not anything has to be waited for."""
+"""The time limit applies even if the run never waits."""
 
 from __future__ import annotations
 

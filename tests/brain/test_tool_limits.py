@@ -98,7 +98,7 @@ async def long_text() -> str:
     return "".join(f"{n:05}" for n in range(1000))
 
 
-async def test_a_result_that_was_cut_is_kept_aside_and_read_in_parts():
+async def test_a_result_that_was_cut_is_stored_and_read_in_parts():
     def read_on(messages: list[Any]) -> list[Action]:
         note = messages[-1].content
         assert 'read_result(id="c", offset=…)' in note
@@ -112,7 +112,7 @@ async def test_a_result_that_was_cut_is_kept_aside_and_read_in_parts():
     assert [tool.name for tool in llm.calls[1].tools] == ["long_text", "read_result"]
     assert (await results(brain.memory))[1].startswith("0050000501\n")
 
-    elsewhere = MessagesMemory([long_text])  # what is kept aside belongs to the memory
+    elsewhere = MessagesMemory([long_text])  # stored results belong to the memory
     text = (await brain.memory.snapshot()).model_dump_json()
     await elsewhere.restore(Snapshot.from_json(text))
     later = ScriptedLLM([[call("read_result", id="c", offset=0, length=5)], ["ok"]])
@@ -210,7 +210,7 @@ async def test_a_call_that_a_crash_cut_off_is_repeated_with_its_key_only_if_it_m
     assert told[1] == "booked" if idempotent else "may or may not have taken effect" in told[1]
 
 
-async def test_the_context_is_given_to_functions_and_told_to_all_tools():
+async def test_the_context_is_given_to_functions_and_available_to_all_tools():
     seen: list[Any] = []
 
     @tool

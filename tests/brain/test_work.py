@@ -286,5 +286,5 @@ async def test_what_is_neither_text_nor_event_nor_work_is_an_error_that_says_so(
         await brain(run).run("?")
 
 
-def test_work_is_no_event() -> None:
+def test_work_is_not_an_event() -> None:
     assert not isinstance(ScriptedLLM().call(HELLO), Event)

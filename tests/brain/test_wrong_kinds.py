@@ -107,7 +107,7 @@ WRONG: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     (tool(max_result_tokens="3"), (add,), {}, "max_result_tokens"),  # type: ignore[call-overload]
     (tool(requires_approval="yes"), (add,), {}, "requires_approval"),  # type: ignore[call-overload]
     (tool(idempotent="no"), (add,), {}, "idempotent"),  # type: ignore[call-overload]
-    (Toolset([add]).filter, (), {"allow": 3}, "chooses no tools"),
+    (Toolset([add]).filter, (), {"allow": 3}, "does not select tools"),
     (http_get_tool, ([3],), {}, "is not a host"),
     (FakeMemory, ("goal", ["Hello"]), {}, "Message.user"),
 ]

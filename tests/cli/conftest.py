@@ -39,7 +39,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[Turn]], Script
             """What the test says."""
             return react(model)
 
-        monkeypatch.setitem(registry._factories, "scripted", scripted)
+        monkeypatch.setitem(registry._registry.factories, "scripted", scripted)
         return model
 
     return use

@@ -40,7 +40,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def invoke(*args: str, stdin: str | bytes = "", env: Mapping[str, str] | None = None) -> Result:
-    """Run the command in this process; stdout is no terminal."""
+    """Run the command in this process; stdout is not a terminal."""
     runner = CliRunner()
     result = runner.invoke(app, args, input=stdin, env=dict(env or {}), prog_name="agent-brain")
     print(result.output)  # pytest shows it if the test fails
@@ -75,7 +75,7 @@ def json_lines(text: str) -> list[dict[str, Any]]:
 
 
 class Process:
-    """The command under way, with pipes; tells when it has written something.
+    """The command under way, with pipes; it can be awaited until it has written something.
 
     Use it as a context manager: it is killed at the end if it has not left.
     """

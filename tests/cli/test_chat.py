@@ -33,7 +33,7 @@ def test_a_question_may_begin_with_a_slash(script):
     assert invoke("chat", *SCRIPTED, stdin="/etc/passwd is what?\n").stdout == "A file.\n"
 
 
-def test_no_input_is_no_question():
+def test_empty_input_asks_nothing():
     assert invoke("chat").exit_code == 0
 
 

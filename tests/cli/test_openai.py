@@ -89,7 +89,7 @@ def test_a_rate_limit_passes():
     assert len(server.requests) == 2
 
 
-def test_a_server_that_fails_for_good():
+def test_a_server_that_keeps_failing():
     failure = Failure(500, headers={"Retry-After": "0"})
     with OpenAIServer([failure] * 9) as server:
         result = ask(server, "hi")

@@ -158,7 +158,7 @@ def test_only_the_text_of_the_last_step_is_the_answer():
     assert err.getvalue() == "  said      A plan.\n"
 
 
-def test_no_answer_is_no_line():
+def test_an_empty_answer_prints_nothing():
     out = StringIO()
     make_printer(OutputOptions(), out, StringIO())(RunFinished("max_steps", ""))
     assert out.getvalue() == ""

@@ -131,7 +131,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly():
     assert "BrokenPipe" not in err
 
 
-def test_an_encoding_that_lacks_a_character_is_no_reason_to_fail(tools_file):
+def test_an_encoding_that_lacks_a_character_does_not_make_it_fail(tools_file):
     options = ("-t", f"{tools_file}:loud")
     env = {"PYTHONIOENCODING": "ascii"}
     result = run("ask", *options, "shout with text = 'grüße'", env=env)

@@ -1,4 +1,4 @@
-"""Every built-in memory, of every size and over every journal, behaves as the suite says."""
+"""Every built-in memory, of every size and over every journal, passes the conformance suite."""
 
 from __future__ import annotations
 

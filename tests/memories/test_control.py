@@ -1,4 +1,4 @@
-"""The registers of a run: what was stored under their old names is still read."""
+"""The state of a run: data stored under earlier names is still read."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_call_is_requested_begun_finished_and_closed() -> None:
     assert (control.next_actions, control.pending) == ([], {})
 
 
-def test_a_forgotten_call_is_open_no_more_and_nobody_is_asked_about_it() -> None:
+def test_a_forgotten_call_is_not_open_any_more_and_nobody_is_asked_about_it() -> None:
     control = Control()
     control.request_calls([CALL])
     control.begin_calls([CALL])

@@ -113,7 +113,7 @@ async def test_what_has_left_a_window_expires_in_the_journal_too() -> None:
     assert await memory.history() == []
 
 
-async def test_a_later_process_lets_go_what_has_expired_meanwhile() -> None:
+async def test_a_later_process_forgets_what_has_expired_meanwhile() -> None:
     clock, journal = Clock(), RamJournal()
     memory = MessagesMemory(clock=clock, ttl=60, journal=journal)
     await memory.update([said("old", clock)])

@@ -120,7 +120,7 @@ async def test_a_snapshot_has_both() -> None:
 
 async def test_what_a_crash_kept_from_arriving_arrives_at_the_next_opening(tmp_path) -> None:
     async with SQLiteJournal(tmp_path / "journal.db") as journal:
-        lost = WindowedMemory(max_messages=2, journal=journal)  # nobody takes what leaves it
+        lost = WindowedMemory(max_messages=2, journal=journal)  # nothing receives what leaves it
         await lost.update([Message.user(f"{n}") for n in range(6)])
         memory = LayeredMemory(
             WindowedMemory(max_messages=2, journal=journal),
@@ -303,6 +303,6 @@ async def test_a_time_to_live_is_for_both() -> None:
     assert await memory.context() == []
 
 
-async def test_both_halves_are_told() -> None:
+async def test_both_memories_are_changed() -> None:
     memory = plain()
     assert memory.wrapped == (memory.short, memory.long)

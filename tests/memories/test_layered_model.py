@@ -197,7 +197,7 @@ class Story:
 
 
 def persistent() -> RamJournal:
-    """As one on a disk: what has left a window is kept."""
+    """Like a journal on disk: it keeps what has left a window."""
     journal = RamJournal()
     journal.persistent = True  # type: ignore[misc]
     return journal

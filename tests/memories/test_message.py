@@ -102,7 +102,7 @@ def test_a_tool_message_is_named_for_its_tool():
         ({}, "role"),
     ],
 )
-def test_what_is_no_message_is_refused(fields, says):
+def test_what_is_not_a_message_is_refused(fields, says):
     with pytest.raises(ValidationError, match=says):
         Message(**fields)
 
@@ -341,7 +341,7 @@ def test_attachments_without_text_are_sent_alone():
         {"url": "https://x", "size": 1},
     ],
 )
-def test_what_is_no_attachment_is_refused(fields):
+def test_what_is_not_an_attachment_is_refused(fields):
     with pytest.raises(ValidationError):
         Attachment(**{"media_type": "image/png", **fields})
 

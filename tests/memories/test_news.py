@@ -80,7 +80,7 @@ async def test_with_a_cursor_of_another_memory(make) -> None:
     assert (await news(other, cursor))[0] == []
 
 
-async def test_a_fork_goes_on_to_count(make, place) -> None:
+async def test_a_fork_continues_to_count(make, place) -> None:
     memory = make(**place)
     await memory.update(said("a", "b", "c"))
     await memory.delete([m.id for m in await memory.messages(last=1)])

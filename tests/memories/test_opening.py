@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Durable(RamJournal):
-    """Keeps what has left a window, as a file does."""
+    """Like a journal on disk: it keeps what has left a window."""
 
     persistent = True
 
@@ -151,7 +151,7 @@ async def test_a_summary_of_a_long_session_decodes_what_came_after_it() -> None:
     assert later.summarised == memory.summarised
 
 
-async def test_an_entry_that_is_not_a_message_is_told_when_it_is_used() -> None:
+async def test_an_entry_that_is_not_a_message_is_reported_when_it_is_used() -> None:
     journal = RamJournal()
     await journal.append(session_key("default"), [Entry("message", {"id": "a", "role": "nobody"})])
     memory = MessagesMemory(journal=journal)
@@ -160,7 +160,7 @@ async def test_an_entry_that_is_not_a_message_is_told_when_it_is_used() -> None:
         await memory.messages()
 
 
-async def test_an_entry_without_an_id_is_told_when_the_session_is_opened() -> None:
+async def test_an_entry_without_an_id_is_reported_when_the_session_is_opened() -> None:
     journal = RamJournal()
     await journal.append(session_key("default"), [Entry("message", ["nothing"])])
     with pytest.raises(JournalError, match="Entry 1 of the session cannot be read"):

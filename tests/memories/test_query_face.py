@@ -58,7 +58,7 @@ async def test_an_export_that_fails_leaves_the_file(tmp_path, monkeypatch) -> No
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 99}', '{"messages": [{}]}'])
-async def test_a_file_that_is_no_export_changes_nothing(content, tmp_path) -> None:
+async def test_a_file_that_is_not_an_export_changes_nothing(content, tmp_path) -> None:
     memory, path = await filled(), tmp_path / "export.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(SnapshotError):
@@ -139,7 +139,7 @@ def test_names_that_are_none_are_refused(wrong) -> None:
         MessagesMemory(**wrong)
 
 
-def test_what_is_no_journal_is_refused() -> None:
+def test_what_is_not_a_journal_is_refused() -> None:
     with pytest.raises(MemoryDefinitionError, match="not a journal"):
         MessagesMemory(journal=7)  # type: ignore[arg-type]
 

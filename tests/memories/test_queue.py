@@ -54,12 +54,12 @@ def test_a_dump_is_json_and_takes_nothing() -> None:
 @pytest.mark.parametrize(
     "wrong", [{}, {"version": 9}, {"version": 1}, {"version": 1, "waiting": [7]}, []]
 )
-def test_what_is_no_dump_is_refused(wrong) -> None:
+def test_what_is_not_a_dump_is_refused(wrong) -> None:
     with pytest.raises(SnapshotError):
         MessageQueue.load(wrong)
 
 
-def test_what_is_no_message_is_refused() -> None:
+def test_what_is_not_a_message_is_refused() -> None:
     with pytest.raises(MemoryUseError):
         MessageQueue().push("hello")  # type: ignore[arg-type]
 

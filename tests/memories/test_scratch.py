@@ -76,7 +76,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("room", ["scratch", "session"])
 @pytest.mark.parametrize(("value", "problem"), REFUSED, ids=[problem for _, problem in REFUSED])
-def test_what_json_does_not_hold_is_refused_with_its_key(
+def test_what_json_does_not_have_is_refused_with_its_key(
     room: str, value: Any, problem: str
 ) -> None:
     kept = getattr(Control(), room)

@@ -163,7 +163,7 @@ async def test_a_viewer_sees_what_is_written() -> None:
     assert contents(await viewer.messages()) == ["a"]
 
 
-async def test_a_memory_that_is_alone_is_told_of_the_others() -> None:
+async def test_a_memory_that_is_not_shared_gets_a_conflict() -> None:
     journal = RamJournal()
     alone, shared = MessagesMemory(journal=journal), MessagesMemory(journal=journal, shared=True)
     await alone.update([Message.user("a")])

@@ -118,7 +118,7 @@ def test_an_unknown_version_is_refused_when_it_is_used():
         '{"version": 1, "views": ' + "[" * 100_000,
     ],
 )
-def test_what_is_no_snapshot_is_refused(text):
+def test_what_is_not_a_snapshot_is_refused(text):
     with pytest.raises(SnapshotError):
         Snapshot.from_json(text)
 

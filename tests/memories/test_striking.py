@@ -61,7 +61,7 @@ def payments() -> tuple[list[str], Any]:
 
 
 async def waiting(make, folder: Path) -> tuple[RecordMemory, Brain, list[str]]:
-    """A run that waits for a person's word about one call."""
+    """A run that waits for a person's decision about one call."""
     paid, pay = payments()
     memory = make(journal=folder / "journal.db")
     llm = ScriptedLLM([PAY, "Nothing is paid.", "Nothing is paid."])
@@ -83,7 +83,7 @@ REMOVALS = {
 
 @pytest.mark.parametrize("name", MEMORIES)
 @pytest.mark.parametrize("how", REMOVALS)
-async def test_a_call_that_is_gone_does_not_run(name: str, how: str, tmp_path: Path) -> None:
+async def test_a_removed_call_does_not_run(name: str, how: str, tmp_path: Path) -> None:
     memory, brain, paid = await waiting(MEMORIES[name], tmp_path)
     (asks,) = [m.id for m in await memory.messages() if m.tool_calls]
     await REMOVALS[how](memory, asks)
@@ -109,7 +109,7 @@ async def test_a_call_that_is_gone_does_not_run(name: str, how: str, tmp_path: P
         assert b"SECRET" not in on_disk(tmp_path)
 
 
-async def test_a_waiting_run_goes_on_if_something_else_is_forgotten(tmp_path: Path) -> None:
+async def test_a_waiting_run_continues_if_something_else_is_forgotten(tmp_path: Path) -> None:
     paid, pay = payments()
     async with MessagesMemory(journal=tmp_path / "journal.db") as memory:
         llm = ScriptedLLM(["Noted.", PAY, "Paid."])
@@ -210,7 +210,7 @@ async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
         memory.control.begin("run-1", "ACTION")
         await memory.update([Message.assistant("", [PAY], id="asks")])
         memory.control.next_actions = [PAY]
-        memory.claim = await Claim.take(memory, watched=True)  # a run is going on
+        memory.claim = await Claim.take(memory, watched=True)  # a run is active
         await memory.checkpoint()
         await memory.update([Message.assistant("half a step", id="half")])
         await getattr(memory, what)("asks")

@@ -1,4 +1,4 @@
-"""The summary is always made of all that went, or nothing goes."""
+"""Messages leave only when a summary of all of them was written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Trip(BaseModel):
 
 
 class Summarizer:
-    """Writes down what it is given; can be told to fail or to wait."""
+    """Records its arguments; can be set to fail or to wait."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[str]]] = []
@@ -169,7 +169,7 @@ async def test_the_summary_lasts_with_the_session(tmp_path) -> None:
         assert later.summary == memory.summary == "+6+4"
 
 
-async def test_a_summary_that_tells_of_something_forgotten_is_dropped_and_written_anew() -> None:
+async def test_a_summary_that_quotes_something_forgotten_is_dropped_and_written_again() -> None:
     memory = await filled(Summarizer(), journal=RamJournal())
     await memory.context()
     await memory.forget(text="5")
@@ -277,7 +277,7 @@ async def test_the_summary_knows_what_it_is_made_of() -> None:
     assert copied.summary == "", "it may tell of it, and nobody has it any more"
 
 
-async def test_a_summary_of_what_a_restored_memory_never_held_goes_when_it_may_tell() -> None:
+async def test_a_summary_of_what_a_restored_memory_never_held_goes_when_it_may_quote_it() -> None:
     memory = await filled(Summarizer())
     await memory.context()
     other = SummaryMemory(summarize=Summarizer(), max_messages=6, journal=RamJournal())

@@ -80,7 +80,7 @@ async def test_snapshots_and_forks_have_a_list_of_their_own(inner) -> None:
     assert await other.todos() == await fork.todos()
 
 
-async def test_what_makes_no_sense_is_told_to_the_model() -> None:
+async def test_what_makes_no_sense_is_reported_to_the_model() -> None:
     memory = TodoMemory()
     for edit in (memory.complete_todo, memory.remove_todo):
         with pytest.raises(ToolError, match="no item 7; its items are: none"):

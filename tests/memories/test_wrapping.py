@@ -75,7 +75,7 @@ async def test_what_the_inner_memory_cannot_do_is_said(method) -> None:
         await getattr(memory, method)(*CALLS[method])
 
 
-async def test_what_there_is_not_is_no_attribute() -> None:
+async def test_unknown_names_raise_attribute_error() -> None:
     with pytest.raises(AttributeError):
         TodoMemory().no_such_thing  # type: ignore[attr-defined]  # noqa: B018
 
@@ -88,7 +88,7 @@ async def test_a_memory_of_four_methods_is_exported_and_loaded_through_a_wrapper
     assert other.journal is None
 
 
-async def test_wrapped_memories_are_told() -> None:
+async def test_wrapped_memories_are_listed() -> None:
     inner = MessagesMemory()
     outer = TodoMemory(WrappingMemory(inner))
     (between,) = outer.wrapped

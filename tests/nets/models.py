@@ -1,4 +1,4 @@
-"""Models that the tests of the built-in nets share."""
+"""Models shared by the tests of the built-in nets."""
 
 from __future__ import annotations
 

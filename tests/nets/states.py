@@ -1,4 +1,4 @@
-"""States for the tests of nets: they go where they are told."""
+"""States for the tests of nets: they propose what their arguments say."""
 
 from __future__ import annotations
 

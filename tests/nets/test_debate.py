@@ -1,4 +1,4 @@
-"""Debate: everyone argues from a mind of its own; the moderator sees all sides and answers."""
+"""Debate: personas argue, each with its own memory; the moderator sees everything and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a net: exactly its edges, the nets inside, the way a run took."""
+"""Diagrams: exactly the edges of a net, its inner nets, and the path of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a state may go, read from what it says of itself."""
+"""The edges of a state, derived from its declarations."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_the_end_is_a_target_besides_the_parameters_if_the_annotation_includes_i
     assert declared_targets(Configured(a=N.B), list(N)) == [N.B, None]
 
 
-def test_members_of_another_enum_with_equal_values_are_no_targets():
+def test_members_of_another_enum_with_equal_values_are_not_targets():
     class Keys(enum.StrEnum):
         A = "a"
         B = "b"

@@ -109,7 +109,7 @@ async def test_the_goal_of_an_item_may_be_a_function_of_it() -> None:
     assert [call.messages[-1].content for call in llm.calls] == ["Item 1", "Item 2"]
 
 
-async def test_the_first_failure_cancels_the_rest_and_leaves_no_trace() -> None:
+async def test_the_first_failure_cancels_the_rest_and_leaves_nothing_behind() -> None:
     memory = MessagesMemory()
     with pytest.raises(KeyError, match="bad item"):
         await Brain(Net({N.MAP: MapState(given("a", "bad"), Shout())}), memory).run("?")

@@ -127,7 +127,7 @@ def test_a_dict_is_accepted_where_a_net_is():
     assert as_net({N.B: To(None)}).initial is N.B
 
 
-def test_it_says_what_it_is():
+def test_its_repr_names_it():
     assert repr(small()) == "<Net 'N': A, B>"
 
 
@@ -205,8 +205,9 @@ def test_an_unknown_option_is_named_in_the_error():
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr("agent_brain.nets.registry._BUILT_IN", ("react",))
-    monkeypatch.setattr("agent_brain.nets.registry._factories", {})
+    react_alone = {"react": "agent_brain.nets.library.react:react"}
+    monkeypatch.setattr("agent_brain.nets.registry._registry.built_in", react_alone)
+    monkeypatch.setattr("agent_brain.nets.registry._registry.factories", {})
 
 
 @pytest.mark.usefixtures("registered")

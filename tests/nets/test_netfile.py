@@ -1,4 +1,4 @@
-"""Nets from files: plain data in, a checked net out, every mistake told."""
+"""Nets from files: plain data is validated, and every mistake is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_brain.brainfile import brain_from_file, net_from_file
 from agent_brain.errors import NetDefinitionError, NetFileError, UnknownNetError
 from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.nets.config import read_file
-from agent_brain.nets.file_states import Options, Site, register_state, state_kinds
+from agent_brain.nets.file_states import BuildContext, Options, register_state, state_kinds
 from agent_brain.states import FunctionState, State
 from agent_brain.testing import ScriptedLLM
 
@@ -128,7 +128,7 @@ class Shout(Options):
     word: str
 
 
-def build(options: Any, site: Site) -> State:
+def build(options: Any, context: BuildContext) -> State:
     async def shout(memory: object) -> str:
         return str(options.word).upper()
 

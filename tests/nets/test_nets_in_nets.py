@@ -1,4 +1,4 @@
-"""Every built-in net as a step of another, and twice in one run: each time it begins anew."""
+"""Every built-in net as a step of another, and twice in one run: each time it starts over."""
 
 from __future__ import annotations
 

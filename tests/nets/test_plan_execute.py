@@ -1,4 +1,4 @@
-"""Plan and execute: steps in order, a new plan when one goes otherwise, an answer at the end."""
+"""Plan and execute: steps in order, a new plan when one fails, an answer at the end."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_it_replans_after_a_failing_tool() -> None:
     assert "1000 euros" in text_of(replanning)
 
 
-async def test_every_step_is_asked_for_in_its_turn_and_sees_what_was_found() -> None:
+async def test_every_step_is_requested_in_order_and_sees_what_was_found() -> None:
     llm = ScriptedLLM([plan("find the cost", "double it"), "1000", "2000", "2000 euros"])
     await Brain(plan_execute(llm, evaluate=lambda m, a: True), tools=TOOLS).run(GOAL)
     first, second = llm.calls[1].messages, llm.calls[2].messages

@@ -1,4 +1,4 @@
-"""A net that was found sound never comes to a state, or takes an edge, that it does not declare."""
+"""A validated net never reaches a state, or takes an edge, that it does not declare."""
 
 from __future__ import annotations
 

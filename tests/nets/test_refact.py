@@ -1,4 +1,4 @@
-"""ReAct with reflection: a remark steers the next call, and nothing else is changed by it."""
+"""ReAct with reflection: a remark is part of the next call, and changes nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reflexion: what failed is reflected on in words, and the next attempt heeds them."""
+"""Reflexion: a failed attempt is reflected on, and the next attempt sees the reflection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Self-consistency: what most ways of thinking come to outvotes a wrong one."""
+"""Self-consistency: the answer of most paths outvotes a wrong one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_only_the_winner_is_recorded_and_streamed_as_text() -> None:
     assert "2 × '5', 1 × '6'" in said[True]
 
 
-async def test_a_single_path_is_not_said_twice() -> None:
+async def test_a_single_path_is_not_repeated() -> None:
     result = await Brain(self_consistency(each_once([WRONG]), paths=1)).run(GOAL)
     assert result.answer == WRONG
 

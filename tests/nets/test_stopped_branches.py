@@ -1,13 +1,13 @@
-"""A limit that stops a net inside another stops the run there, and a resumed run goes on there."""
+"""A limit that stops an inner net stops the run there, and a resumed run continues there."""
 
 from __future__ import annotations
 
 import pytest
 
 from agent_brain import Brain, Limits, Memory, StopReason, react
-from agent_brain.nets import Branch, ParallelState, SubnetState
+from agent_brain.nets import Branch, Delegate, ParallelState, SubnetState
 from agent_brain.states import FunctionState, TextDelta
-from agent_brain.testing import ScriptedLLM
+from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Endless, Say, add, single
 
@@ -40,11 +40,11 @@ async def test_a_stopped_subnet_on_a_fork_runs_again_and_adds_one_answer() -> No
     assert [m.content for m in (await brain.resume()).messages] == ["go", "2"]
 
 
-async def test_stopped_branches_are_joined_for_what_they_found_but_not_recorded() -> None:
+async def test_stopped_branches_are_joined_with_what_they_found_but_not_recorded() -> None:
     seen: list[list[bool]] = []
 
     def join(memory: Memory, branches: list[Branch]) -> str:
-        seen.append([branch.ended for branch in branches])
+        seen.append([branch.completed for branch in branches])
         return "joined"
 
     branches = {"short": single(Say("x")), "long": single(Endless())}
@@ -55,8 +55,9 @@ async def test_stopped_branches_are_joined_for_what_they_found_but_not_recorded(
     assert [m.content for m in result.messages] == ["go"]
 
 
-async def test_a_subnet_run_aside_speaks_in_thoughts_and_not_for_its_state() -> None:
-    brain = Brain(single(SubnetState(single(Say("hm")), aside=True)))
+@pytest.mark.parametrize("option", ["as_thoughts", "aside"])
+async def test_a_subnet_as_thoughts_does_not_answer_for_its_state(option: str) -> None:
+    brain = Brain(single(SubnetState(single(Say("hm")), **{option: True})))  # type: ignore[arg-type]
     texts = []
     async with brain.stream("go") as run:
         async for event in run:
@@ -65,14 +66,20 @@ async def test_a_subnet_run_aside_speaks_in_thoughts_and_not_for_its_state() -> 
     assert (texts, run.result.answer) == ([("hm", True)], "")
 
 
-async def test_a_subnet_run_aside_on_a_fork_is_still_recorded() -> None:
+async def test_a_subnet_as_thoughts_on_a_fork_is_still_recorded() -> None:
     async def talk(memory: Memory) -> str:
         return "found"
 
-    brain = Brain(single(SubnetState(single(FunctionState(talk)), aside=True, fork=True)))
+    brain = Brain(single(SubnetState(single(FunctionState(talk)), as_thoughts=True, fork=True)))
     assert [m.content for m in (await brain.run("go")).messages] == ["go", "found"]
 
 
 async def test_a_single_branch_of_a_parallel_state_is_said_once() -> None:
     result = await Brain(single(ParallelState({"only": single(Say("x"))}))).run("go")
     assert result.answer == "only: x"
+
+
+def test_the_old_names_of_delegating_still_work() -> None:
+    branch = Branch("", single(Say("x")), FakeMemory(), stop_reason="done")
+    assert branch.ended
+    assert Delegate([branch], aside=True).as_thoughts

@@ -1,4 +1,4 @@
-"""Tree of thoughts: it solves the Game of 24, looks at less than everything, and keeps its bounds."""
+"""Tree of thoughts: it solves the Game of 24 without an exhaustive search, within its bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, StopReason
 from agent_brain.errors import LLMServerError, MalformedOutputError
 from agent_brain.nets import Value, tree_of_thoughts
-from agent_brain.nets.library.thought_tree import Bounds, Node, Tree, breadth_first, depth_first
+from agent_brain.nets.library.thought_tree import Bounds, Tree, TreeNode, breadth_first, depth_first
 from agent_brain.nets.library.tree_states import Thoughts
 from agent_brain.nets.library.voting import Choice
 from agent_brain.states import StateDefinitionError, TextDelta
@@ -228,7 +228,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], match: str) -> None:
 
 def tree_of(*scores: float, solved: Sequence[int] = ()) -> Tree:
     values = [Value(score=score, solved=n in solved) for n, score in enumerate(scores)]
-    nodes = [Node(thought=str(n), parent=None, depth=1, value=v) for n, v in enumerate(values)]
+    nodes = [TreeNode(thought=str(n), parent=None, depth=1, value=v) for n, v in enumerate(values)]
     return Tree(nodes=nodes, fresh=list(range(len(nodes))))
 
 

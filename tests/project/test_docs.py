@@ -27,7 +27,7 @@ from tests.project.pages import BLOCKS, DOCS, PAGES, Block, blocks_of, name_of
 
 pytest_plugins = ["pytester"]
 
-for name in agent_brain.testing.__all__:  # loaded before pytester looks; see test_plugin
+for name in dir(agent_brain.testing):  # loaded before pytester looks; see test_plugin
     getattr(agent_brain.testing, name)
 
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -40,7 +40,7 @@ def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An empty folder, no model in the environment, and only the built-in nets."""
     monkeypatch.delenv("AGENT_BRAIN_MODEL", raising=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    monkeypatch.setattr(registry._registry, "factories", dict(registry._registry.factories))
 
 
 def run(block: Block, names: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""What an import may load, and that the checkout and the installed package are one."""
+"""What an import may load, and that the checkout and the installed package are the same."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def python(program: str, folder: Path = ROOT) -> str:
 
 
 def modules_loaded_by(statement: str) -> set[str]:
-    # What site loads by itself (.pth files, coverage) is not ours.
+    # Ignore what site loads (.pth files, coverage).
     program = f"import sys; before = set(sys.modules); {statement}; import json; "
     loaded = json.loads(python(program + "print(json.dumps(sorted(set(sys.modules) - before)))"))
     return {name.partition(".")[0] for name in loaded}

@@ -1,4 +1,4 @@
-"""Every public name can be imported, says what it is, and is fully annotated."""
+"""Every public name can be imported, is documented, and is fully annotated."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def documentation(function: Any) -> str | None:
 @pytest.mark.parametrize("value", list(public_objects()))
 def test_public_callables_are_fully_annotated(value: Any) -> None:
     if inspect.isclass(value):
-        return  # its __init__ is looked at by itself
+        return  # its __init__ is checked separately
     signature = inspect.signature(value)
     bare = [
         name

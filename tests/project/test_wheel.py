@@ -1,4 +1,4 @@
-"""What is installed is what is in the tree: the list of packages in pyproject.toml is explicit."""
+"""The wheel contains exactly the tree: the list of packages in pyproject.toml is explicit."""
 
 from __future__ import annotations
 

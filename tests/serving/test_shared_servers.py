@@ -71,7 +71,7 @@ async def test_many_at_once_share_one_connection():
 
 
 @pytest.mark.usefixtures("nothing_leaks")
-async def test_servers_that_nobody_needs_end_and_come_back():
+async def test_unused_servers_are_closed_and_reopened():
     before, threads = children(), hosts()
     servers = SharedServers([config(s=script("odd", "plain"))])
     async with Conversations(make_brain, servers=servers, servers_idle=0.05) as conversations:
@@ -99,7 +99,7 @@ async def test_servers_in_use_do_not_end():
     assert first == second
 
 
-async def test_conversations_that_nobody_uses_end():
+async def test_unused_conversations_end():
     async with Conversations(make_brain, idle=0.05) as conversations:
         async with conversations.take(None) as turn:
             name = turn.name

@@ -1,4 +1,4 @@
-"""What the tests of states share."""
+"""Helpers of the tests of states."""
 
 from __future__ import annotations
 

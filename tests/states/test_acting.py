@@ -1,4 +1,4 @@
-"""Acting: every call that was asked for, at once, its results in order, none without an answer."""
+"""ActionState: all requested calls run concurrently, and each gets a result, in order."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_limit_below_one_is_refused(limit):
         ActionState(N.REASON, max_concurrency=limit)
 
 
-async def test_what_goes_wrong_in_a_call_is_its_result_and_the_others_go_on():
+async def test_an_error_in_a_call_is_its_result_and_the_others_continue():
     error = ValueError("bad luck")
 
     @tool
@@ -354,7 +354,7 @@ async def test_after_a_crash_a_finished_call_is_not_run_again():
     assert memory.updates[-1] == [note.result]
 
 
-async def test_after_a_crash_a_call_that_may_have_happened_is_not_run_again_but_told():
+async def test_after_a_crash_a_call_that_may_have_happened_is_reported_and_not_run_again():
     counter = Counting("count")
     action = Action(name="count")
     memory = await resumed(counter, pending={action.id: Call(action=action)}, actions=[action])

@@ -1,4 +1,4 @@
-"""Answering: passing on what was said, asking for words, asking for data."""
+"""AnswerState: passing on closing text, and requesting text or data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OSLO = City(name="Oslo", people=700_000)
 CALL = Action(name="add")
 
 
-async def test_closing_words_are_passed_on_and_no_model_is_asked():
+async def test_closing_text_is_passed_on_and_no_model_is_asked():
     llm = ScriptedLLM()
     memory = FakeMemory("What?", [Message.assistant("Oslo.")])
     done = await run_state(AnswerState(llm), memory)
@@ -51,7 +51,7 @@ async def test_closing_words_are_passed_on_and_no_model_is_asked():
         [Message.assistant("")],
     ],
 )
-async def test_without_closing_words_the_model_is_asked(messages):
+async def test_without_closing_text_the_model_is_asked(messages):
     llm = ScriptedLLM([["Os", "lo."]])
     memory = FakeMemory("What?", messages)
     done = await run_state(AnswerState(llm), memory)
@@ -62,7 +62,7 @@ async def test_without_closing_words_the_model_is_asked(messages):
     llm.assert_complete()
 
 
-async def test_the_answer_of_an_earlier_turn_is_no_answer_to_this_one():
+async def test_the_answer_of_an_earlier_turn_does_not_answer_this_one():
     llm = ScriptedLLM(["Bergen."])
     memory = FakeMemory("What?", [Message.assistant("Oslo.")])
     await memory.set_goal("And then?")
@@ -71,7 +71,7 @@ async def test_the_answer_of_an_earlier_turn_is_no_answer_to_this_one():
     assert done.text == "Bergen."
 
 
-async def test_ask_asks_although_there_are_closing_words():
+async def test_ask_asks_although_there_is_closing_text():
     llm = ScriptedLLM(["Oslo!"])
     memory = FakeMemory("What?", [Message.assistant("Oslo.")])
 
@@ -93,7 +93,7 @@ async def test_the_goal_is_in_the_prompt_and_no_tools_are_offered():
     assert llm.calls[0].tools == ()
 
 
-async def test_thoughts_and_usage_stream_and_are_no_part_of_the_answer():
+async def test_thoughts_and_usage_stream_and_are_not_part_of_the_answer():
     llm = ScriptedLLM([[Thought("Hm."), "Oslo.", Usage(1, 2)]])
     memory = FakeMemory("What?")
     done = await run_state(AnswerState(llm), memory)
@@ -157,7 +157,7 @@ async def test_an_output_that_fits_is_the_runs_output():
     assert llm.calls[0].output_type is City
 
 
-async def test_the_schema_is_told():
+async def test_the_prompt_has_the_schema():
     llm = ScriptedLLM([OSLO.model_dump_json()])
     await run_state(AnswerState(llm, output_type=City), FakeMemory("What?"))
 

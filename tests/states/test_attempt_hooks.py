@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agent_brain import Brain, react
-from agent_brain.errors import Refused
-from agent_brain.states import Hook, ModelRequest, ModelResponse
+from agent_brain.errors import Refused, StateDefinitionError
+from agent_brain.states import Hook, ModelRequest, ModelResponse, Usage
 from agent_brain.states.models.litellm.adapter import LiteLLM
+from agent_brain.testing import ScriptedLLM
 from tests.support.openai_server import Failure, OpenAIServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
@@ -76,3 +78,43 @@ async def test_without_hooks_the_attempts_of_a_call_by_hand_have_none() -> None:
         await Brain(react(llm)).run("Hello")
         await llm.aclose()
     assert len(hook.log) == seen
+
+
+async def test_an_attempt_is_made_by_the_model_that_was_called() -> None:
+    class Swap(Hook):
+        def before_attempt(self, request: ModelRequest) -> ModelRequest:
+            return replace(request, llm=ScriptedLLM(["other"]))
+
+    class Fallback(Hook):
+        def on_model_error(self, request: ModelRequest, error: Exception) -> ModelResponse:
+            return ModelResponse("hidden")
+
+    with OpenAIServer([Reply("Hi")]) as server:
+        llm = model_of(server)
+        with pytest.raises(StateDefinitionError, match=r"Swap\.before_attempt changed llm"):
+            await Brain(react(llm), hooks=[Fallback(), Swap()]).run("Hello")
+        await llm.aclose()
+
+
+async def test_the_usage_of_an_attempt_that_a_hook_changes_counts_once() -> None:
+    class Free(Hook):
+        def after_attempt(self, request: ModelRequest, response: ModelResponse) -> ModelResponse:
+            return replace(response, usage=Usage(1, 1, cost=0.0))
+
+    with OpenAIServer([Failure(500), Reply("Hi")]) as server:
+        llm = model_of(server, retries=1)
+        result = await Brain(react(llm), hooks=[Free()]).run("Hello")
+        await llm.aclose()
+    assert (result.answer, result.usage.total_tokens, result.usage.cost) == ("Hi", 2, 0.0)
+
+
+async def test_an_answer_in_place_of_an_error_counts_the_attempts_before_it() -> None:
+    class Fallback(Hook):
+        def on_model_error(self, request: ModelRequest, error: Exception) -> ModelResponse:
+            return ModelResponse("Sorry.")
+
+    with OpenAIServer([Failure(500), Failure(500)]) as server:
+        llm = model_of(server, retries=1)
+        result = await Brain(react(llm), hooks=[Fallback()]).run("Hello")
+        await llm.aclose()
+    assert (result.answer, result.usage.requests) == ("Sorry.", 2)

@@ -167,7 +167,7 @@ def test_an_event_that_was_read_back_is_equal():
     assert ADAPTER.validate_json(ADAPTER.dump_json(event)) == event
 
 
-def test_an_error_that_was_read_back_has_its_type_and_its_words():
+def test_an_error_read_from_json_has_its_type_and_text():
     again = ADAPTER.validate_json(RunFailed(OSError("gone"), at=AT).to_json())
 
     assert isinstance(again, RunFailed)
@@ -175,7 +175,7 @@ def test_an_error_that_was_read_back_has_its_type_and_its_words():
     assert (again.error.type, str(again.error)) == ("OSError", "gone")
 
 
-def test_what_is_no_event_is_refused():
+def test_what_is_not_an_event_is_refused():
     wrong: list[object] = [{"kind": "unheard_of"}, {}, [], {"kind": "text_delta"}]
     for data in wrong:
         with pytest.raises(ValidationError):
@@ -203,7 +203,7 @@ def test_no_character_ends_the_line(end):
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_what_json_has_no_number_for_is_null(number):
+def test_numbers_that_json_does_not_have_become_null(number):
     class Measured(BaseModel):
         value: float
 
@@ -232,7 +232,7 @@ def test_events_cannot_be_changed():
         TextDelta("a").text = "b"  # type: ignore[misc]
 
 
-def test_every_kind_is_told_apart():
+def test_every_kind_is_distinguished():
     kinds = [event.kind for event in typing.get_args(AgentEvent)]
 
     assert len(set(kinds)) == len(kinds)

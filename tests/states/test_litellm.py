@@ -222,7 +222,7 @@ async def test_a_price_of_your_own_replaces_one_of_the_table() -> None:
     assert usage.cost == pytest.approx(1000 + 100 * 0.6e-6)
 
 
-async def test_a_usage_below_zero_is_no_usage() -> None:
+async def test_a_negative_usage_is_ignored() -> None:
     usage = {"prompt_tokens": -3, "completion_tokens": -4, "total_tokens": -7}
     with OpenAIServer([Reply("Hi", raw_chunk(choices=[], usage=usage), usage=None)]) as server:
         reported = (await answer(model_of(server)))[-1]
@@ -278,7 +278,7 @@ async def test_calls_that_fail_count_as_requests_too() -> None:
     assert [usage.cost for usage in usages[:2]] == [0.0, 0.0]
 
 
-async def test_a_call_that_fails_for_good_counts_before_its_error() -> None:
+async def test_a_call_that_keeps_failing_counts_before_its_error() -> None:
     with OpenAIServer([Failure(500), Failure(401)]) as server:
         llm = model_of(server, fallbacks=["openai/other"])
         pieces = await pieces_before(LLMAuthenticationError, llm)
@@ -336,7 +336,7 @@ async def test_text_before_a_call_comes_first() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["", "  ", "{}"])
-async def test_empty_arguments_are_no_arguments(arguments: str) -> None:
+async def test_empty_arguments_are_an_empty_object(arguments: str) -> None:
     (action,) = await actions_of(CallDelta(0, arguments, id="c1", name="now"))
     assert (action.args, action.unparsed) == ({}, None)
 
@@ -363,7 +363,7 @@ async def test_a_call_without_an_id_gets_one() -> None:
     assert len({first.id, second.id, ""}) == 3
 
 
-async def test_calls_that_are_all_numbered_zero_are_told_apart_by_their_ids() -> None:
+async def test_calls_that_are_all_numbered_zero_are_distinguished_by_their_ids() -> None:
     actions = await actions_of(
         CallDelta(0, '{"n": 1}', id="c1", name="f"),
         CallDelta(0, '{"n"', id="c2", name="f"),
@@ -458,7 +458,7 @@ async def test_the_output_type_is_sent_where_the_model_takes_a_schema(
         ("ollama/llama3", {"supports_tools": True}, True),
     ],
 )
-async def test_native_tools_are_known_from_the_table_or_as_told(
+async def test_native_tools_are_known_from_the_table_or_the_option(
     name: str, options: dict[str, Any], supported: bool
 ) -> None:
     assert LiteLLM(name, **options).supports_tools is supported

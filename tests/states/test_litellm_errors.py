@@ -1,4 +1,4 @@
-"""What a failed call is raised as: by what the provider said, not by its status alone."""
+"""The error of a failed call, chosen by the provider's message, not only by its status."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ async def test_what_is_not_allowed_is_not_called_a_wrong_key() -> None:
     assert asked == 1
 
 
-# --- pages and other things that are no answer ---
+# --- pages and other bodies that are not an answer ---
 
 PAGE = "<!DOCTYPE html><html><head><title>{}</title></head><body><p>Go away</p></body></html>"
 

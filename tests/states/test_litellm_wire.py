@@ -1,4 +1,4 @@
-"""What goes to providers of other protocols, and what comes back from them."""
+"""Requests and responses of providers with other protocols."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_it_conforms(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-async def test_a_call_without_words_sends_no_text_to_openai(text: str) -> None:
+async def test_a_call_without_text_sends_no_text_to_openai(text: str) -> None:
     with OpenAIServer([Reply("Rain.")]) as server:
         await answer(model_of(server), turn(text=text))
     sent = server.requests[0].body["messages"][1]
@@ -138,7 +138,7 @@ async def test_a_call_without_words_sends_no_text_to_openai(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-async def test_a_call_without_words_sends_nothing_but_the_call_to_claude(text: str) -> None:
+async def test_a_call_without_text_sends_nothing_but_the_call_to_claude(text: str) -> None:
     with OpenAIServer([claude(claude_text("Rain."))]) as server:
         await answer(model_of(server, CLAUDE), turn(text=text), tools=[weather])
     (_, sent, _) = server.requests[0].body["messages"]
@@ -146,14 +146,14 @@ async def test_a_call_without_words_sends_nothing_but_the_call_to_claude(text: s
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-async def test_a_call_without_words_sends_nothing_but_the_call_to_gemini(text: str) -> None:
+async def test_a_call_without_text_sends_nothing_but_the_call_to_gemini(text: str) -> None:
     with OpenAIServer([gemini({"text": "Rain."})]) as server:
         await answer(model_of(server, GEMINI), turn(text=text), tools=[weather])
     (_, sent, _) = server.requests[0].body["contents"]
     assert [set(part) for part in sent["parts"]] == [{"function_call"}]
 
 
-async def test_an_answer_without_words_is_not_sent() -> None:
+async def test_an_answer_without_text_is_not_sent() -> None:
     messages = [Message.user("Hello"), Message.assistant(" "), Message.user("Hello?")]
     with OpenAIServer([claude(claude_text("Yes."))]) as server:
         await answer(model_of(server, CLAUDE), messages)
@@ -262,7 +262,7 @@ async def test_an_answer_without_content_still_says_why(finish: str) -> None:
     assert not [piece for piece in pieces if isinstance(piece, str | Action)]
 
 
-async def test_a_refusal_of_openai_is_a_refusal_in_its_words() -> None:
+async def test_a_refusal_of_openai_is_a_refusal_in_its_text() -> None:
     def refusal(text: str) -> Raw:
         choice = {"index": 0, "delta": {"refusal": text}, "finish_reason": None}
         event = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}

@@ -94,7 +94,7 @@ async def test_what_a_parallel_branch_notes_stays_on_its_fork() -> None:
     assert Basket.read(brain.memory).items == ["figs"]
 
 
-async def test_clearing_forgets_them_for_good(tmp_path: Path) -> None:
+async def test_clearing_erases_them(tmp_path: Path) -> None:
     path = tmp_path / "brain.db"
     async with SQLiteJournal(path) as journal:
         memory = MessagesMemory(journal=journal)
@@ -157,7 +157,7 @@ async def test_a_misspelt_scope_is_refused() -> None:
             pass
 
 
-async def test_what_json_does_not_hold_is_refused_in_notes_too() -> None:
+async def test_what_json_does_not_have_is_refused_in_notes_too() -> None:
     class Score(Notes):
         value: float = 0.0
 

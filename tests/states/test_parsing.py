@@ -1,4 +1,4 @@
-"""Reading thoughts and actions out of what models really write."""
+"""Parsing thoughts and actions from the output of real models."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_call_without_arguments_may_leave_them_out():
 
 
 @pytest.mark.parametrize("args", ["[1]", '"x"', "5", "true"])
-def test_arguments_that_are_no_object_are_a_problem(args):
+def test_arguments_that_are_not_an_object_are_a_problem(args):
     parsed = parse_reasoning(f'{{"name": "search", "args": {args}}}')
 
     assert parsed.action is None

@@ -1,4 +1,4 @@
-"""What a model is told, and what it sees of the memory."""
+"""The prompts of a model, and the part of the memory that it sees."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_the_list_of_a_memory_is_not_written_to():
     assert [m.content for m in await memory.dump()] == ["a"]
 
 
-async def test_a_call_without_words_is_its_json():
+async def test_a_call_without_text_is_its_json():
     from agent_brain.tools import Action
 
     call = Action(name="add", args={"a": 1})

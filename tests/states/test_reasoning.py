@@ -1,4 +1,4 @@
-"""Thinking: one model call that ends in tool calls or in the closing words."""
+"""ReasoningState: one model call that ends in tool calls or in closing text."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_an_output_that_is_empty_twice_is_an_error_and_nothing_is_recorded
     assert memory.updates == []
 
 
-async def test_two_calls_of_one_id_are_told_apart():
+async def test_two_calls_of_one_id_are_distinguished():
     memory = FakeMemory("What?", tools=[add])
     twin = Action(name="add", args={"a": 5, "b": 6}, id=CALL.id)
     done = await run_state(reasoning(ScriptedLLM([[CALL, twin]])), memory)
@@ -119,7 +119,7 @@ async def test_earlier_pending_calls_are_replaced():
     assert done.next_state is N.ANSWER
 
 
-async def test_a_model_that_fails_leaves_no_trace():
+async def test_a_model_that_fails_leaves_nothing_behind():
     memory = FakeMemory("What?")
 
     with pytest.raises(OSError, match="line cut"):
@@ -176,7 +176,7 @@ async def test_in_the_text_mode_nothing_is_for_the_reader():
     assert done.next_state is N.ANSWER
 
 
-async def test_in_the_text_mode_the_prompt_tells_goal_and_tools_and_no_tools_are_passed():
+async def test_in_the_text_mode_the_prompt_has_goal_and_tools_and_no_tools_are_passed():
     llm = textual("I know it.")
     await run_state(reasoning(llm), FakeMemory("What is {tools}?", tools=[add]))
 
@@ -213,7 +213,7 @@ async def test_in_the_text_mode_attachments_of_results_are_shown_too():
     assert llm.calls[0].messages[-1].attachments == (image,)
 
 
-async def test_in_the_text_mode_json_in_the_models_own_thoughts_is_no_action():
+async def test_in_the_text_mode_json_in_the_models_own_thoughts_is_not_an_action():
     memory = FakeMemory("What?", tools=[add])
     draft = Thought('Maybe {"name": "add", "args": {"a": 0, "b": 0}}?')
     llm = textual([draft, 'Now. {"name": "add", "args": {"a": 1, "b": 2}}'])

@@ -83,7 +83,7 @@ async def test_a_call_that_fails_is_reported_before_the_error():
     assert [report.usage for report in seen] == [Usage(requests=3)]
 
 
-async def test_failed_calls_count_in_the_result_of_a_run_that_goes_on():
+async def test_failed_calls_count_in_the_result_of_a_run_that_continues():
     llm = ScriptedLLM([LLMConnectionError("cut"), "Yes."])
     state = GuardedState(AnswerState(llm, ask=True), retries=1, backoff=0)
     done = await run_state(state, FakeMemory("What?"))
@@ -143,7 +143,7 @@ async def test_what_the_provider_needs_again_is_kept_with_the_message():
 
 @pytest.mark.parametrize("reason", ["refusal", "content_filter"])
 @pytest.mark.parametrize("options", [{}, {"output_type": Sum}])
-async def test_a_refusal_without_words_is_an_error_and_is_not_asked_again(reason, options):
+async def test_a_refusal_without_text_is_an_error_and_is_not_asked_again(reason, options):
     llm = ScriptedLLM([[Finish(reason)]])
     with pytest.raises(LLMRefusalError) as caught:
         await run_state(AnswerState(llm, ask=True, **options), FakeMemory("What?"))
@@ -152,14 +152,14 @@ async def test_a_refusal_without_words_is_an_error_and_is_not_asked_again(reason
     llm.assert_complete()
 
 
-async def test_a_refusal_in_words_is_the_answer():
+async def test_a_refusal_as_text_is_the_answer():
     result = await Brain(react(ScriptedLLM([["I will not.", Finish("refusal")]]))).run("What?")
 
     assert (result.stop_reason, result.answer) == (StopReason.DONE, "I will not.")
     assert result.messages[-1].metadata["finish_reason"] == "refusal"
 
 
-async def test_a_refusal_instead_of_data_is_an_error_with_the_words():
+async def test_a_refusal_instead_of_data_is_an_error_with_the_text():
     llm = ScriptedLLM([["I will not.", Finish("refusal")]])
     with pytest.raises(LLMRefusalError, match=r"refused to answer: I will not\.") as caught:
         await run_state(AnswerState(llm, output_type=Sum), FakeMemory("What?"))
@@ -192,7 +192,7 @@ async def test_nothing_but_thoughts_up_to_the_limit_is_named(native):
     [Action(name="add", unparsed='{"a": 1, "b"', id="call_1"), Action(name="add", id="call_1")],
     ids=["half", "none"],
 )
-async def test_a_call_that_was_cut_off_is_not_run_and_the_model_is_told(cut):
+async def test_a_call_that_was_cut_off_is_not_run_and_the_model_reads_why(cut):
     llm = ScriptedLLM([[CALL, cut.model_copy(update={"id": "call_2"}), Finish("length")], "3"])
     events = []
     async with Brain(react(llm), tools=[add]).stream("1 + 2?") as run:
@@ -207,7 +207,7 @@ async def test_a_call_that_was_cut_off_is_not_run_and_the_model_is_told(cut):
     assert llm.calls[1].messages[-1].content == second.content
 
 
-async def test_in_the_text_mode_half_a_call_is_no_call():
+async def test_in_the_text_mode_half_a_call_is_not_run():
     half = 'I add. {"name": "add", "args": {"a": 1, "b": 2'
     llm = ScriptedLLM([[half, Finish("length")], half + "}}"], native=False)
     memory = FakeMemory("What?", tools=[add])
@@ -386,7 +386,7 @@ async def test_what_is_not_a_piece_is_refused(piece, before):
 @pytest.mark.parametrize(
     ("model", "given"), [(Whole, "coroutine"), (Plain, "generator")], ids=["whole", "plain"]
 )
-async def test_a_stream_that_is_no_async_generator_is_refused(model, given):
+async def test_a_stream_that_is_not_an_async_generator_is_refused(model, given):
     with pytest.raises(
         TypeError, match=rf"{model.__name__}\.stream\(\) returned .* {given}: write"
     ):

@@ -43,13 +43,13 @@ def test_there_is_no_wait_when_the_retries_are_used_up() -> None:
     assert RetryPolicy(retries=0).wait(0, draw=most) is None
 
 
-def test_the_wait_is_no_shorter_than_the_provider_asks() -> None:
+def test_the_wait_is_not_shorter_than_the_provider_asks() -> None:
     policy = RetryPolicy(backoff=0.5)
     assert policy.wait(0, 7.0, draw=least) == 7.0
     assert policy.wait(0, 7.0, draw=most) == 7.5
 
 
-def test_there_is_no_retry_where_the_provider_asks_for_more_than_the_longest_wait() -> None:
+def test_there_is_no_retry_if_the_provider_asks_for_more_than_the_longest_wait() -> None:
     policy = RetryPolicy(max_wait=60)
     assert policy.wait(0, 60.0, draw=most) == 60
     assert policy.wait(0, 60.1, draw=most) is None
@@ -92,7 +92,7 @@ def test_a_date_is_compared_with_a_clock_of_any_zone() -> None:
     assert retry_after({"Retry-After": "Sat, 21 Nov 2026 12:00:30 GMT"}, now=there) == 30
 
 
-def test_a_date_that_has_passed_is_no_wait() -> None:
+def test_a_date_in_the_past_means_no_wait() -> None:
     assert retry_after({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
 
 
@@ -105,5 +105,5 @@ def test_a_header_that_says_nothing_is_passed_over(value: str) -> None:
     assert retry_after({"Retry-After": value}) is None
 
 
-def test_no_header_is_no_wait_asked_for() -> None:
+def test_without_a_header_no_wait_is_requested() -> None:
     assert retry_after({}) is None

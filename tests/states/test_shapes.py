@@ -125,7 +125,9 @@ NOT_TYPES: dict[str, Any] = {
 @pytest.mark.parametrize("kind", NOT_TYPES.values(), ids=NOT_TYPES)
 @pytest.mark.parametrize("name", [name for name in net_names() if name != "router"])
 def test_what_cannot_be_asked_for_is_refused_when_the_brain_is_built(name: str, kind: Any):
-    with pytest.raises(StateDefinitionError, match=r"output_type=.* cannot be asked of a model"):
+    with pytest.raises(
+        StateDefinitionError, match=r"output_type=.* cannot be requested from a model"
+    ):
         Brain(name, llm=ScriptedLLM(), output_type=kind)
 
 
@@ -136,7 +138,7 @@ def test_states_and_questions_refuse_it_too(kind: Any):
         lambda: TellState(lambda memory: "", output_type=kind),
         lambda: DataQuestion(ScriptedLLM(), [Message.user("?")], kind),
     ):
-        with pytest.raises(StateDefinitionError, match="cannot be asked of a model"):
+        with pytest.raises(StateDefinitionError, match="cannot be requested from a model"):
             build()
 
 
@@ -156,6 +158,6 @@ def test_a_model_with_aliases_is_restored():
 
 @pytest.mark.parametrize("text", ["NaN", '{"value": NaN}', '{"value": 1e400}', "[1, -Infinity]"])
 @pytest.mark.parametrize("kind", [float, list[float], dict[str, float]])
-def test_numbers_that_json_does_not_hold_are_no_answer(kind: Any, text: str) -> None:
+def test_numbers_that_json_does_not_have_are_refused(kind: Any, text: str) -> None:
     with pytest.raises(ValidationError):
         shape_of(kind).read(text)

@@ -1,4 +1,4 @@
-"""Several pieces of work at once: results in order, what was reported kept, the rest cancelled."""
+"""Concurrent work: results in order, reported events are kept, the rest is cancelled."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ async def test_nothing_to_do_is_done() -> None:
     assert together.results == []
 
 
-async def test_a_question_asked_aside_reports_what_it_would_stream() -> None:
-    question = TextQuestion(ScriptedLLM(["", ["four"]]), [Message.user("2 + 2?")], aside=True)
+async def test_a_request_as_thoughts_reports_what_it_would_stream() -> None:
+    question = TextQuestion(ScriptedLLM(["", ["four"]]), [Message.user("2 + 2?")], as_thoughts=True)
     together: Together[str] = Together([question])
     reported = await outcome(together)
     assert together.results == ["four"]

@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 class Killed(BaseException):
-    """The process is dead; nobody catches that."""
+    """The process is dead; not to be caught."""
 
 
 class MortalJournal(Journal):
-    """Passes everything on to ``store`` until it dies; then nothing works any more.
+    """Passes everything on to ``store`` until it dies; then every call fails.
 
     Args:
         store: What is on the disk.

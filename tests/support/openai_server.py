@@ -62,7 +62,7 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """The data of one event as it is, whatever it is."""
+    """The data of one event, sent unchanged."""
 
     data: str
 
@@ -107,7 +107,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A response as it is: another protocol's, or a gateway's own."""
+    """A response that is sent unchanged: another protocol's, or a gateway's own."""
 
     body: str
     content_type: str = "text/html"
@@ -195,7 +195,7 @@ class OpenAIServer:
         return f"{self._base}/v1"
 
     def release(self) -> None:
-        """Let every reply that stalls, now or later, go on."""
+        """Let every reply that stalls, now or later, continue."""
         self._loop.call_soon_threadsafe(self._released.set)
 
     async def wait_until_left(self, count: int = 1) -> None:

@@ -66,7 +66,7 @@ async def test_sleepers_wake_in_the_order_of_their_times() -> None:
 
 
 @pytest.mark.anyio
-async def test_time_stands_still_while_there_is_work() -> None:
+async def test_time_does_not_pass_while_there_is_work() -> None:
     with fake_clock() as clock:
         for _ in range(100):
             await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""The conformance suites pass what keeps the contract, and name what does not."""
+"""The conformance suites accept correct implementations, and name the fault of others."""
 
 from __future__ import annotations
 

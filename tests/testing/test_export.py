@@ -35,7 +35,7 @@ class Answer(BaseModel):
 
 
 def make_typed_net(llm: Any) -> Net:
-    """A net that no name is known of; exported tests import it from here."""
+    """A net that is not registered; exported tests import it from here."""
     return react(llm, output_type=Answer)
 
 

@@ -1,4 +1,4 @@
-"""A memory for tests: preloaded in a line, and a witness of every call."""
+"""A memory for tests: preloaded in a line, and a record of every call."""
 
 from __future__ import annotations
 

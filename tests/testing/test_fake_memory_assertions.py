@@ -105,7 +105,7 @@ async def test_an_empty_message_and_a_message_of_lines_are_shown_too() -> None:
         memory.assert_messages([])
 
 
-async def test_lines_that_look_the_same_are_told_apart() -> None:
+async def test_lines_that_look_the_same_are_distinguished() -> None:
     memory = FakeMemory("x", [Message.user("a\n")])
     with pytest.raises(AssertionError, match=r"- .*'a'.*\n  \+ .*'a\\n'"):
         memory.assert_messages([Message.user("a")])

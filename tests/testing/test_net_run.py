@@ -1,7 +1,8 @@
-"""Running one net alone, and states that hand work to other nets."""
+"""Running one net alone, and states that delegate to other nets."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -146,8 +147,7 @@ async def test_a_guard_around_a_delegating_state_changes_nothing() -> None:
 
 
 async def test_no_exported_name_is_a_module() -> None:
-    import agent_brain.testing as kit
-
+    kit = import_module("agent_brain.testing")
     modules = [name for name in kit.__all__ if type(getattr(kit, name)) is type(kit)]
     assert modules == []
     missing: Any = getattr(kit, "nothing", None)

@@ -11,7 +11,7 @@ import pytest
 import agent_brain.testing.plugin
 
 # pytester forgets every module that a suite has loaded: what the suites share is loaded before.
-for name in agent_brain.testing.__all__:
+for name in dir(agent_brain.testing):
     getattr(agent_brain.testing, name)
 
 pytest_plugins = ["pytester"]

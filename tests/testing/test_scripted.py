@@ -1,4 +1,4 @@
-"""A model that says what a test wants it to say."""
+"""A model that plays a script."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_what_json_cannot_carry_is_replaced():
 
 
 @pytest.mark.parametrize("fields", [{"id": ""}, {"args": {"a": object()}}, {"args": [1]}])
-def test_what_is_no_call_is_refused(fields):
+def test_what_is_not_a_call_is_refused(fields):
     with pytest.raises(ValidationError):
         Action(name="x", **fields)
 

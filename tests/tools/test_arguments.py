@@ -1,4 +1,4 @@
-"""What a function is called with: validated, coerced, passed as its signature wants it."""
+"""The arguments of a function: validated, coerced, and passed as its signature requires."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_strict_type_takes_its_json_form():
     assert f.validate({"when": "2026-01-02"}) == {"when": dt.date(2026, 1, 2)}
 
 
-def test_python_values_that_json_cannot_express_are_told_as_what_they_are():
+def test_python_values_that_json_cannot_express_are_reported_as_what_they_are():
     with pytest.raises(ToolArgumentsError, match="count"):
         paint.validate({"count": object(), "when": dt.date(2026, 1, 2)})
 

@@ -57,7 +57,7 @@ def test_arguments_are_checked_against_the_schema_and_every_problem_listed():
 
 
 @pytest.mark.anyio
-async def test_sound_arguments_reach_execute():
+async def test_valid_arguments_reach_execute():
     outcome = await call_tool(
         Action(name="weather", args={"city": "Oslo", "days": [1]}), {"weather": Weather()}
     )
@@ -140,7 +140,7 @@ def test_as_tool_refuses_a_tool_class_and_says_what_is_missing():
 
 
 @pytest.mark.parametrize("value", ["weather", None, {"name": "x"}])
-def test_as_tool_refuses_what_is_no_tool(value):
+def test_as_tool_refuses_what_is_not_a_tool(value):
     with pytest.raises(ToolDefinitionError, match="is not a tool"):
         as_tool(value)
 

@@ -1,4 +1,4 @@
-"""Running one call: whatever happens is an outcome that a model can read."""
+"""Running one call: every outcome is a result that a model can read."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_a_sync_tool_does_not_stall_the_loop():
         told_by_the_loop.set()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(tell)  # runs only if the loop goes on while the tool waits
+        group.start_soon(tell)  # runs only if the loop continues while the tool waits
         outcome = await call(wait)
 
     assert outcome == Outcome("true")
@@ -125,14 +125,14 @@ async def test_the_text_of_a_tool_error_goes_to_the_model():
     assert await call(f) == Outcome("no such city", is_error=True, exception=error)
 
 
-async def test_a_tool_error_without_words_says_at_least_which_tool():
+async def test_a_tool_error_without_text_says_at_least_which_tool():
     def f() -> None:
         raise ToolError
 
     assert "'f'" in (await call(f)).content
 
 
-async def test_a_bug_is_told_to_the_model_and_its_exception_kept():
+async def test_a_bug_is_reported_to_the_model_and_its_exception_kept():
     error = KeyError("city")
 
     async def f() -> None:
@@ -180,7 +180,7 @@ async def test_a_tool_cannot_exit_the_program(is_async):
     assert isinstance(outcome.exception, ToolError)
 
 
-async def test_bad_arguments_are_told_and_nothing_is_run():
+async def test_bad_arguments_are_reported_and_nothing_is_run():
     ran = []
 
     def f(a: int) -> None:
@@ -194,7 +194,7 @@ async def test_bad_arguments_are_told_and_nothing_is_run():
     assert not ran
 
 
-async def test_unparsed_arguments_are_told_and_nothing_is_run():
+async def test_unparsed_arguments_are_reported_and_nothing_is_run():
     ran = []
 
     @tool
@@ -208,7 +208,7 @@ async def test_unparsed_arguments_are_told_and_nothing_is_run():
     assert not ran
 
 
-async def test_an_unknown_tool_is_told_with_what_there_is_and_what_was_meant():
+async def test_an_unknown_tool_is_reported_with_the_known_tools_and_a_suggestion():
     @tool
     def search() -> None: ...
 
@@ -227,7 +227,7 @@ async def test_an_unknown_tool_where_there_is_none_at_all():
     assert "no other tool" in (await call_tool(Action(name="x"), {})).content
 
 
-async def test_a_call_that_takes_too_long_is_stopped_and_told():
+async def test_a_call_that_takes_too_long_is_stopped_and_reported():
     stopped = []
 
     @tool(timeout=0.001)

@@ -1,4 +1,4 @@
-"""A sync tool that goes on in its thread does not hold a program at its exit without a word."""
+"""A program that exits while a sync tool still runs in its thread says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that wait for their turn."""
+"""Limits on the concurrency and the rate of calls."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_a_rate_makes_calls_wait():
     assert [moment - start >= 0.019 * (n // 2) for n, moment in enumerate(begun)] == [True] * 5
 
 
-async def test_so_many_calls_run_at_once_and_who_waits_longest_goes_first():
+async def test_calls_beyond_the_limit_wait_in_order():
     running, most, order = 0, 0, []
     gate = anyio.Event()
 
@@ -128,7 +128,7 @@ async def _hold(limiter: Limiter) -> None:
         await anyio.sleep_forever()
 
 
-async def test_a_place_is_given_back_when_waiting_for_the_rate_is_cancelled():
+async def test_a_slot_is_released_when_waiting_for_the_rate_is_cancelled():
     limiter = Limiter(1, (1, 100))
     async with limiter:
         pass
@@ -191,7 +191,7 @@ def test_several_event_loops_share_a_limit(backends):
     assert order == ["first", "second"]
 
 
-def test_a_loop_that_is_gone_is_passed_over():
+def test_a_closed_loop_is_ignored():
     limiter = Limiter(1)
 
     async def take() -> None:

@@ -1,4 +1,4 @@
-"""What a model is told of a function: names, types, defaults and texts."""
+"""The schema of a function: names, types, defaults and descriptions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_default_that_json_cannot_express_is_left_out_of_the_schema():
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
-def test_a_default_that_is_no_number_of_json_is_left_out_of_the_schema(number):
+def test_a_default_that_json_does_not_have_is_left_out_of_the_schema(number):
     def f(a: float = number, b: Point | list[float] = [1.0, number]) -> None: ...  # noqa: B006
 
     assert json.dumps(as_tool(f).input_schema, allow_nan=False)

@@ -1,4 +1,4 @@
-"""Secrets in text: what is hidden, what is left alone, and what that costs."""
+"""Secrets in text: what is hidden, what is not, and how long it takes."""
 
 from __future__ import annotations
 

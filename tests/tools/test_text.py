@@ -1,4 +1,4 @@
-"""Estimating tokens, shortening, and making text of values."""
+"""Estimating tokens, shortening text, and converting values to text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_estimate_for_known_texts(text, tokens):
 
 
 @given(MIXED)
-def test_clean_text_can_be_encoded_and_sound_text_is_unchanged(text):
+def test_clean_text_can_be_encoded_and_valid_text_is_unchanged(text):
     cleaned = clean(text)
 
     assert cleaned.encode().decode() == cleaned

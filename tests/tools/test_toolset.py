@@ -32,7 +32,7 @@ async def write(path: str) -> str:
 
 
 class Named(BaseTool):
-    """A tool that goes by its own name."""
+    """A tool that uses its own name."""
 
     def __init__(self) -> None:
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -78,7 +78,7 @@ def test_toolsets_are_filtered(allow, deny, left):
     assert names(BOTH.filter(allow=allow, deny=deny)) == left
 
 
-async def test_tools_are_renamed_and_go_on_as_before():
+async def test_tools_are_renamed_and_work_as_before():
     tools = Toolset([read, NAMED]).renamed({"read": "open"}).prefixed("my_")
     assert names(tools) == ["my_open", "my_named"]
     assert await tools["my_open"].invoke({"path": "x"}) == "read x"
@@ -96,12 +96,15 @@ async def test_tools_are_renamed_and_go_on_as_before():
 @pytest.mark.parametrize(
     "make, why",
     [
-        (lambda: BOTH.renamed({"raed": "x"}), "no tool 'raed' to rename. Here are: read, write"),
+        (
+            lambda: BOTH.renamed({"raed": "x"}),
+            "no tool 'raed' to rename. The tools are: read, write",
+        ),
         (lambda: BOTH.renamed({"read": "write"}), "Two tools are named 'write'"),
         (lambda: BOTH.prefixed("a b "), "its name must be"),
         (lambda: Toolset([NAMED]).prefixed("a b "), "its name must be"),
         (lambda: Toolset([3]), "3 is not a tool"),  # type: ignore[list-item]
-        (lambda: BOTH.filter(allow=[3]), "chooses no tools"),  # type: ignore[list-item]
+        (lambda: BOTH.filter(allow=[3]), "does not select tools"),  # type: ignore[list-item]
         (
             lambda: MessagesMemory([BOTH, tool(name="read")(lambda: 1)]),
             "Two tools are named 'read'",

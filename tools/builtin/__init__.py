@@ -1,4 +1,4 @@
-"""A few safe tools of our own: none of them runs code, and none leaves what it was given."""
+"""Built-in tools: none of them runs code, and each is confined to what it was given."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MAX_PATH = 32_768  # characters
 MAX_PARTS = 200  # folders in folders
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """A file or a folder below the root."""
 
     parts: tuple[str, ...]  # the names that lead to it from the root
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path from the root, as :meth:`Root.read` takes it."""
+        """The path from the root, as :meth:`ConfinedFolder.read` takes it."""
         return written("/".join(self.parts))
 
 
@@ -42,7 +42,7 @@ def written(path: str) -> str:
     return json.dumps(path) if odd else path
 
 
-class Root:
+class ConfinedFolder:
     """Reads plain files below a folder, without following links.
 
     Each component of a path is opened relative to the one before it, refusing links, so replacing
@@ -85,7 +85,7 @@ class Root:
             raise ToolError(f"{path!r} has more than {self.max_bytes:,} bytes")
         return data
 
-    def walk(self, path: str, *, depth: int) -> Iterator[Entry]:
+    def walk(self, path: str, *, depth: int) -> Iterator[FolderEntry]:
         """Yield the entries of a folder, ``depth`` levels deep, without links.
 
         A subfolder that cannot be read is an entry with a ``problem``.
@@ -98,9 +98,9 @@ class Root:
 
     def _below(
         self, parts: tuple[str, ...], names: list[tuple[str, bool, int]], depth: int
-    ) -> Iterator[Entry]:
+    ) -> Iterator[FolderEntry]:
         for name, is_folder, size in names:
-            entry = Entry((*parts, name), is_folder, size)
+            entry = FolderEntry((*parts, name), is_folder, size)
             inside: list[tuple[str, bool, int]] = []
             if is_folder and depth > 1:
                 try:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from unicodedata import normalize
 
-from agent_brain.tools.builtin.confined_folder import Entry, Root
+from agent_brain.tools.builtin.confined_folder import ConfinedFolder, FolderEntry
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
 from agent_brain.tools.patterns import LONGEST, compile_re2, has_re2
@@ -47,7 +47,7 @@ def file_tools(
     Raises:
         ToolDefinitionError: ``root`` is not a folder.
     """
-    files = _Files(Root(root, max_bytes=max_bytes), search_seconds)
+    files = _Files(ConfinedFolder(root, max_bytes=max_bytes), search_seconds)
     make = tool(idempotent=True, max_result_tokens=max_result_tokens)
     tools = [make(files.read_file), make(files.list_files), make(files.search_files)]
     return Toolset([*tools, make(files.search_pattern)] if has_re2() else tools)
@@ -56,7 +56,7 @@ def file_tools(
 class _Files:
     """The functions of the tools: their docstrings are for models."""
 
-    def __init__(self, root: Root, search_seconds: float) -> None:
+    def __init__(self, root: ConfinedFolder, search_seconds: float) -> None:
         self._root = root
         self._seconds = search_seconds
 
@@ -145,13 +145,13 @@ class _Files:
         return "\n".join([*(found or ["Nothing found."]), *unread])
 
 
-def _listed(entry: Entry) -> str:
+def _listed(entry: FolderEntry) -> str:
     if not entry.is_folder:
         return f"{entry.path} ({entry.size})"
     return f"{entry.path}/ ({entry.problem})" if entry.problem else f"{entry.path}/"
 
 
-def _fits(entry: Entry, pattern: str) -> bool:
+def _fits(entry: FolderEntry, pattern: str) -> bool:
     pattern = normalize("NFC", pattern)
     path = normalize("NFC", "/".join(entry.parts))
     return fnmatchcase(path.rsplit("/", 1)[-1], pattern) or fnmatchcase(path, pattern)

@@ -141,7 +141,7 @@ def _read_config(
         if not isinstance(entry, Mapping):
             problems.append(f"server {name!r}: it must be an object with command or url")
         elif entry.get("disabled") is not True:
-            reader = _Entry(str(name), entry, environ)
+            reader = _ServerEntry(str(name), entry, environ)
             spec = reader.read()
             problems += [f"server {name!r}: {problem}" for problem in reader.problems]
             if spec is not None and not reader.problems:
@@ -149,7 +149,7 @@ def _read_config(
     return specs
 
 
-class _Entry:
+class _ServerEntry:
     """Reads the entry of one server and collects all its problems."""
 
     def __init__(self, name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> None:

@@ -44,10 +44,10 @@ CLIENT = Implementation(name="agent-brain", version="0.1")
 class Connection:
     """A server and its state.
 
-    A program that dies is restarted at once, but only once. When it answers a call again, another
-    restart is allowed: so a program that fails once a night is kept, and one that dies of every
-    call is not. A server over HTTP is not ours to start: a call that finds it gone tries once to
-    reconnect.
+    A program that dies is restarted at once, but only once. When it has answered a call, another
+    restart is allowed: so a program that crashes once a night stays available, and one that crashes
+    at every call does not. A server over HTTP is not restarted: a call that cannot reach it tries
+    once to reconnect.
 
     Args:
         spec: The server.

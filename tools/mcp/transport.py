@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INTERNAL_ERROR
 
 from agent_brain.tools.mcp.spec import HttpServer, ServerSpec, StdioServer
-from agent_brain.tools.mcp.wire import SAMPLE, Reading, Wire, Writing
+from agent_brain.tools.mcp.wire import SAMPLE, ReadStream, Wire, WriteStream
 from agent_brain.tools.text import shorten
 
 CONNECT_SECONDS = 30.0
@@ -59,7 +59,7 @@ async def connect(
     try:
         async with _transport(spec, stderr) as (read, write):
             wire.opened.set()
-            yield Reading(read, wire), Writing(write, wire)
+            yield ReadStream(read, wire), WriteStream(write, wire)
     finally:
         wire.opened.set()
 

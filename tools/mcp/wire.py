@@ -102,7 +102,7 @@ class Wire:
 
 
 class _Stream:
-    """One direction: tells the wire when it is closed."""
+    """One direction of a connection; notifies the wire when it is closed."""
 
     def __init__(self, stream: Any, wire: Wire) -> None:
         self._stream = stream
@@ -120,7 +120,7 @@ class _Stream:
         return cast("bool | None", await self._stream.__aexit__(*error))
 
 
-class Reading(_Stream):
+class ReadStream(_Stream):
     """The stream of messages from a server."""
 
     async def receive(self) -> Any:
@@ -150,7 +150,7 @@ class Reading(_Stream):
         return await super().__aexit__(*error)
 
 
-class Writing(_Stream):
+class WriteStream(_Stream):
     """The stream of messages to a server."""
 
     async def send(self, item: SessionMessage) -> None:

@@ -69,7 +69,7 @@ class LiteLLM(LLM):
     Transient failures (rate limits, timeouts, connections, server errors) are retried with
     exponential back-off and full jitter, no sooner than the provider requests; then the fallbacks
     are tried in order. Once a part of the answer has been yielded, an error is raised instead, as
-    the same words would come twice. Each failed attempt yields a
+    a retry would repeat that part. Each failed attempt yields a
     :class:`~agent_brain.states.Usage` of its own, before the answer or the error.
 
     If a provider does not report its usage, it is estimated. The cost is None if no price is
@@ -283,9 +283,9 @@ class LiteLLM(LLM):
 
         Args:
             number: The number of the attempt, from 1.
-            messages: What the model sees.
-            tools: What it may call.
-            output_type: The shape of the data that it is asked for.
+            messages: The messages for the model.
+            tools: The tools that it may call.
+            output_type: The type of data that is requested.
         """
 
         def send(request: ModelRequest) -> AsyncIterator[Piece]:

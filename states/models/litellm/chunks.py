@@ -52,8 +52,8 @@ class ChunkReader:
         self._reasoning: list[str] = []
         self._half_text = self._half_thought = ""
         self._thinking = _Thinking()
-        self._calls: list[_Call] = []
-        self._open: dict[int, _Call] = {}
+        self._calls: list[_CallParts] = []
+        self._open: dict[int, _CallParts] = {}
 
     def read(self, chunk: Any) -> list[str]:
         """Return the text and thoughts in a chunk; fragments of calls are kept."""
@@ -127,7 +127,7 @@ class ChunkReader:
         call = self._open.get(delta.index)
         # some providers number all their calls 0: another id with a name is another call
         if call is None or (name and call_id and call_id != call.id):
-            call = self._open[delta.index] = _Call(call_id)
+            call = self._open[delta.index] = _CallParts(call_id)
             self._calls.append(call)
         # a name comes whole, in one fragment or in each, or in fragments
         call.name = name if name.startswith(call.name) else call.name + name
@@ -137,7 +137,7 @@ class ChunkReader:
 
 
 @dataclass(slots=True)
-class _Call:
+class _CallParts:
     id: str
     name: str = ""
     arguments: list[str] = field(default_factory=list)
@@ -218,7 +218,7 @@ def _whole(text: str) -> tuple[str, str]:
     return clean(text), ""
 
 
-def _action(call: _Call, taken: set[str]) -> Action:
+def _action(call: _CallParts, taken: set[str]) -> Action:
     raw = "".join(call.arguments)
     fields: dict[str, Any] = {"name": call.name}
     call_id = clean(call.id)

@@ -1,4 +1,4 @@
-"""A program that is killed again and again: ``python program.py <folder> <memory> <after> …``.
+"""A program that is killed repeatedly: ``python program.py <folder> <memory> <after> …``.
 
 It runs, or resumes, eight rounds of two tool calls. In a process for each number it is killed after
 so many SQL statements of its journal. What the tools do is noted in a file.

@@ -1,4 +1,4 @@
-"""A run is killed again and again; the next process goes on, and nothing is lost or done twice."""
+"""A run is killed repeatedly; the next process continues, and nothing is lost or repeated."""
 
 from __future__ import annotations
 

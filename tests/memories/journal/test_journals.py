@@ -1,4 +1,4 @@
-"""Both journals behave as the suite says."""
+"""Both journals pass the conformance suite."""
 
 from __future__ import annotations
 

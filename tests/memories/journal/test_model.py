@@ -1,4 +1,4 @@
-"""SQLiteJournal does what RamJournal does, whatever is asked of them."""
+"""SQLiteJournal behaves like RamJournal for any sequence of calls."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ anyio.run(main)
 """
 
 
-async def test_the_second_of_two_processes_on_one_session_is_told(tmp_path) -> None:
+async def test_the_second_of_two_processes_on_one_session_is_refused(tmp_path) -> None:
     path = tmp_path / "journal.db"
     async with MessagesMemory(journal=path, session="s") as memory:
         await memory.update([Message.user("mine")])
@@ -163,7 +163,7 @@ async def run_program(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not a database at all, but long enough" * 50, b"{}"])
-async def test_a_file_that_is_no_database_is_named(content, tmp_path) -> None:
+async def test_a_file_that_is_not_a_database_is_named(content, tmp_path) -> None:
     path = tmp_path / "journal.db"
     path.write_bytes(content)
     async with SQLiteJournal(path) as journal:
@@ -283,7 +283,9 @@ async def test_a_journal_in_ram_has_no_file(
     assert [*tmp_path.iterdir()] == []
 
 
-async def test_a_full_disk_is_no_damage_and_the_journal_goes_on_afterwards(tmp_path) -> None:
+async def test_a_full_disk_is_not_reported_as_damage_and_the_journal_continues_afterwards(
+    tmp_path,
+) -> None:
     path = tmp_path / "journal.db"
     async with SQLiteJournal(path) as journal:
         memory = MessagesMemory(journal=journal)
@@ -319,7 +321,7 @@ anyio.run(main)
 """
 
 
-async def test_an_error_of_the_disk_is_no_damage(tmp_path) -> None:
+async def test_an_error_of_the_disk_is_not_reported_as_damage(tmp_path) -> None:
     """The operating system refuses to write any further."""
     path = tmp_path / "journal.db"
     done = await anyio.run_process([sys.executable, "-c", LIMITED, str(path)], check=True)
@@ -355,7 +357,7 @@ async def test_a_file_that_may_not_be_written_is_named(tmp_path) -> None:
         await journal.append("s", [Entry("k", 2)])
 
 
-async def test_a_journal_that_stays_locked_is_no_damage(tmp_path) -> None:
+async def test_a_journal_that_stays_locked_is_not_reported_as_damage(tmp_path) -> None:
     path = tmp_path / "journal.db"
     async with SQLiteJournal(path, busy_timeout=0.01) as journal:
         await journal.append("s", [Entry("k", 1)])
@@ -443,7 +445,7 @@ async def test_an_unchanged_checkpoint_writes_nothing(tmp_path) -> None:
 
 
 def test_the_outcome_of_an_append_that_a_task_cancel_cuts_off_is_found_out(tmp_path) -> None:
-    """Task.cancel() is not held off by a shield: the thread may write although nobody waits."""
+    """A shield does not delay Task.cancel(): the thread may write although nobody waits."""
 
     async def run() -> None:
         journal = SQLiteJournal(tmp_path / "journal.db")

@@ -429,3 +429,23 @@ async def test_the_second_memory_on_one_session_is_told(tmp_path, embedder) -> N
     assert embedder.texts.count("one kitten") <= 2
     await first.aclose()
     await second.aclose()
+
+
+async def test_a_reopened_session_shows_the_same_and_decodes_only_its_end(tmp_path) -> None:
+    texts = [f"message {n}" for n in range(300)]
+    async with VectorMemory(path=tmp_path, recent=4, k=0) as memory:
+        await memory.update([Message.system("Be brief"), Message.user("kept", pinned=True)])
+        messages = said(*texts)
+        await memory.update(messages)
+        await memory.pin(messages[50].id)
+        await memory.set_goal("the goal")
+        await memory.update(said(*texts))
+        shown = await memory.context()
+    async with VectorMemory(path=tmp_path, recent=4, k=0) as memory:
+        assert await memory.context() == shown
+        assert memory.store.log.encoded > 500
+        await memory.pin(messages[70].id)
+        assert messages[70] in [
+            m.model_copy(update={"pinned": False}) for m in await memory.context()
+        ]
+        assert memory.store.log.encoded > 500

@@ -73,7 +73,7 @@ def test_a_window_is_whole_and_within_its_limits(trace, limits) -> None:
 def test_a_window_is_the_same_when_it_is_opened_again(trace, limits) -> None:
     async def run() -> None:
         journal = RamJournal()
-        # as one on a disk: what has left is kept
+        # like a journal on disk: it keeps what has left
         journal.persistent = True  # type: ignore[misc]
 
         def make() -> WindowedMemory:
@@ -274,7 +274,7 @@ def test_limits_below_one_are_refused(wrong) -> None:
 
 @pytest.mark.anyio
 async def test_reading_a_window_costs_the_same_after_a_large_update() -> None:
-    """A dict that has shrunk is walked through gap by gap unless it is made anew."""
+    """Iterating over a dict that has shrunk visits every gap unless it is copied."""
     memory = WindowedMemory(max_messages=10)
     await memory.update([Message.user("x") for _ in range(5000)])
     assert memory.store.log._gaps < 100

@@ -102,7 +102,7 @@ def check_budget(
     max_messages: int | None,
     max_tokens: int | None,
 ) -> None:
-    """Within the limits, unless only what has to stay is left."""
+    """Within the limits, unless everything left must stay."""
     tokens = sum(message_tokens(message, count_tokens) for message in shown)
     much = max_messages is not None and len(shown) > max_messages
     dear = max_tokens is not None and tokens > max_tokens

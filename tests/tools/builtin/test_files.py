@@ -10,7 +10,7 @@ import pytest
 
 from agent_brain.tools import ToolDefinitionError, ToolError, Toolset
 from agent_brain.tools.builtin import file_tools, files
-from agent_brain.tools.builtin.confined_folder import Root
+from agent_brain.tools.builtin.confined_folder import ConfinedFolder
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +121,7 @@ async def test_the_reason_names_what_is_wrong(root, tools):
 
 
 async def test_devices_are_not_read(tmp_path):
-    root = Root("/dev", max_bytes=10)
+    root = ConfinedFolder("/dev", max_bytes=10)
     with pytest.raises(ToolError, match="not a plain file"):
         root.read("zero")
 
@@ -139,7 +139,7 @@ async def test_links_are_neither_listed_nor_searched(root, tools):
 
 async def test_a_folder_exchanged_for_a_link_while_it_is_opened_leads_nowhere(root, monkeypatch):
     (root.parent / "today.md").write_text("secret")
-    rooted, really = Root(root, max_bytes=100), os.open
+    rooted, really = ConfinedFolder(root, max_bytes=100), os.open
 
     def exchange(path, flags, *args, **kwargs):
         if path == "notes" and not (root / "notes").is_symlink():
@@ -156,7 +156,7 @@ async def test_without_stepwise_opening_links_are_refused_too(root, monkeypatch)
     monkeypatch.setattr("agent_brain.tools.builtin.confined_folder._STEPWISE", False)
     (root / "link").symlink_to(root / "notes" / "today.md")
     (root / "folder_link").symlink_to(root.parent)
-    rooted = Root(root, max_bytes=100)
+    rooted = ConfinedFolder(root, max_bytes=100)
     assert rooted.read("notes/today.md").startswith(b"buy")
     assert [entry.path for entry in rooted.walk(".", depth=1)] == ["data.bin", "notes"]
     for path in ("link", "folder_link/secret"):

@@ -185,7 +185,7 @@ LEADS_ASTRAY = [
 
 
 @pytest.mark.parametrize("url", LEADS_ASTRAY)
-async def test_addresses_that_lead_astray_are_refused(here, url):
+async def test_addresses_that_lead_to_private_addresses_are_refused(here, url):
     sent: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -199,7 +199,7 @@ async def test_addresses_that_lead_astray_are_refused(here, url):
 
 
 @pytest.mark.parametrize("url", [url for url in LEADS_ASTRAY if url.startswith("http:")])
-async def test_redirects_that_lead_astray_are_refused(here, url):
+async def test_redirects_that_lead_to_private_addresses_are_refused(here, url):
     async def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(302, headers={"Location": url.encode()})
 

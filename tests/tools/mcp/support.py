@@ -1,4 +1,4 @@
-"""What the tests of MCP share."""
+"""Helpers of the MCP tests."""
 
 from __future__ import annotations
 

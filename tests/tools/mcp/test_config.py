@@ -1,4 +1,4 @@
-"""Configurations: what is read, what is refused, and that no value is ever shown."""
+"""Configurations: what is accepted and refused; values are never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four forms in which a brain takes servers, and what becomes of them."""
+"""The four forms in which a brain accepts servers, and their lifetime."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_a_run_calls_the_server_and_several_runs_use_one_connection():
     assert len(set(pids)) == 1
 
 
-async def test_a_brain_with_servers_runs_where_there_is_no_event_loop():
+async def test_a_brain_with_servers_runs_without_an_event_loop():
     model = ScriptedLLM([[Action(name="hello")], "Done."])
 
     async def create() -> Brain:
@@ -149,7 +149,7 @@ async def test_environment_and_folder_of_a_server(tmp_path, monkeypatch):
     assert "s3cr3t" not in shown
 
 
-async def test_a_server_in_the_place_of_a_tool_is_told_where_to_go():
+async def test_a_server_among_the_tools_of_a_brain_is_refused_with_a_hint():
     with pytest.raises(ValueError, match=r"MCP servers are for 'await Brain\.create"):
         Brain(tools=["http://example.org/mcp"], llm=ScriptedLLM([]))  # type: ignore[list-item]
 

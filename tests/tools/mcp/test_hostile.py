@@ -1,4 +1,4 @@
-"""Servers that do not keep to the protocol, and what is left of their tools and their calls."""
+"""Servers that violate the protocol: their other tools and calls still work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers over HTTP that refuse, and what is said of it."""
+"""Servers over HTTP that refuse requests, and the resulting errors."""
 
 from __future__ import annotations
 

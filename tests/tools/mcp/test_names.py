@@ -38,7 +38,7 @@ def test_letters_that_models_do_not_take_are_replaced():
     assert list(names.values()) == ["get_user_name", "gr__e", "_"]
 
 
-def test_two_tools_that_become_alike_are_told_apart():
+def test_two_tools_that_become_alike_are_distinguished():
     names = choose_names({"a": ["x.y", "x_y"]}, {"a_x_y"}, {})
 
     assert list(names.values()) == ["a_x_y_2", "a_x_y_3"]

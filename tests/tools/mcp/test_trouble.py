@@ -1,4 +1,4 @@
-"""Servers that die, hang, talk nonsense or change: what a model is told, and what is left of them."""
+"""Servers that die, hang, send garbage or change: what a model reads, and what remains."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_server_that_is_killed_in_the_middle_of_a_call_is_started_again(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
-            await call(mcp, "hello")  # its answer tells that the first question has arrived
+            await call(mcp, "hello")  # its answer shows that the first question has arrived
             os.kill(pid, signal.SIGKILL)
         await until(lambda: mcp.changed)
         await mcp.refresh()
@@ -218,7 +218,7 @@ async def test_a_changed_list_is_taken_up_between_steps(server):
 
 
 async def _run_waiting_for_changes(brain, mcp):
-    """Announcements travel apart from answers: wait for them before the step ends."""
+    """Announcements and answers are sent separately: wait for both before the step ends."""
     from agent_brain.states.events import ActionFinished
 
     async with brain.stream("Go.") as run:

@@ -115,7 +115,7 @@ def answer_to(message: dict[str, Any]) -> None:
 
 
 def raw(request_id: int, text: bytes) -> bytes:
-    """The line of an answer with this text, which is no JSON string unless the test wants it so."""
+    """The line of an answer with this text, which is not a JSON string unless the test asks for one."""
     head = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % request_id
     return head + text + b'"}]}}'
 
