@@ -222,7 +222,9 @@ class ChromaStore(ABC):
 
         rows = self._rows()
         found: dict[str, NDArray[np.float32]] = {}
-        for start in range(0, 0 if rows is None else len(row_ids), PAGE):
+        if rows is None:
+            return found
+        for start in range(0, len(row_ids), PAGE):
             page = rows.get(ids=row_ids[start : start + PAGE], include=["embeddings"])
             for row_id, vector in zip(page["ids"], page["embeddings"], strict=True):
                 found[row_id[DIGITS:]] = np.asarray(vector, np.float32)
@@ -243,7 +245,9 @@ class ChromaStore(ABC):
 
     def _delete(self, row_ids: list[str]) -> None:
         rows = self._rows()
-        for start in range(0, 0 if rows is None else len(row_ids), PAGE):
+        if rows is None:
+            return
+        for start in range(0, len(row_ids), PAGE):
             rows.delete(ids=row_ids[start : start + PAGE])
 
     def _clear(self) -> None:

@@ -103,7 +103,7 @@ class ChromaFolder(ChromaStore):
             SharedSystemClient._identifier_to_refcount,
         )
         try:
-            client = chromadb.PersistentClient(path, settings())
+            client: Any = chromadb.PersistentClient(path, settings())
             self._system = client._system
             return client
         finally:  # Chroma would give the same index, or one that failed to open, to the next client

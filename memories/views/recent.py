@@ -34,8 +34,6 @@ class Recent(View):
         MemoryDefinitionError: A limit that is not a whole number from 1.
     """
 
-    left: int
-
     def __init__(
         self, max_messages: int, max_tokens: int | None = None, counter: Counter = count_tokens
     ) -> None:
@@ -77,7 +75,7 @@ class Recent(View):
         leaving = self._window.evict()
         for message_id in leaving:
             del self._shown[message_id]
-            self.left = max(self.left, self.log.place(message_id))
+            self.left = max(self.left or 0, self.log.place(message_id))
         if len(leaving) > len(self._shown):
             self._shown = dict.fromkeys(self._shown)  # iterating over a dict visits its gaps
 
