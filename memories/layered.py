@@ -17,14 +17,14 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, S
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.erasure import Erasure, deleted, forgotten
 from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Query, Where, names
-from agent_brain.memories.store.hand_over import HANDED, HandOver
+from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
@@ -86,6 +86,12 @@ class LayeredMemory(WrappingMemory):
         if short.shared:
             raise MemoryDefinitionError(
                 "The short-term memory is one conversation: not shared=True"
+            )
+        one, other = short.store.session, long.store.session
+        same = one and other and one.key == other.key and one.journal.same_as(other.journal)
+        if short is long or same:
+            raise MemoryDefinitionError(
+                "The two memories store the same session: give one of them another session="
             )
         if short.on_evict is not None:
             raise MemoryDefinitionError("LayeredMemory sets on_evict of its short memory itself")
@@ -375,13 +381,9 @@ class LayeredMemory(WrappingMemory):
         going = with_partners([m.id for m in held if fits(m)], held)
         chosen = {*going}
         gone = forgotten((m for m in held if m.id in chosen), which.get("text"))
-        if going:
-            await self._remove(self.short, going, gone)
-            await self.long.forget(going)
-            self._handed.lose(going)
-        await self.short._write("forget()")
-        known = await removal.everything(self.short)
-        await removal.erase(self.short, going, gone, chosen, known)
+        for memory in (self.short, self.long):
+            await memory._write("forget()")
+        await self._handed.forget(going, gone)
         return len(going)
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
@@ -389,15 +391,12 @@ class LayeredMemory(WrappingMemory):
 
         A shared long-term memory loses only what this conversation gave it.
         """
+        for memory in (self.short, self.long):
+            await memory._write("clear()")
         before = await self.count()
-        if self.long.shared:
-            own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)]
-            if own:
-                await self.long.forget(own)
-        else:
-            await self.long.clear(keep_pinned=keep_pinned)
-        self._handed.reset()
-        await self.short.clear(keep_pinned=keep_pinned)
+        shared = self.long.shared
+        own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)] if shared else []
+        await self._handed.clear(own, everything=not shared, keep_pinned=keep_pinned)
         return before - await self.count()
 
     async def _own(self) -> list[Message]:
@@ -415,7 +414,8 @@ class LayeredMemory(WrappingMemory):
         shared = self.long.shared
         messages = await (self._own() if shared else self.messages())
         snapshot = await self.short.snapshot()
-        snapshot.views.pop(HANDED, None)
+        for name in (HANDED, REMOVING):
+            snapshot.views.pop(name, None)
         own = {message.id for message in messages}
         held = own & {message.id for message in await self.long.messages()}
         only = held - {message.id for message in snapshot.messages}
@@ -430,10 +430,11 @@ class LayeredMemory(WrappingMemory):
 
         A shared long-term memory keeps what it has and gets what is missing.
         """
-        snapshot.check()
+        check_snapshot(snapshot)
         views = dict(snapshot.views)
         part = _read_part(views.pop(LONG, None))
-        views.pop(HANDED, None)
+        for name in (HANDED, REMOVING):
+            views.pop(name, None)
         held, only = set(part.held), set(part.only)
         await self.open()
         self._handed.reset()
@@ -453,7 +454,8 @@ class LayeredMemory(WrappingMemory):
             short = await self.short.fork()
         finally:
             self.short.on_evict = self._handed.take
-        short.store.values.pop(HANDED, None)
+        for name in (HANDED, REMOVING):
+            short.store.values.pop(name, None)
         long = await self.long.fork()
         return type(self)(
             short, long, k=self.k, recall_tokens=self.recall_tokens, min_score=self.min_score
@@ -531,7 +533,8 @@ def make_layered(
     elif tools:
         short.add_tools(tools)
     if isinstance(long, str):
-        place["session"] = json.dumps([session, LONG])
+        if journal is not None:
+            place["session"] = json.dumps([session, LONG])
         made = create_memory(long, **place)
     else:
         made = long

@@ -78,6 +78,20 @@ class Snapshot(BaseModel, extra="forbid", defer_build=True):
         _check_version(self.version)
 
 
+def check_snapshot(snapshot: object) -> None:
+    """Check that ``snapshot`` is a snapshot of a supported version.
+
+    Raises:
+        SnapshotError: It is not.
+    """
+    if not isinstance(snapshot, Snapshot):
+        raise SnapshotError(
+            f"restore() takes a Snapshot, not {type(snapshot).__name__}: read its JSON with "
+            "Snapshot.from_json(text), and what export() returned with load(data)"
+        )
+    snapshot.check()
+
+
 _assemble = assembler(Snapshot)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
@@ -17,7 +18,7 @@ from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMe
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row
 from agent_brain.memories.message import Message, Role, as_message
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
@@ -36,7 +37,7 @@ from agent_brain.memories.store.filters import ForgetOptions, Names, Query, Wher
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
-from agent_brain.memories.views.groups import newest
+from agent_brain.memories.views.groups import answered, newest
 from agent_brain.tools.toolset import ToolLike
 
 Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
@@ -245,14 +246,17 @@ class StoredMemory(Memory):
         return log.all()
 
     async def context(self) -> list[Message]:
-        """Return what the first view shows; without a view everything in order."""
+        """Return what the first view shows; without a view everything in order.
+
+        Calls that never got a result are left out, as models refuse them.
+        """
         store = self.store
         if not store.settled:
             await self._settle()
         log, view = store.log, store.views[0] if store.views else None
         if log.encoded and (view is None or view.tail == 0):
             await log.decoded()
-        return log.all() if view is None else view.show()
+        return answered(log.all()) if view is None else view.show()
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""
@@ -316,7 +320,7 @@ class StoredMemory(Memory):
             SnapshotError: The snapshot's version is unknown; nothing has changed.
             MemoryUseError: The session is shared.
         """
-        snapshot.check()
+        check_snapshot(snapshot)
         await self._write("restore()")
         if self.store.shared:
             raise MemoryUseError(
@@ -402,11 +406,20 @@ class StoredMemory(Memory):
             name: The name of the value.
             value: The value; None removes it.
             erase: Leave no copy of the previous value in the journal.
+
+        Raises:
+            MemoryUseError: The value is not a JSON value.
         """
+        try:
+            value = json.loads(json.dumps(value))
+        except (TypeError, ValueError) as error:
+            raise MemoryUseError(
+                f"keep({name!r}, …) takes a JSON value (text, number, list, dict …): {error}"
+            ) from error
         await self._write("keep()")
         await self.store.change(lambda: [ValueSet(name, value)])
         if erase:
-            await removal.scrub(self, frozenset())
+            await removal.scrub(self)
         if self.store.evicted:
             await self._hand_over()
 

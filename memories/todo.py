@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from typing import Any, Unpack
 
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.errors import MemoryUseError, SnapshotError
+from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.snapshot import Snapshot, check_snapshot
+from agent_brain.memories.store import removal
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
 from agent_brain.memories.store.lock import Lock
+from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.views.groups import arranged, with_partners
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
@@ -68,6 +72,8 @@ class TodoMemory(WrappingMemory):
 
     def __init__(self, inner: Memory | None = None) -> None:
         super().__init__(create_memory("messages") if inner is None else inner)
+        if any(isinstance(memory, TodoMemory) for memory in _wrapped(self)):
+            raise MemoryDefinitionError(f"{inner!r} has a to-do list already: use it as it is")
         self._own = _List()  # if the inner memory cannot store it
         self._lock = Lock()  # the model may call several tools at once
         edits = (self.add_todo, self.complete_todo, self.revise_todo, self.remove_todo)
@@ -165,23 +171,32 @@ class TodoMemory(WrappingMemory):
         Items that contain ``text`` are removed, and those written since the oldest of the forgotten
         messages, as they may quote it.
         """
-        before = {message.id: message for message in await self.messages()}
+        stored = [*_stored(self)]
+        fits = removal.forgettable(ids, which, stored[0].store.clock() if stored else utc_now())
+        held = {message.id: message for message in await self.messages()}
+        for memory in stored:
+            await memory.open()
+            held |= {message.id: message for message in await removal.everything(memory)}
+        going = {*with_partners([i for i, m in held.items() if fits(m)], arranged(held.values()))}
+        since = min((held[i].created_at for i in going), default=None)
+        text = "" if ids is not None else which.get("text") or ""
+        await self._forget_items(since, text.casefold())  # first: a crash must not leave them
         count = await super().forget(ids, **which)
-        left = {message.id for message in await self.messages()}
-        gone = [message.created_at for i, message in before.items() if i not in left]
-        since = None if not count else min(gone) if len(gone) >= count else LONG_AGO
-        text = (which.get("text") or "").casefold()
+        if count > len(going):
+            await self._forget_items(LONG_AGO, "")
+        return count
+
+    async def _forget_items(self, since: datetime | None, text: str) -> None:
         async with self._lock:
             todos = await self._list()
             staying = [
                 todo
                 for todo in todos.items
                 if (since is None or todo.at < since)
-                and not (text and ids is None and text in todo.text.casefold())
+                and not (text and text in todo.text.casefold())
             ]
             if len(staying) < len(todos.items):
                 await self._write(staying, todos.next, erase=True)
-        return count
 
     async def snapshot(self) -> Snapshot:
         """Return all that the inner memory holds, and the list."""
@@ -191,6 +206,7 @@ class TodoMemory(WrappingMemory):
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Replace everything by the content of ``snapshot``, the list included."""
+        check_snapshot(snapshot)
         todos = _read(snapshot.views.get(KEPT_AS))
         await self.inner.restore(snapshot)
         await self._write(todos.items, todos.next)
@@ -204,6 +220,17 @@ class TodoMemory(WrappingMemory):
         todos = await self._list()
         await copied._write(todos.items, todos.next)
         return copied
+
+
+def _stored(memory: Memory) -> Iterator[StoredMemory]:
+    """Yield the memories with a store that ``memory`` wraps."""
+    return (inner for inner in _wrapped(memory) if isinstance(inner, StoredMemory))
+
+
+def _wrapped(memory: Memory) -> Iterator[Memory]:
+    for inner in memory.wrapped:
+        yield inner
+        yield from _wrapped(inner)
 
 
 def render(todos: Iterable[Todo]) -> str:
@@ -234,7 +261,7 @@ def make_todo(
 
 
 def _checked(text: str) -> str:
-    if not text.strip():
+    if not isinstance(text, str) or not text.strip():
         raise ToolError("An item of the to-do list needs a text")
     return " ".join(text.split())
 

@@ -123,7 +123,10 @@ class HookChain:
                 if instead is not None:  # as an answer before the call: for the hooks before it
                     response = instead
                     continue
-            response = await _call(hook, on_done, (request, response), ToolResponse) or response
+            try:
+                response = await _call(hook, on_done, (request, response), ToolResponse) or response
+            except Refused as error:
+                response = ToolResponse(str(error), is_error=True, exception=error)
         return response
 
 

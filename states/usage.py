@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 
@@ -26,7 +25,7 @@ class Usage:
         estimated: Whether the tokens are an estimate, as the provider did not report them.
 
     Raises:
-        ValueError: A number is missing, negative or not a number.
+        ValueError: A count is not a whole number, or the cost is not a number.
     """
 
     input_tokens: int = 0
@@ -41,11 +40,11 @@ class Usage:
     def __post_init__(self) -> None:
         for name in _COUNTS:
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 0:
+            if not isinstance(value, int):
                 raise ValueError(
                     f"Usage({name}={value!r}): give a whole number, 0 if it is unknown"
                 )
-        if self.cost is not None and not 0 <= self.cost < math.inf:
+        if not isinstance(self.cost, int | float | None):
             raise ValueError(f"Usage(cost={self.cost!r}): give US dollars, or None if unknown")
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -39,11 +40,16 @@ def do_scrub(db: sqlite3.Connection) -> None:
     ``PRAGMA secure_delete`` alone is not enough: pages that were split keep copies of old rows.
     """
     noted = scrubbing_noted(db)
+    deadline = time.monotonic() + db.execute("PRAGMA busy_timeout").fetchone()[0] / 1000
     db.execute("VACUUM")
-    if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-        raise sqlite3.OperationalError(
-            "the entries are deleted, but the write-ahead log is being read by another process and "
-            "could not be emptied; the next deletion, or the next opening of the file, does it"
-        )
+    # SQLite waits for readers here, but not for another process that is emptying the log.
+    while db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        if time.monotonic() > deadline:
+            raise sqlite3.OperationalError(
+                "the entries are deleted, but the write-ahead log is being read by another process "
+                "and could not be emptied; the next deletion, or the next opening of the file, "
+                "does it"
+            )
+        time.sleep(0.005)
     with writing(db):
         db.execute("DELETE FROM scrubbing WHERE id <= ?", (noted,))

@@ -53,6 +53,10 @@ async def read_export(
         return data
     try:
         if isinstance(data, Mapping):
+            if not {"version", "messages"} & data.keys():  # loading it would remove everything
+                raise SnapshotError(
+                    "This is not an export: it has no 'messages'. clear() removes all messages"
+                )
             snapshot = Snapshot.model_validate(data)
         else:
             snapshot = Snapshot(messages=[Message.model_validate(item) for item in data or ()])

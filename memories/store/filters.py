@@ -101,7 +101,7 @@ class Query:
             unwanted = names("without_tags", self.without_tags)
             yield lambda m: unwanted.isdisjoint(m.tags)
         if self.text is not None:
-            text = self.text.casefold()
+            text = checked_text(self.text).casefold()
             yield lambda m: text in m.content.casefold()
         if self.where is not None:
             yield _where(self.where)
@@ -115,11 +115,24 @@ class Query:
 
 def names(what: str, value: Names) -> frozenset[str]:
     """Return one name or several as a set."""
+    if not isinstance(value, str | type | Iterable):
+        raise MemoryUseError(f"{what}= takes a name or several, not {value!r}")
     several = [value] if isinstance(value, str | type) else [*value]
     for name in several:
         if not isinstance(name, str | type):
             raise MemoryUseError(f"{what}= takes a name or several, not {name!r}")
     return frozenset(name if isinstance(name, str) else name.__name__ for name in several)
+
+
+def checked_text(value: str) -> str:
+    """Return ``value`` if it is a text.
+
+    Raises:
+        MemoryUseError: It is something else.
+    """
+    if not isinstance(value, str):
+        raise MemoryUseError(f"text= takes a text, not {value!r}")
+    return value
 
 
 def moment(what: str, value: datetime) -> datetime:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import JsonValue
 
 from agent_brain.memories.errors import SessionConflictError
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.store.events import MESSAGES, effective
+from agent_brain.memories.store import removal
+from agent_brain.memories.store.erasure import Erasure
+from agent_brain.memories.store.events import MESSAGES, Change, ValueSet, effective
+from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.log import MessageLog, id_of
 from agent_brain.tools.secrets import get_logger
 
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 HANDED = "handed_over"  # the name of the value with the place up to which all was handed over
+REMOVING = "removing"  # the name of the value with what the long-term memory is still to remove
 MARK_EVERY = 64  # places after which the value is written again
 
 
@@ -36,6 +42,7 @@ class HandOver:
     def __init__(self, short: WindowedMemory, long: StoredMemory) -> None:
         self._short = short
         self._long = long
+        self._removing = Lock()
         self.reset()
         short.on_evict = self.take
         short.store.marker = HANDED
@@ -105,8 +112,57 @@ class HandOver:
         await self._short.keep(HANDED, {"upto": upto})
         self.upto = upto
 
+    async def forget(self, ids: Sequence[str], gone: Erasure) -> None:
+        """Forget messages in both memories; what a crash interrupts, the next opening finishes."""
+
+        def note() -> list[Change]:
+            noted = self._noted
+            return [ValueSet(REMOVING, {**noted, "ids": [*noted.get("ids", []), *ids]})]
+
+        await removal.remove(self._short, ids, gone, note)
+        self.lose(ids)
+        await self.finish_removal()
+
+    async def clear(self, ids: Sequence[str], *, everything: bool, keep_pinned: bool) -> None:
+        """Clear the short-term memory, and the long-term one or these messages of it."""
+        noted: JsonValue = {"clear": True, "keep_pinned": keep_pinned}
+        if not everything:
+            noted = {"ids": [*self._noted.get("ids", []), *ids]}
+        note = [ValueSet(REMOVING, noted)]
+        await removal.clear(self._short, keep_pinned=keep_pinned, note=note)
+        self.reset()
+        await self.finish_removal()
+
+    @property
+    def _noted(self) -> dict[str, Any]:
+        noted = self._short.store.values.get(REMOVING)
+        return noted if isinstance(noted, dict) else {}
+
+    async def finish_removal(self) -> None:
+        """Forget in the long-term memory what is noted, then in the short-term one."""
+        if self._short.readonly or self._long.readonly:
+            return
+        async with self._removing:
+            if not (noted := self._noted):
+                return
+            ids = noted.get("ids", [])
+            if noted.get("clear"):
+                await self._long.clear(keep_pinned=noted["keep_pinned"])
+            elif ids:
+                await self._long.forget(ids)
+            known = await removal.everything(self._short)
+
+            def note() -> list[Change]:
+                later = self._noted.get("ids", [])[len(ids) :]
+                return [ValueSet(REMOVING, {"ids": later} if later else None)]
+
+            chosen = frozenset(ids)
+            await removal.erase(self._short, ids, removal.EXPIRED, chosen, known, note)
+
     async def finish(self) -> None:
-        """Finish what a crash has interrupted: handing over, and deleting."""
+        """Finish what a crash has interrupted: removing, and handing over."""
+        if self._noted:
+            await self.finish_removal()
         store = self._short.store
         left, store.evicted_before = store.evicted_before, []
         removed, store.removed_before = store.removed_before, {}

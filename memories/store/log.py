@@ -52,6 +52,7 @@ class MessageLog:
         self._asked_last: Collection[str] = ()  # calls of the group at the end
         self._ids: dict[tuple[Role | None, str | None], dict[str, None]] | None = None
         self._gaps = 0
+        self._loaded = False  # whether there were texts, whose calls are not in _asked
         self.moved = False
         self.encoded = 0
 
@@ -121,6 +122,7 @@ class MessageLog:
         """
         messages, places = self._messages, self._places
         asking, before = "", len(messages)
+        self._loaded = True
         for place, _, line in rows:
             try:
                 message_id = line[7 : line.index('"', 7)] if line[:7] == _ID else id_of(line)
@@ -129,16 +131,15 @@ class MessageLog:
             except ValueError as error:
                 raise unreadable(place, error) from error
             messages[message_id], places[message_id] = line, place
-            if '"tool_call' not in line:
-                asking = ""
-            elif '"role":"tool"' not in line:
-                asking = line
+            if '"role":"tool"' not in line or '"tool_call' not in line:
+                asking = line if '"tool_calls":' in line else ""
+                self._asked_last = ()
             else:
                 call = _ANSWERS.search(line)
                 if call is None or not asking or f'"id":"{call[1]}"' not in asking:
                     self.encoded += len(messages) - before
                     self._join(self[message_id])
-                    before = len(messages)
+                    asking, before = "", len(messages)
         self.encoded += len(messages) - before
         self.last = max([self.last, *islice(reversed(places.values()), 1)])
         self._asked_last = ()
@@ -227,24 +228,27 @@ class MessageLog:
             return
         between: list[Message] = []
         for message in islice(reversed(self), 1, None):
-            if message.id == asking or self._asked.get(message.tool_call_id or "") == asking:
+            if message.id == asking:
                 break
             between.append(message)
+        calls = {call.id for call in self[asking].tool_calls}
+        while between and between[-1].role is TOOL and between[-1].tool_call_id in calls:
+            between.pop()
         for message in reversed(between):
             self._messages[message.id] = self._messages.pop(message.id)
         self._gaps += len(between)
         self.moved = self.moved or bool(between)
 
     def _asking(self, call_id: str) -> str | None:
-        """Return the ID of the message that asked for a call, also one that is still text."""
-        if call_id not in self._asked and self.encoded:
+        """Return the ID of the last message that asked for a call, also one that was text."""
+        if call_id not in self._asked and self._loaded:
             quoted = f'"id":{json.dumps(call_id, ensure_ascii=False)}'
-            for message_id, line in reversed(self._messages.items()):
-                if type(line) is str and '"tool_calls":' in line and quoted in line:
-                    message = self[message_id]
-                    if any(call.id == call_id for call in message.tool_calls):
-                        self._asked.update((call.id, message_id) for call in message.tool_calls)
-                        break
+            for message_id, found in reversed(self._messages.items()):
+                if type(found) is str and ('"tool_calls":' not in found or quoted not in found):
+                    continue
+                if any(call.id == call_id for call in self[message_id].tool_calls):
+                    self._asked[call_id] = message_id
+                    break
         return self._asked.get(call_id)
 
     def remove(self, message_ids: Iterable[str]) -> list[Message]:

@@ -82,6 +82,8 @@ def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) 
     for row in rows[:start]:
         kind, line = row[1], row[2]
         if kind in MESSAGES:
+            if store.removed_before:
+                store.removed_before.pop(id_of(line), None)  # it was added again
             stays = shows and (
                 '"pinned":true' in line
                 or '"role":"system"' in line

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pydantic import JsonValue
 
 from agent_brain.memories.control import Control
-from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.errors import JournalError, MemoryUseError
 from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.erasure import Erasure, deleted, forgotten, strike, texts_of
@@ -25,13 +25,23 @@ from agent_brain.memories.store.events import (
     read_change,
 )
 from agent_brain.memories.store.expiry import as_duration
-from agent_brain.memories.store.filters import ForgetOptions, Names, Query, moment, names
+from agent_brain.memories.store.filters import (
+    ForgetOptions,
+    Names,
+    Query,
+    checked_text,
+    moment,
+    names,
+)
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.views.groups import with_partners
+from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.memories.stored import StoredMemory
 
+log = get_logger(__name__)
+Plan: TypeAlias = Callable[[], Sequence[Change]]
 EXPIRED = Erasure(for_good=True)  # a run that waits keeps what it needs
 
 
@@ -55,24 +65,26 @@ async def delete(memory: StoredMemory, ids: Names) -> int:
     return len(going)
 
 
-async def remove(memory: StoredMemory, ids: Iterable[str], gone: Erasure) -> None:
-    """Record that messages are removed, wherever they are, without their partners."""
+async def remove(
+    memory: StoredMemory, ids: Iterable[str], gone: Erasure, note: Plan = tuple
+) -> None:
+    """Record that messages are removed, wherever they are, without their partners; and a note."""
     going = list(ids)
     await memory.store.change(
-        lambda: [*([Removed(going)] if going else []), *_struck(memory, gone)],
+        lambda: [*([Removed(going)] if going else []), *note(), *_struck(memory, gone)],
         lambda: _strike(memory, gone),
     )
 
 
-async def clear(memory: StoredMemory, *, keep_pinned: bool) -> int:
-    """Remove everything; see :meth:`StoredMemory.clear`."""
+async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Change] = ()) -> int:
+    """Remove everything; see :meth:`StoredMemory.clear`. ``note`` is recorded with it."""
     store = memory.store
     await store.log.decoded()
     before = len(store.log)
     kept = [m for m in store.log if m.pinned and keep_pinned]
     gone = forgotten((m for m in store.log if m not in kept), everything=True)
     control = _stored_control(memory, gone)
-    changes: list[Change] = [Cleared(), *([Added(kept)] if kept else [])]
+    changes: list[Change] = [Cleared(), *([Added(kept)] if kept else []), *note]
     if control is not None:  # the state of the run continues to count
         changes.append(Checkpointed(control))
     await store.replace_all(changes, lambda: _strike(memory, gone))
@@ -151,6 +163,7 @@ async def erase(
     gone: Erasure,
     meant: AbstractSet[str] | None,
     held: Collection[Message],
+    note: Plan | None = None,
 ) -> int:
     """Erase messages, and the values that may quote them.
 
@@ -160,6 +173,7 @@ async def erase(
         gone: What is removed from the control of the run.
         meant: The IDs that were asked for; None if any message may be meant.
         held: All messages that there are.
+        note: Returns what is recorded with it.
     """
     store = memory.store
     forgotten_ids = {*ids}
@@ -176,22 +190,27 @@ async def erase(
         *(ValueSet(name, None) for name in sorted(stale)),
         *_struck(memory, gone),
     ]
-    await store.change(lambda: changes, lambda: _strike(memory, gone))
-    if changes:
-        await scrub(memory, forgotten_ids)
-    if stale and store.session is not None:
-        store.reread()  # what a dropped summary covered counts again
-    elif stale:
-        store.take_back([*store.released.values()])
+    await store.change(lambda: [*changes, *(note() if note else ())], lambda: _strike(memory, gone))
+    try:
+        if changes or note:
+            await scrub(memory)
+    except JournalError as error:
+        if gone is not EXPIRED:
+            raise
+        log.warning("Expired messages could not be wiped from the journal yet: %s", error)
+    finally:
+        if stale and store.session is not None:
+            store.reread()  # what a dropped summary covered counts again
+        elif stale:
+            store.take_back([*store.released.values()])
     return len(forgotten_ids)
 
 
-async def scrub(memory: StoredMemory, gone: AbstractSet[str]) -> None:
+async def scrub(memory: StoredMemory) -> None:
     """Remove what the journal still has of forgotten messages and of outdated values."""
     session = memory.store.session
     if session is not None:
-        rows = await session.journal.rows(session.key)
-        await session.remove(_dead(memory, rows, gone))
+        await session.remove(_dead(memory, await session.journal.rows(session.key)))
 
 
 async def finish_removal(
@@ -202,30 +221,32 @@ async def finish_removal(
     if len(counting) < len(rows):
         counts = {row[0] for row in counting}
         dead = [row[0] for row in rows if row[0] not in counts]
-    notes = [read_change(*row) for row in counting if row[1] == "forget"]
-    gone = {i for note in notes for i in cast("Removed", note).ids}
-    if gone:
-        dead += _dead(memory, counting, gone)
+    if any(row[1] == "forget" for row in counting):
+        dead += _dead(memory, counting)
     session = memory.store.session
     if dead and session is not None:
-        await session.remove(dead)
+        try:
+            await session.remove(dead)
+        except JournalError as error:  # what they note stays, and is read at the next opening
+            log.warning("Forgotten messages could not be wiped from the journal yet: %s", error)
 
 
-def _dead(memory: StoredMemory, rows: Iterable[Row], gone: AbstractSet[str]) -> list[int]:
+def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:
     """Return the entries that may quote something forgotten and are not needed any more.
 
-    In a shared session the note that messages were forgotten stays, for memories that have not read
-    it yet; it has only their IDs.
+    A message that was added again after it was forgotten counts. In a shared session the note that
+    messages were forgotten stays, for memories that have not read it yet; it has only their IDs.
     """
     store = memory.store
     control_at = 0 if store.session is None else store.session.control_at
     standing = {control_at, *store.values_at.values()}
-    dead = []
-    for seq, kind, line in rows:
+    dead, gone = [], set[str]()
+    for seq, kind, line in reversed(rows):
         if kind in ("control", "amend", "view"):
             if seq not in standing:
                 dead.append(seq)
         elif kind == "forget":
+            gone.update(cast("Removed", read_change(seq, kind, line)).ids)
             if not store.shared:
                 dead.append(seq)
         elif kind in MESSAGES and gone and id_of(line) in gone:
@@ -271,6 +292,12 @@ def forgettable(
     """
     if ids is None and all(given is None for given in which.values()):
         raise MemoryUseError("Say which messages to forget; clear() removes all of them")
+    for option in ("text", "where"):
+        if which.get(option) in ("", {}):
+            raise MemoryUseError(
+                f"{option}= is empty, which fits every message. Say which messages to forget; "
+                "clear() removes all of them"
+            )
     older_than = which.get("older_than")
     until = now - older_than if isinstance(older_than, timedelta) else older_than
     if isinstance(older_than, timedelta):
@@ -284,7 +311,7 @@ def forgettable(
         name=which.get("name"),
         tags=which.get("tags"),
     ).predicate()
-    part = (which.get("text") or "").casefold()
+    part = checked_text(which.get("text") or "").casefold()
     wanted = None if ids is None else names("ids", ids)
     return lambda message: (
         (wanted is None or message.id in wanted)

@@ -93,6 +93,16 @@ class MessageStore:
         for what, value in (("session", session), ("tenant", tenant)):
             if not (isinstance(value, str) or (what == "tenant" and value is None)) or value == "":
                 raise MemoryDefinitionError(f"{what}= must be a text that is not empty: {value!r}")
+        if journal is None and (session != "default" or tenant is not None):
+            raise MemoryDefinitionError(
+                "session= and tenant= name a session of a journal: give journal= too"
+            )
+        views = tuple(views)
+        for view in views:
+            if not isinstance(view, View):
+                raise MemoryDefinitionError(f"views= takes View objects, not {view!r}")
+        if not callable(clock):
+            raise MemoryDefinitionError(f"clock= takes a function that returns a time: {clock!r}")
         self.readonly = readonly
         self.shared = shared
         self.clock = clock
@@ -115,7 +125,7 @@ class MessageStore:
         self._if_landed: Callable[[], None] | None = None  # see change()
         self.reading = False
         self.log = MessageLog()
-        self.views = tuple(views)
+        self.views = views
         for view in self.views:
             view.attach(self.log)
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)

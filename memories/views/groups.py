@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
 
+TOOL, ASSISTANT = Role.TOOL, Role.ASSISTANT  # looking up an enum member is slow
+
 
 def group(messages: Iterable[Message]) -> list[list[Message]]:
     """Return ``messages`` as groups, each at the place of its first message.
@@ -100,3 +102,33 @@ def whole_groups(messages: Iterable[Message]) -> list[Message]:
     everything = list(messages)
     whole = {m.id for members in group(everything) if is_whole(members) for m in members}
     return [message for message in everything if message.id in whole]
+
+
+def answered(messages: Sequence[Message]) -> list[Message]:
+    """Return ``messages`` without results whose call is missing and calls that have no result.
+
+    The last message with calls stays while results are missing, until the model speaks again.
+
+    Args:
+        messages: In order, each result behind its call.
+    """
+    hidden: set[str] = set()
+    members: list[Message] = []  # of the last group with calls
+    calls: set[str] = set()
+    missing: set[str] = set()
+    for message in messages:
+        fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+        role = fields["role"]
+        if role is TOOL:
+            if fields["tool_call_id"] not in calls:
+                hidden.add(message.id)
+                continue
+            members.append(message)
+            missing.discard(message.tool_call_id or "")
+        elif role is ASSISTANT:
+            if missing:
+                hidden.update(member.id for member in members)
+            members = [message]
+            calls = {call.id for call in fields["tool_calls"]}
+            missing = {*calls}
+    return [message for message in messages if message.id not in hidden] if hidden else [*messages]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from agent_brain import Brain, Limits, Memory, Net, State, react, tool
-from agent_brain.errors import LLMServerError, StateDefinitionError
+from agent_brain.errors import LLMServerError, Refused, StateDefinitionError
 from agent_brain.states import (
     Finish,
     Hook,
@@ -226,6 +226,16 @@ async def test_the_error_of_a_hook_ends_the_run_and_no_other_hook_answers_it() -
     with pytest.raises(KeyError, match="a bug") as caught:
         await Brain(react(ScriptedLLM(["x"])), hooks=[Fallback(), Buggy()]).run("?")
     assert "Raised by Buggy.before_model_call" in caught.value.__notes__
+
+
+async def test_a_refused_result_is_an_error_that_the_model_reads() -> None:
+    class Guard(Hook):
+        def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> None:
+            raise Refused("not for you")
+
+    llm = ScriptedLLM([[call(1)], "Done."])
+    result = await Brain(react(llm), tools=[payment([])], hooks=[Guard()]).run("Pay")
+    assert (result.messages[2].content, result.messages[2].is_error) == ("not for you", True)
 
 
 def returns(method: str, given: Any) -> Hook:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Any
+
 import pytest
 
 from agent_brain.memories import (
@@ -206,3 +209,44 @@ async def test_the_short_term_memory_is_one_conversation() -> None:
     short = WindowedMemory(journal=RamJournal(), shared=True)
     with pytest.raises(MemoryDefinitionError, match="one conversation"):
         LayeredMemory(short, MessagesMemory())
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("dies_at", range(1, 6))
+@pytest.mark.parametrize("which", ["chats", "users"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("method", ["forget", "clear"])
+async def test_removing_that_a_crash_interrupts_is_finished(
+    method, shared, which, dies_at, after
+) -> None:
+    stores = {"chats": RamJournal(), "users": RamJournal()}
+    stores["chats"].persistent = True  # type: ignore[misc]
+
+    def create(journals: dict[str, Any]) -> LayeredMemory:
+        return LayeredMemory(
+            WindowedMemory(max_messages=2, journal=journals["chats"], session="chat"),
+            MessagesMemory(journal=journals["users"], session="user", shared=shared),
+        )
+
+    other = user(stores["users"])  # what another conversation has said
+    await other.update([Message.user("other", id="other")])
+    mortal = MortalJournal(stores[which])
+    memory = create({**stores, which: mortal})
+    await memory.update([Message.user(f"SECRET {n}", id=f"{n}") for n in range(4)])
+    everything = contents(await memory.messages())
+    left = ["other"] if method == "clear" and shared else []
+    if method == "forget":
+        left = [text for text in everything if text not in ("SECRET 1", "SECRET 3")]
+    mortal.dies_at, mortal.after = mortal.writes + dies_at, after
+    with contextlib.suppress(Killed):
+        await (memory.forget(["1", "3"]) if method == "forget" else memory.clear())
+    changed = after or dies_at > 1 or which == "users"  # anything was written at all
+    for _ in range(2):
+        later = create(stores)
+        assert contents(await later.messages()) == (left if changed else everything)
+    rows = [row for s in stores.values() for i in await s.sessions() for row in await s.rows(i)]
+    held = {n for n in range(4) if f"SECRET {n}" in str(rows)}
+    assert held == {n for n in range(4) if f"SECRET {n}" in (left if changed else everything)}
+    await later.update([Message.user("next")])
+    await later.aclose()
+    assert contents(await create(stores).messages())[-1] == "next"

@@ -6,11 +6,18 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_brain import Brain
-from agent_brain.memories import Memory, MemoryUseError, Message, MessagesMemory, create_memory
+from agent_brain.memories import (
+    Memory,
+    MemoryUseError,
+    Message,
+    MessagesMemory,
+    RamJournal,
+    create_memory,
+)
 from agent_brain.memories.views.groups import arranged
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
@@ -155,3 +162,77 @@ async def test_a_turn_of_a_small_memory_does_not_go_by_the_clock() -> None:
     assert [m.content for m in await memory.turn()] == ["goal", "made before the goal"]
     await memory.set_goal("next")
     assert [m.content for m in await memory.turn()] == ["next"]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.integers(0, 6),
+        st.sampled_from(["tag", "keep", "delete", "reopen", "reopen and read"]),
+    ),
+    max_size=14,
+    unique=True,
+)
+
+
+@given(STEPS)
+@example([1, 4, "reopen and read", 2])  # somebody looked at it between call and result
+@example([0, 1, "delete", 4, 2, "reopen"])  # something else was written between call and result
+@example([1, "tag", 3, 2, "reopen"])
+def test_a_session_has_the_order_of_groups_however_often_it_is_opened(steps) -> None:
+    one, two = ([Action(name="f", args={}, id=f"{n}{i}") for i in range(2)] for n in range(2))
+    pool = [
+        Message.user("first", id="first"),
+        Message.assistant("asks 1", one),
+        Message.tool("1-0", one[0]),
+        Message.assistant("asks 2", two),
+        Message.user("by the way"),
+        Message.tool("1-1", one[1]),
+        Message.tool("2-0", two[0]),
+    ]
+
+    async def run() -> None:
+        journal = RamJournal()
+        memory = MessagesMemory(journal=journal)
+        said: list[Message] = []
+        for step in steps:
+            if isinstance(step, int):
+                await memory.update([pool[step]])
+                said.append(pool[step])
+            elif step == "tag":
+                await memory.tag([m.id for m in said[:1]], "x")
+            elif step == "keep":
+                await memory.keep("value", 1)
+            elif step == "delete":
+                await memory.delete("first")
+                said = [m for m in said if m.id != "first"]
+            else:
+                memory = MessagesMemory(journal=journal)
+                if step == "reopen and read":
+                    await memory.messages()
+        expected = [m.content for m in arranged(said)]
+        assert [m.content for m in await memory.messages()] == expected
+        again = MessagesMemory(journal=journal)
+        assert [m.content for m in await again.messages()] == expected
+
+    anyio.run(run)
+
+
+@pytest.mark.parametrize("name", ["messages", "windowed", "vector", "summary", "layered", "todo"])
+@pytest.mark.parametrize("reopened", [False, True])
+async def test_a_model_is_not_shown_calls_that_never_got_a_result(name, reopened) -> None:
+    journal = RamJournal()
+    memory: Any = create_memory(name, journal=journal)
+    calls = [Action(name="f", args={}) for _ in range(4)]
+
+    async def shown() -> list[str]:
+        one = create_memory(name, journal=journal) if reopened else memory
+        return [message.content for message in await one.context()]
+
+    await memory.update([Message.user("a"), Message.tool("stray", Action(name="f", args={}))])
+    await memory.update([Message.assistant("whole", calls[:1]), Message.tool("r", calls[0])])
+    await memory.update([Message.assistant("half", calls[1:3]), Message.tool("r1", calls[1])])
+    await memory.update([Message.user("b")])
+    assert await shown() == ["a", "whole", "r", "half", "r1", "b"]
+    await memory.update([Message.assistant("c"), Message.assistant("waits", calls[3:])])
+    assert await shown() == ["a", "whole", "r", "b", "c", "waits"]
+    assert await memory.count() == 9

@@ -276,3 +276,18 @@ async def test_a_reader_sees_what_the_only_writer_has_forgotten(tmp_path) -> Non
         assert await reader.count() == 3
         await writer.forget(text="secret")
         assert contents(await reader.messages()) == ["one", "two"]
+
+
+async def test_what_is_added_again_after_it_was_forgotten_stays() -> None:
+    journal = RamJournal()
+    memory = MessagesMemory(journal=journal, shared=True)
+    said = Message.user("a", id="a")
+    await memory.update([said, Message.user("b", id="b")])
+    await memory.forget("a")
+    await memory.update([said])
+    for _ in range(3):
+        again = MessagesMemory(journal=journal, shared=True)
+        assert contents(await again.messages()) == ["b", "a"]
+    await again.forget("b")
+    assert contents(await again.messages()) == ["a"]
+    assert contents(await MessagesMemory(journal=journal, shared=True).messages()) == ["a"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import anyio
 import pytest
 
@@ -21,6 +23,7 @@ from agent_brain.memories.views.tokens import message_tokens
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action, ToolError
 from agent_brain.tools.text import count_tokens
+from tests.support.journals import Killed, MortalJournal
 
 pytestmark = pytest.mark.anyio
 
@@ -194,3 +197,24 @@ async def test_over_a_memory_of_four_methods_the_list_is_the_wrapper_s() -> None
     other = TodoMemory(FakeMemory())
     await other.load(await memory.export())
     assert [todo.text for todo in await other.todos()] == ["one"]
+
+
+@pytest.mark.parametrize("dies_at", range(1, 7))
+async def test_no_item_is_left_of_what_was_forgotten_when_a_crash_interrupts(dies_at) -> None:
+    store = RamJournal()
+    journal = MortalJournal(store)
+    memory = TodoMemory(MessagesMemory(journal=journal))
+    await memory.add_todo("older")
+    await memory.update([Message.user("my PIN is 4711"), Message.user("other")])
+    await memory.add_todo("use PIN 4711")
+    await memory.add_todo("and then pay")
+    journal.dies_at, journal.after = journal.writes + dies_at, True
+    with contextlib.suppress(Killed):
+        await memory.forget(text="4711")
+    later = TodoMemory(MessagesMemory(journal=store))
+    said = [message.content for message in await later.messages()]
+    assert said in (["other"], ["my PIN is 4711", "other"])
+    assert [todo.text for todo in await later.todos()] == ["older"]
+    if said == ["other"]:
+        (key,) = await store.sessions()
+        assert "4711" not in str(await store.rows(key))

@@ -32,7 +32,7 @@ for name in dir(agent_brain.testing):  # loaded before pytester looks; see test_
 
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
-BUILT_IN = registry._LIBRARY.split()  # by the registry, so that a new net without a page fails
+BUILT_IN = registry._registry.built_in  # by the registry, so that a new net without a page fails
 
 
 @pytest.fixture

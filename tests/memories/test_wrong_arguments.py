@@ -1,0 +1,110 @@
+"""What makes no sense is refused, with an error that says what to do; nothing has changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_brain.memories import (
+    LayeredMemory,
+    MemoryDefinitionError,
+    MemoryUseError,
+    Message,
+    MessagesMemory,
+    RamJournal,
+    SnapshotError,
+    TodoMemory,
+    WindowedMemory,
+    create_memory,
+)
+from agent_brain.tools import ToolError
+
+pytestmark = pytest.mark.anyio
+
+MEMORIES: dict[str, Any] = {
+    "messages": MessagesMemory,
+    "layered": lambda: create_memory("layered", long="messages"),
+    "todo": TodoMemory,
+}
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize("which", [{"text": ""}, {"where": {}}, {"text": "", "role": "user"}])
+async def test_forgetting_by_a_condition_that_everything_meets_is_refused(name, which) -> None:
+    memory = MEMORIES[name]()
+    await memory.update([Message.user("a")])
+    with pytest.raises(MemoryUseError, match="Say which messages"):
+        await memory.forget(**which)
+    assert await memory.count() == 1
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize("given", [{"data": {}}, {"data": {"mesages": []}}])
+async def test_loading_what_has_no_messages_is_refused(name, given) -> None:
+    memory = MEMORIES[name]()
+    await memory.update([Message.user("a")])
+    with pytest.raises(SnapshotError, match="no 'messages'"):
+        await memory.load(**given)
+    assert await memory.count() == 1
+
+
+@pytest.mark.parametrize(
+    "create, said",
+    [
+        (lambda: LayeredMemory(*[WindowedMemory()] * 2), "same session"),
+        (lambda: same_session(RamJournal()), "same session"),
+        (lambda: MessagesMemory(session="ann"), "journal="),
+        (lambda: WindowedMemory(tenant="ann"), "journal="),
+        (lambda: TodoMemory(TodoMemory()), "to-do list already"),
+        (lambda: MessagesMemory(views=[3]), "views="),  # type: ignore[list-item]
+        (lambda: MessagesMemory(clock=3), "clock="),  # type: ignore[arg-type]
+    ],
+)
+def test_definitions_that_make_no_sense_are_refused(create, said) -> None:
+    with pytest.raises(MemoryDefinitionError, match=said):
+        create()
+
+
+def same_session(journal: RamJournal) -> LayeredMemory:
+    return LayeredMemory(WindowedMemory(journal=journal), MessagesMemory(journal=journal))
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize(
+    "use, error, said",
+    [
+        (lambda m: m.delete(3), MemoryUseError, "ids="),
+        (lambda m: m.messages(tags=3), MemoryUseError, "tags="),
+        (lambda m: m.messages(text=3), MemoryUseError, "text="),
+        (lambda m: m.forget(text=3), MemoryUseError, "text="),
+        (lambda m: m.restore({}), SnapshotError, "takes a Snapshot"),
+    ],
+)
+async def test_wrong_arguments_are_refused(name, use, error, said) -> None:
+    memory = MEMORIES[name]()
+    await memory.update([Message.user("a")])
+    with pytest.raises(error, match=said):
+        await use(memory)
+    assert await memory.count() == 1
+
+
+async def test_an_item_that_is_not_a_text_is_refused() -> None:
+    with pytest.raises(ToolError, match="needs a text"):
+        await TodoMemory().add_todo(3)  # type: ignore[arg-type]
+
+
+async def test_a_copy_in_ram_has_no_session() -> None:
+    with pytest.raises(MemoryDefinitionError, match="journal="):
+        await MessagesMemory().fork(session="x")
+
+
+@pytest.mark.parametrize("journal", [None, RamJournal()])
+async def test_only_json_values_are_kept_and_they_are_copied(journal) -> None:
+    memory = MessagesMemory(journal=journal)
+    with pytest.raises(MemoryUseError, match="JSON value"):
+        await memory.keep("x", object())  # type: ignore[arg-type]
+    value: Any = {"a": [1]}
+    await memory.keep("x", value)
+    value["a"].append(2)
+    assert await memory.kept("x") == {"a": [1]}
