@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,9 +14,17 @@ from tests.project.repository import ROOT
 
 
 def interrupt(
-    name: str, folder: Path, *arguments: str, at: str, typed: str = ""
+    name: str,
+    folder: Path,
+    *arguments: str,
+    at: str,
+    typed: str = "",
+    before: Callable[[str], None] = lambda said: None,
 ) -> tuple[int, str]:
-    """Send Ctrl-C to an example once it has printed ``at``; return its code and all that it wrote."""
+    """Send Ctrl-C to an example once it has printed ``at``; return its code and all that it wrote.
+
+    ``before`` is called first, with what it has written so far.
+    """
     environment = {k: v for k, v in os.environ.items() if k != "AGENT_BRAIN_MODEL"}
     with subprocess.Popen(
         [sys.executable, str(ROOT / "examples" / name), *arguments],
@@ -32,6 +41,7 @@ def interrupt(
                 piece = program.stdout.read(1)
                 assert piece, said
                 said += piece
+            before(said)
             for _ in range(10):  # a signal between the prompt and the read is noticed with the next
                 program.send_signal(signal.SIGINT)
                 with suppress(subprocess.TimeoutExpired):
