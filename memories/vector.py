@@ -117,8 +117,6 @@ class VectorMemory(StoredMemory):
             if not readonly:
                 Path(path).mkdir(parents=True, exist_ok=True)
             journal = Path(path) / "journal.db"
-        if journal is None and (url is not None or client is not None):
-            session, tenant = "default", None  # they name the vectors only
         super().__init__(
             tools,
             views=[Recent(recent, max_tokens, counter), _Indexed(pipeline)],

@@ -93,10 +93,6 @@ class MessageStore:
         for what, value in (("session", session), ("tenant", tenant)):
             if not (isinstance(value, str) or (what == "tenant" and value is None)) or value == "":
                 raise MemoryDefinitionError(f"{what}= must be a text that is not empty: {value!r}")
-        if journal is None and (session != "default" or tenant is not None):
-            raise MemoryDefinitionError(
-                "session= and tenant= name a session of a journal: give journal= too"
-            )
         views = tuple(views)
         for view in views:
             if not isinstance(view, View):

@@ -54,8 +54,6 @@ async def test_loading_what_has_no_messages_is_refused(name, given) -> None:
     [
         (lambda: LayeredMemory(*[WindowedMemory()] * 2), "same session"),
         (lambda: same_session(RamJournal()), "same session"),
-        (lambda: MessagesMemory(session="ann"), "journal="),
-        (lambda: WindowedMemory(tenant="ann"), "journal="),
         (lambda: TodoMemory(TodoMemory()), "to-do list already"),
         (lambda: MessagesMemory(views=[3]), "views="),  # type: ignore[list-item]
         (lambda: MessagesMemory(clock=3), "clock="),  # type: ignore[arg-type]
@@ -92,11 +90,6 @@ async def test_wrong_arguments_are_refused(name, use, error, said) -> None:
 async def test_an_item_that_is_not_a_text_is_refused() -> None:
     with pytest.raises(ToolError, match="needs a text"):
         await TodoMemory().add_todo(3)  # type: ignore[arg-type]
-
-
-async def test_a_copy_in_ram_has_no_session() -> None:
-    with pytest.raises(MemoryDefinitionError, match="journal="):
-        await MessagesMemory().fork(session="x")
 
 
 @pytest.mark.parametrize("journal", [None, RamJournal()])
