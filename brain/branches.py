@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 
 from agent_brain.nets.delegation import Branch, Delegate
+from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
-from agent_brain.states.work import close_stream
 from agent_brain.tools.aio import CLEANUP_SECONDS
 
 if TYPE_CHECKING:

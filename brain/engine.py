@@ -28,6 +28,7 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls
 from agent_brain.recorder import StepRecorder
+from agent_brain.states.aclosing import close_stream
 from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
@@ -39,7 +40,7 @@ from agent_brain.states.events import (
     StuckDetected,
 )
 from agent_brain.states.hook_chain import HookChain, hooks_of
-from agent_brain.states.work import Resumed, StreamItem, Work, close_stream, perform
+from agent_brain.states.work import Resumed, StreamItem, Work, perform
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.secrets import scrub

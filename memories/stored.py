@@ -256,7 +256,9 @@ class StoredMemory(Memory):
         log, view = store.log, store.views[0] if store.views else None
         if log.encoded and (view is None or view.tail == 0):
             await log.decoded()
-        return answered(log.all()) if view is None else view.show()
+        if view is not None:
+            return view.show()
+        return log.all() if log.tidy else answered(log.all())
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""

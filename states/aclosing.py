@@ -33,9 +33,14 @@ class closing(Generic[T]):  # noqa: N801 - reads as contextlib.aclosing does
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        aclose = getattr(self._stream, "aclose", None)
-        if aclose is not None:
-            await aclose()
+        await close_stream(self._stream)
+
+
+async def close_stream(stream: object) -> None:
+    """Close an async generator; other iterators are left as they are."""
+    aclose = getattr(stream, "aclose", None)
+    if aclose is not None:
+        await aclose()
 
 
 class Pace:

@@ -8,10 +8,11 @@ from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
+from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import live
 from agent_brain.states.errors import StateCancelledError, StateDefinitionError
 from agent_brain.states.events import Event
-from agent_brain.states.work import Work, WorkContext, close_stream, perform, position_of
+from agent_brain.states.work import Work, WorkContext, perform, position_of
 from agent_brain.tools.aio import is_stray_cancellation, maybe_await
 from agent_brain.tools.values import is_count
 

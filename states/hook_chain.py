@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
+from agent_brain.states.aclosing import close_stream
 from agent_brain.states.errors import LLMError, Refused, StateDefinitionError
 from agent_brain.states.hooks import (
     Hook,
@@ -22,7 +23,6 @@ from agent_brain.states.hooks import (
 )
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import close_stream
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.message import Message
 from agent_brain.states import prompts
-from agent_brain.states.aclosing import Pace
+from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.errors import (
     ContextWindowError,
     LLMRefusalError,
@@ -45,7 +45,7 @@ from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
 from agent_brain.states.usage import Usage
-from agent_brain.states.work import Work, WorkContext, close_stream
+from agent_brain.states.work import Work, WorkContext
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.ids import new_id

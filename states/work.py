@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeV
 
 import anyio
 
+from agent_brain.states.aclosing import close_stream
 from agent_brain.states.events import NOWHERE, Event, Position
 
 if TYPE_CHECKING:
@@ -137,13 +138,6 @@ def perform(work: Work, context: WorkContext | None) -> AsyncGenerator[str | Eve
 def position_of(context: WorkContext | None) -> Position:
     """Return where the work is done."""
     return NOWHERE if context is None else context.at
-
-
-async def close_stream(stream: object) -> None:
-    """Close an async generator; other iterators are left as they are."""
-    aclose = getattr(stream, "aclose", None)
-    if aclose is not None:
-        await aclose()
 
 
 async def next_item(stream: AsyncIterator[T], failed: Exception | None) -> T:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from agent_brain.tools.action import Action
-from agent_brain.tools.aio import maybe_await, run_in_thread
+from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.tools.base import Approval, BaseTool
 from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
@@ -37,7 +37,7 @@ class FunctionTool(BaseTool):
         text, texts = _read_docstring(innermost(function))
         signature = read_signature(label, function, texts, dict(local_names or {}))
         self.function = function
-        self._is_async = _is_async(function)
+        self._is_async = is_async_function(without_partials(function))
         self._validator = signature.validator
         self._positional = signature.positional
         self._context = signature.context
@@ -183,13 +183,6 @@ def _check_callable(name: str, function: Callable[..., Any]) -> None:
         raise ToolDefinitionError(
             f"Tool {name!r} is a generator: return one value, such as a list, instead of yielding"
         )
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    function = without_partials(function)
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        type(function).__call__
-    )
 
 
 def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:

@@ -18,7 +18,7 @@ from agent_brain.memories import (
     RamJournal,
     create_memory,
 )
-from agent_brain.memories.views.groups import arranged
+from agent_brain.memories.views.groups import answered, arranged
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
 
@@ -236,3 +236,30 @@ async def test_a_model_is_not_shown_calls_that_never_got_a_result(name, reopened
     await memory.update([Message.assistant("c"), Message.assistant("waits", calls[3:])])
     assert await shown() == ["a", "whole", "r", "b", "c", "waits"]
     assert await memory.count() == 9
+
+
+@given(
+    st.lists(
+        st.sampled_from(["user", "words", "call", "two calls", "result", "other result", "delete"]),
+        max_size=14,
+    )
+)
+def test_calls_without_results_are_left_out_whatever_was_written(writes):
+    async def write() -> None:
+        memory = MessagesMemory()
+        for number, kind in enumerate(writes):
+            calls = [Action(name="f", args={}, id=name) for name in ("c1", "c2")]
+            if kind == "user":
+                await memory.update([Message.user("u")])
+            elif kind == "words":
+                await memory.update([Message.assistant("w")])
+            elif kind in ("call", "two calls"):
+                asked = calls[: 1 if kind == "call" else 2]
+                await memory.update([Message.assistant("", tool_calls=asked, id=f"m{number}")])
+            elif kind == "delete":
+                await memory.delete([m.id for m in (await memory.messages())[:1]])
+            else:
+                await memory.update([Message.tool("r", calls[kind == "other result"])])
+            assert await memory.context() == answered(await memory.dump())
+
+    anyio.run(write)
