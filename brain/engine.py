@@ -66,6 +66,7 @@ class Engine:
         left: The reader has left: no event can be yielded any more.
         memory: The memory.
         over: The net has come to its end.
+        quiet: Nobody reads the events: they are recorded and not yielded.
         reason: Why it stopped; None before that.
     """
 
@@ -85,6 +86,7 @@ class Engine:
         "left",
         "memory",
         "over",
+        "quiet",
         "reason",
     )
 
@@ -100,6 +102,7 @@ class Engine:
         path: tuple[str, ...] = (),
         key: str = "",
         as_thoughts: bool = False,
+        quiet: bool = False,
     ) -> None:
         self._net = net
         self.memory = memory
@@ -114,6 +117,7 @@ class Engine:
         self._delegated: Counter[str] | None = None  # branches of this step, by name
         self.hooks = hooks
         self.at = NOWHERE
+        self.quiet = quiet
         self.left = False
         self.over = memory.control.done and not path  # killed between its last step and its end
         self.reason: StopReason | None = None
@@ -130,14 +134,16 @@ class Engine:
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget = self.memory, self._record, self._budget
+        note, quiet = record.note, self.quiet
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
-            at = self._enter(node)
-            yield StateEntered(at=at)
+            self._enter(node)
+            if not quiet:
+                yield StateEntered(at=self.at)
             stream: AsyncIterator[StreamItem] | None = None
             try:
                 if node.on_enter:
@@ -148,18 +154,24 @@ class Engine:
                     current, items = items, None
                     async for item in current:
                         if not isinstance(item, Work):
-                            yield record.note(item, at)
+                            event = note(item)
+                            if not quiet:
+                                yield event
                             continue
-                        events = item.events(self) if item.clock is None else perform(item, self)
                         try:
-                            async for event in events:
-                                yield record.note(event, at)
+                            if quiet:
+                                await item.complete(self, note)
+                            else:
+                                events = perform(item, self)
+                                try:
+                                    async for event in events:
+                                        yield note(event)
+                                finally:
+                                    await events.aclose()
                         except BrainUseError:  # a strict limit, which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
                             items = Resumed(running, error)
-                        finally:
-                            await events.aclose()
                         if items is not None or record.report.waits is not None:
                             break
             except BaseException as error:
@@ -178,13 +190,10 @@ class Engine:
         free = reached in SPENDING and await node.state.costs_nothing(self.memory)
         return not stops_before(reached, costs_nothing=free)
 
-    def _enter(self, node: Node) -> Position:
-        if self._record.used:
-            self._record.begin_step()
+    def _enter(self, node: Node) -> None:
         self._delegated = None
-        at = Position(self._run_id, self._budget.control.step, node.name, self._path)
-        self.at = at
-        return at
+        self.at = at = Position(self._run_id, self._budget.control.step, node.name, self._path)
+        self._record.begin_step(at)
 
     async def _exit(self, node: Node, stream: object) -> None:
         """Leave a state; the stream of one that waits is not at its end."""
@@ -283,7 +292,7 @@ class Engine:
             return following
         fallback = await self._stop(StopReason.STUCK)
         if fallback is None and not self.answer():
-            events.append(self._record.note(await best_words(self.memory), self.at))
+            events.append(self._record.note(await best_words(self.memory)))
         return fallback
 
     def _current(self) -> Node:
@@ -338,7 +347,7 @@ class Engine:
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls that ``event`` reports: its reader has left before it came."""
-        self._record.note_unread(event, self.at)
+        self._record.note_unread(event)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
         self._delegated = begun = self._delegated or Counter()

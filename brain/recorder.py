@@ -41,6 +41,7 @@ class StepRecorder:
     __slots__ = (
         "_answered_by",
         "_as_thoughts",
+        "_at",
         "_budget",
         "_counted",
         "_memory",
@@ -60,15 +61,18 @@ class StepRecorder:
         self._counted: set[str | None] = set()  # responses that were cut off, before their event
         self._answered_by: str | None = None  # the model response that the last text is from
         self.finish_reason: str | None = None
+        self._at = NOWHERE
         self.report = StepReport()
         self.used = False
 
-    def begin_step(self) -> None:
+    def begin_step(self, at: Position) -> None:
         """Begin the report of the next step."""
-        if self.report.said:
-            self._text = self.report.said
-        self.report = StepReport()
-        self.used = False
+        self._at = at
+        if self.used:
+            if self.report.said:
+                self._text = self.report.said
+            self.report = StepReport()
+            self.used = False
 
     def answer(self) -> str:
         """Return what the last step that said anything has said."""
@@ -80,8 +84,9 @@ class StepRecorder:
         self.report.said.append(text)
         self._answered_by, self.finish_reason = None, finish_reason
 
-    def note(self, item: StreamItem, at: Position) -> Event:
+    def note(self, item: StreamItem) -> Event:
         """Record what ``item`` reports; return it as an event that has its position."""
+        at = self._at
         note = _NOTES.get(type(item))
         if note is None and not isinstance(item, Event):
             if not isinstance(item, str):
@@ -158,12 +163,12 @@ class StepRecorder:
         self._memory.control.request_input(event.id, event.prompt)
         return event
 
-    def note_unread(self, event: Event, at: Position) -> None:
+    def note_unread(self, event: Event) -> None:
         """Record the model calls that ``event`` reports: it was cut off before it could stream."""
         if isinstance(event, ResponseStarted | UsageReported):
             if isinstance(event, UsageReported) and event.response_id not in self._open_responses:
                 self._counted.add(event.response_id)
-            self.note(event, at)
+            self.note(event)
 
     def count_open_responses(self) -> None:
         """Count the model calls that were closed or cancelled before they reported their usage."""

@@ -229,8 +229,13 @@ class Run(Generic[OutputT_co]):
                 plan.stuck,
                 run_id=self.run_id,
                 hooks=hooks_of(plan.hooks, plan.net.hooks),
+                quiet=self._quiet(),
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
+
+    def _quiet(self) -> bool:
+        """Whether no event is needed: nobody reads them, or counts the time between them."""
+        return not (self._watched or self._plan.limits.timeout is not None or self._plan.sources)
 
     async def _take_up(self, memory: Memory) -> bool:
         """Continue the run that ``memory`` holds; return whether it had reached its end."""

@@ -9,15 +9,16 @@ it. Events can be written as JSON and read back::
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import RecordedError
+from agent_brain.states.slots import set_slots_directly
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.secrets import scrub
@@ -93,11 +94,6 @@ class Event:
         return event_schema(cls, handler)
 
 
-def _setters(kind: type[Event]) -> Iterator[Callable[[Event, Any], None]]:
-    """Return what sets the fields of the most frequent events, in half the time of a dataclass."""
-    return (vars(kind)[field.name].__set__ for field in dataclasses.fields(kind)[1:])
-
-
 set_position: Callable[[Event, Position], None] = vars(Event)["at"].__set__
 
 
@@ -131,7 +127,7 @@ class StateEntered(Event):
     kind: ClassVar[Literal["state_entered"]] = "state_entered"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class TextDelta(Event):
     """A piece of text arrives.
 
@@ -146,21 +142,6 @@ class TextDelta(Event):
     thought: bool = False
     response_id: str | None = None
 
-    def __init__(
-        self,
-        text: str,
-        thought: bool = False,  # noqa: FBT001, FBT002
-        response_id: str | None = None,
-        *,
-        at: Position = NOWHERE,
-    ) -> None:
-        _set_text(self, text)
-        _set_thought(self, thought)
-        _set_response_id(self, response_id)
-        set_position(self, at)
-
-
-_set_text, _set_thought, _set_response_id = _setters(TextDelta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +179,7 @@ class ToolProgress(Event):
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class ActionFinished(Event):
     """A call has its result; ``exception`` is the error that the tool raised, if any."""
 
@@ -207,21 +188,6 @@ class ActionFinished(Event):
     result: Message
     exception: Exception | None = None
 
-    def __init__(
-        self,
-        action: Action,
-        result: Message,
-        exception: Exception | None = None,
-        *,
-        at: Position = NOWHERE,
-    ) -> None:
-        _set_action(self, action)
-        _set_result(self, result)
-        _set_exception(self, exception)
-        set_position(self, at)
-
-
-_set_action, _set_result, _set_exception = _setters(ActionFinished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +250,7 @@ class InputRequested(Event):
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class StateExited(Event):
     """A state was left; ``next`` names the state to come, None at the end.
 
@@ -295,19 +261,6 @@ class StateExited(Event):
     next: str | None
     error: Exception | None = None
 
-    def __init__(
-        self,
-        next: str | None,  # noqa: A002 - the name of the field
-        error: Exception | None = None,
-        *,
-        at: Position = NOWHERE,
-    ) -> None:
-        _set_next(self, next)
-        _set_error(self, error)
-        set_position(self, at)
-
-
-_set_next, _set_error = _setters(StateExited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,3 +301,6 @@ AgentEvent: TypeAlias = (
     | RunFinished
     | RunFailed
 )
+
+for _kind in get_args(AgentEvent):
+    set_slots_directly(_kind)

@@ -78,7 +78,8 @@ class ModelCall(Work):
         actions: The tool calls that it requests.
         finish: How it ended, if the provider said so.
         usage: What the call used; None before it has ended.
-        output: The validated data of a call with ``output_type`` (:meth:`LLM.call`), else None.
+        output: The validated data of a call with ``output_type`` (:meth:`LLM.call`), or what
+            ``check`` has read out of the text; else None.
 
     Args:
         llm: The model.
@@ -221,7 +222,10 @@ class ModelCall(Work):
                 if messages is None:
                     raise
             finally:
-                await close_stream(pieces)
+                if type(pieces) is AsyncGeneratorType:
+                    await pieces.aclose()
+                else:
+                    await close_stream(pieces)
                 if not self._reported and self._used is not None and context is not None:
                     context.count_unread(self._report(self._used))  # cut off
 
@@ -293,6 +297,9 @@ class ModelCall(Work):
         return without_oldest(messages)
 
     def _note(self, piece: Piece | Replaced) -> Iterable[Event]:
+        if type(piece) is Action:
+            self._started = True
+            return self._requested(piece)
         if isinstance(piece, Usage):
             self._used = piece if self._used is None else self._used + piece
         elif isinstance(piece, Finish):

@@ -107,9 +107,7 @@ class ToolRound(Work):
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
-        self._context = context
-        if context is not None and context.hooks is not None and context.hooks.tool:
-            self._hooks = context.hooks
+        self._attach(context)
         undecided = self.undecided()
         if undecided:
             yield ApprovalRequested(tuple(undecided))
@@ -118,23 +116,46 @@ class ToolRound(Work):
             self.sort_out()
             if self._nested and self._hooks is not None:
                 await self._enter_nested(self._hooks)
-            if self._nested or self.memory.watched:
-                async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
-                    async for event in events:
-                        yield event
-            else:  # nobody would see an event sooner
-                reported: list[Event] = []
-                await self.run_all(reported.append)
-                for event in reported:
+            async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
+                async for event in events:
                     yield event
             if not self._waits:
                 await self.record()
         except BaseException:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await self.record()
+            await self._record_cut_short()
             raise
-        for call_id, question in self.wait() if self._waits else ():
-            yield InputRequested(question, call_id)
+        for question in self.wait() if self._waits else ():
+            yield question
+
+    async def complete(self, context: WorkContext, report: Report) -> None:
+        """Run the calls; pass ``report`` what happens to each."""
+        self._attach(context)
+        undecided = self.undecided()
+        if undecided:
+            report(ApprovalRequested(tuple(undecided)))
+            return
+        if any(call.tool is not None and call.tool.nested for call in self._calls):
+            await super().complete(context, report)
+            return
+        try:
+            self.sort_out()
+            await self.run_all(report)
+            if not self._waits:
+                await self.record()
+        except BaseException:
+            await self._record_cut_short()
+            raise
+        for question in self.wait() if self._waits else ():
+            report(question)
+
+    def _attach(self, context: WorkContext | None) -> None:
+        self._context = context
+        if context is not None and context.hooks is not None and context.hooks.tool:
+            self._hooks = context.hooks
+
+    async def _record_cut_short(self) -> None:
+        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            await self.record()
 
     async def _enter_nested(self, hooks: HookChain) -> None:
         """Call the hooks before the nested calls; those that they answer do not run."""
@@ -468,15 +489,17 @@ class ToolRound(Work):
         metadata = {**message.metadata, "decision": decision.model_dump(mode="json")}
         return message.model_copy(update={"content": content, "metadata": metadata})
 
-    def wait(self) -> list[tuple[str, str]]:
-        """Keep finished results until the questions are answered; return these with their IDs."""
+    def wait(self) -> list[InputRequested]:
+        """Keep finished results until the questions are answered; return these."""
         for call in self._calls:
             if call.outcome is not None:
                 self.control.finish_call(call.action, self._message(call), reported=True)
             else:
                 self.control.withdraw_call(call.action)
         return [
-            (call.action.id, call.question) for call in self._calls if call.question is not None
+            InputRequested(call.question, call.action.id)
+            for call in self._calls
+            if call.question is not None
         ]
 
     async def record(self) -> None:

@@ -10,7 +10,7 @@ continues the state. An error of the work is raised at the ``yield``::
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
@@ -118,6 +118,20 @@ class Work:
             context: The run; None outside of one.
         """
         raise NotImplementedError
+
+    async def complete(self, context: WorkContext, report: Callable[[str | Event], object]) -> None:
+        """Do the work for a run whose events nobody reads.
+
+        Args:
+            context: The run.
+            report: Called with the text and events, as they happen.
+        """
+        events = perform(self, context)
+        try:
+            async for event in events:
+                report(event)
+        finally:
+            await events.aclose()
 
     @property
     def result(self) -> Any:
