@@ -131,7 +131,7 @@ class Engine:
         """Why the model response that gave the answer ended, if one did."""
         return self._record.finish_reason
 
-    async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
+    async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget = self.memory, self._record, self._budget
         note, quiet = record.note, self.quiet
@@ -272,7 +272,7 @@ class Engine:
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
-        events: list[Event] = [StateExited(name, report.error, at=at)]
+        events: list[Event] = [] if self.quiet else [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
         return following, events

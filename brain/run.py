@@ -38,6 +38,7 @@ from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
 from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.ids import new_id
+from agent_brain.tools.slots import set_slots_directly
 from agent_brain.tools.source import ToolSource
 
 
@@ -53,6 +54,9 @@ class Plan:
     dry_run: bool = False
     on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
     hooks: tuple[Hook, ...] = ()
+
+
+set_slots_directly(Plan)
 
 
 class Run(Generic[OutputT_co]):
@@ -208,7 +212,8 @@ class Run(Generic[OutputT_co]):
         plan, memory = self._plan, self._plan.memory
         await memory.open()
         await refresh(memory, plan.sources)
-        memory.control.dry_run = plan.dry_run
+        if memory.control.dry_run is not plan.dry_run:
+            memory.control.dry_run = plan.dry_run
         over = False
         if self._goal is None:
             over = await self._take_up(memory)

@@ -18,10 +18,10 @@ from pydantic_core import CoreSchema
 
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import RecordedError
-from agent_brain.states.slots import set_slots_directly
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.secrets import scrub
+from agent_brain.tools.slots import set_slots_directly
 from agent_brain.tools.text import clean, clean_json, to_compact_json, to_json_data
 
 
@@ -143,7 +143,6 @@ class TextDelta(Event):
     response_id: str | None = None
 
 
-
 @dataclass(frozen=True, slots=True)
 class ActionRequested(Event):
     """The model requests a tool call, in the response with that ID."""
@@ -187,7 +186,6 @@ class ActionFinished(Event):
     action: Action
     result: Message
     exception: Exception | None = None
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +258,6 @@ class StateExited(Event):
     kind: ClassVar[Literal["state_exited"]] = "state_exited"
     next: str | None
     error: Exception | None = None
-
 
 
 @dataclass(frozen=True, slots=True)

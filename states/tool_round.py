@@ -238,7 +238,7 @@ class ToolRound(Work):
                     report(self._finished(call))
         workers = min(len(todo), self.max_concurrency or len(todo))
         begun, todo[:workers] = todo[:workers], []
-        if begun:
+        if self._durable and begun:
             await self._note_result(None, begun)
         if workers <= 1:
             await self._work(begun)
@@ -257,10 +257,10 @@ class ToolRound(Work):
             call = begun.pop(0)
             await self._run_one(call)
             finished = call if call.outcome is not None else None
-            if self._durable or todo:
-                following, todo[:1] = todo[:1], []
+            following, todo[:1] = todo[:1], []
+            if self._durable:
                 await self._note_result(finished, following)
-                begun += following
+            begun += following
             if finished is not None:
                 self._report(self._finished(call))
 

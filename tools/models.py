@@ -36,11 +36,22 @@ def assembler(model: type[M]) -> Callable[[dict[str, Any]], M]:
     return assemble
 
 
+def template(model: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
+    """Return ``values`` as a dict to copy: instances of ``model`` share its table of keys.
+
+    Copies take less memory and time than a new dict with the same keys (PEP 412).
+    """
+    made = model.__new__(model)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made.__dict__
+
+
 def maker_of_defaults(model: type[M]) -> Callable[[], M]:
     """Return a function that makes a ``model`` with the default of every field."""
     assemble = assembler(model)
     fields = model.model_fields.items()
-    fixed = {name: field.default for name, field in fields if field.default_factory is None}
+    fixed = template(model, {name: field.default for name, field in fields})
     made = {name: field.default_factory for name, field in fields if field.default_factory}
 
     def make() -> M:

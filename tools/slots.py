@@ -29,7 +29,7 @@ def set_slots_directly(kind: type) -> None:
         parameters.append(field.name if required else f"{field.name}=default_{field.name}")
     body = [f"    set_{field.name}(self, {field.name})" for field in fields]
     source = "\n".join([f"def __init__({', '.join(parameters)}):", *body])
-    exec(source, names)  # as dataclasses does
+    exec(source, names)  # noqa: S102 - as dataclasses does
     init = names["__init__"]
     init.__annotations__ = kind.__init__.__annotations__  # type: ignore[misc]
     init.__qualname__ = f"{kind.__qualname__}.__init__"
