@@ -154,9 +154,9 @@ class Engine:
                     current, items = items, None
                     async for item in current:
                         if not isinstance(item, Work):
-                            event = note(item)
+                            noted = note(item)
                             if not quiet:
-                                yield event
+                                yield noted
                             continue
                         try:
                             if quiet:

@@ -36,7 +36,7 @@ from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
 from agent_brain.tools.secrets import scrub
 
-Report: TypeAlias = Callable[[Event], None]
+Report: TypeAlias = Callable[[Event], object]
 
 
 TOOL = Role.TOOL  # looking up an enum member is slow
@@ -127,7 +127,7 @@ class ToolRound(Work):
         for question in self.wait() if self._waits else ():
             yield question
 
-    async def complete(self, context: WorkContext, report: Report) -> None:
+    async def complete(self, context: WorkContext, report: Callable[[Any], object]) -> None:
         """Run the calls; pass ``report`` what happens to each."""
         self._attach(context)
         undecided = self.undecided()

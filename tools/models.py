@@ -44,7 +44,7 @@ def template(model: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
     made = model.__new__(model)
     for name, value in values.items():
         object.__setattr__(made, name, value)
-    return made.__dict__
+    return vars(made)
 
 
 def maker_of_defaults(model: type[M]) -> Callable[[], M]:

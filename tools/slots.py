@@ -14,7 +14,7 @@ def set_slots_directly(kind: type) -> None:
     Args:
         kind: The class. One with a ``default_factory`` or ``__post_init__`` is left as it is.
     """
-    fields = sorted(dataclasses.fields(kind), key=lambda field: field.kw_only)
+    fields = sorted(dataclasses.fields(kind), key=lambda field: bool(field.kw_only))
     made = any(field.default_factory is not dataclasses.MISSING for field in fields)
     if made or hasattr(kind, "__post_init__"):
         return
