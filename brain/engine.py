@@ -63,10 +63,10 @@ class Engine:
     Attributes:
         at: The current step.
         hooks: The hooks around model calls and tool calls.
-        left: The reader has left: no event can be yielded any more.
+        left: Whether the consumer has closed the stream, so that no event can be yielded.
         memory: The memory.
-        over: The net has come to its end.
-        quiet: Nobody reads the events: they are recorded and not yielded.
+        over: Whether the net has ended.
+        quiet: Whether nobody reads the events: they are recorded and not yielded.
         reason: Why it stopped; None before that.
     """
 
@@ -111,7 +111,7 @@ class Engine:
         self._run_id = run_id
         self._path = path
         self._key = key  # the memory keeps the state of a subnet under it
-        self._as_thoughts = as_thoughts  # what is said here is not for the reader
+        self._as_thoughts = as_thoughts  # text is streamed as thoughts
         self._durable = memory.durable
         self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
         self._delegated: Counter[str] | None = None  # branches of this step, by name
@@ -119,11 +119,13 @@ class Engine:
         self.at = NOWHERE
         self.quiet = quiet
         self.left = False
-        self.over = memory.control.done and not path  # killed between its last step and its end
+        self.over = (
+            memory.control.done and not path
+        )  # the process ended between the last step and the end of the run
         self.reason: StopReason | None = None
 
     def answer(self) -> str:
-        """Return what the last step that said anything has said."""
+        """Return the text of the last step that streamed any."""
         return self._record.answer()
 
     @property
@@ -196,7 +198,7 @@ class Engine:
         self._record.begin_step(at)
 
     async def _exit(self, node: Node, stream: object) -> None:
-        """Leave a state; the stream of one that waits is not at its end."""
+        """Leave a state: close its stream, which may not be exhausted, and call ``on_exit``."""
         try:
             await close_stream(stream)
         finally:
@@ -204,7 +206,7 @@ class Engine:
                 await node.state.on_exit(self.memory)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
-        """Leave a state that did not reach its end; note in ``error`` which state it was.
+        """Leave a state that raised; note in ``error`` which state it was.
 
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
@@ -223,7 +225,7 @@ class Engine:
             raise failure from error
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
-        """Have an error lead to another state; return whether the net has an edge for it."""
+        """Record an error that leads to another state; return whether the net has such an edge."""
         if node.on_error is None or self.left:
             return False
         if not isinstance(error, Exception) or isinstance(error, FINAL):
@@ -236,7 +238,7 @@ class Engine:
         return True
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
-        """Do what is decided after a step; return the next state and the events of leaving."""
+        """End a step; return the next state and the events to yield before it."""
         report, at = self._record.report, self.at
         if self._record.used:
             self._record.count_open_responses()
@@ -278,7 +280,7 @@ class Engine:
         return following, events
 
     async def _keep_answer(self) -> None:
-        """Keep an answer that no message holds, for a run that is left before its end."""
+        """Keep an answer that no message holds, in case the run is interrupted before its end."""
         said = self.answer()
         if said and said != await last_answer(self.memory):
             self.memory.control.ended[""] = said
@@ -286,7 +288,7 @@ class Engine:
     async def _note_cycle(
         self, verdict: Verdict, following: Node, events: list[Event]
     ) -> Node | None:
-        """Report in ``events`` that the run repeats itself; return the state that comes next."""
+        """Append that the run repeats itself to ``events``; return the next state."""
         events.append(StuckDetected(*verdict, at=self.at))
         if not is_stuck(following, verdict):
             return following
@@ -318,7 +320,7 @@ class Engine:
         return None if mark is None else policy.look(self.memory.control, mark)
 
     async def _stop(self, reason: StopReason) -> Node | None:
-        """Stop; return the state that gives the best answer, if there is one, and time for it."""
+        """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
         await close_open_calls(self.memory, reason.clause)
         fallback = self._net.fallback
@@ -327,7 +329,7 @@ class Engine:
         return self._net.node(fallback)
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
-        """Run the nets of ``order``; a single one that is no ``part`` speaks for the state."""
+        """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
         aside = self._as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(order, lambda branch: self._engine_for(branch, aside).branch(branch))
         try:
@@ -346,7 +348,7 @@ class Engine:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
     def count_unread(self, event: Event) -> None:
-        """Count the model calls that ``event`` reports: its reader has left before it came."""
+        """Count the model calls in an ``event`` that nobody reads any more."""
         self._record.note_unread(event)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
@@ -368,12 +370,12 @@ class Engine:
         )
 
     def _hooks_of(self, branch: Branch) -> HookChain | None:
-        """The hooks of a net inside: those around it, then its own; a brain has its own only."""
+        """Return the hooks of an inner net: the outer and its own; a brain has its own only."""
         outer = self.hooks if branch.hooks is None else branch.hooks
         return outer.then(branch.net.hooks) if outer else hooks_of(branch.net.hooks)
 
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
-        """Run as a branch: from its beginning, or from where a resumed run had left it."""
+        """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control, main = self.memory.control, self._budget.control
         if control is not main:
             control.begin_branch(self._run_id, main, self._path, self._net.initial.name)

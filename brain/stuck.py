@@ -26,7 +26,7 @@ HINT = (
 
 
 class Verdict(NamedTuple):
-    """What to do about a run that repeats itself, and why."""
+    """What to do about a run that repeats itself, and the reason."""
 
     reason: str
     action: Literal["hint", "stop"]
@@ -123,7 +123,7 @@ def fingerprint(
     tools: Mapping[str, BaseTool],
     error: Exception | None = None,
 ) -> str | None:
-    """Return a digest of what a step did; None if it did nothing that counts.
+    """Return a digest of what a step did; None if nothing in it counts.
 
     Args:
         state: Name of the state.
@@ -157,10 +157,10 @@ def _plain_args(args: Mapping[str, object]) -> str:
 
 
 def _plain(text: str) -> str:
-    """``text`` without case, white space and counters; other numbers tell pages apart."""
+    """Return ``text`` without case, white space and counters; other numbers may be pages."""
     return _COUNTER.sub("#", " ".join(text.casefold().split()))
 
 
 def _digest(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
-    return f"{crc32(data):08x}{len(data):x}"  # a chance match would have to come five times
+    return f"{crc32(data):08x}{len(data):x}"  # a false alarm needs several collisions in a row

@@ -168,7 +168,7 @@ class ToolProgress(Event):
         action: The call.
         done: The amount that is done, in a unit of the tool.
         total: How much there is to do, if that is known.
-        message: What is going on, for people.
+        message: A description of the progress, for people.
     """
 
     kind: ClassVar[Literal["tool_progress"]] = "tool_progress"

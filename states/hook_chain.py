@@ -40,12 +40,12 @@ _METHODS: dict[Kind, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A piece of a model's stream: ``response`` takes the place of what was streamed before.
+    """A piece of a model's stream: ``response`` replaces what was streamed before.
 
     Attributes:
         response: The response.
         finish: How it ended.
-        failed: It takes the place of an error, so the reader has seen nothing of it.
+        failed: Whether it replaces an error, so that the reader has seen nothing of it.
     """
 
     response: ModelResponse
@@ -104,7 +104,7 @@ class HookChain:
     async def before_tool(
         self, request: ToolRequest
     ) -> tuple[Sequence[Hook], ToolRequest, ToolResponse | None]:
-        """Call the hooks before a tool call; return those to call afterwards, and what they say."""
+        """Call the hooks before a tool call; return those to call afterwards, and the result."""
         entered: list[Hook] = []
         try:
             request, response = await _enter(self.tool, "tool", request, ToolResponse, entered)
@@ -120,7 +120,9 @@ class HookChain:
         for hook in reversed(entered):
             if (error := response.exception) is not None:
                 instead = await _call(hook, on_error, (request, error), ToolResponse)
-                if instead is not None:  # as an answer before the call: for the hooks before it
+                if (
+                    instead is not None
+                ):  # like an answer before the call: for the hooks before this one
                     response = instead
                     continue
             try:
@@ -169,7 +171,7 @@ async def _model_pieces(
     request: ModelRequest,
     send: Callable[[ModelRequest], AsyncIterator[Piece]],
 ) -> AsyncGenerator[Any, None]:
-    """Yield the pieces of a call, its response again where a hook has changed it, and its usage."""
+    """Yield the pieces of a call, its response again if a hook has changed it, and its usage."""
     entered: list[Hook] = []
     whole, held, failed = _Whole(), True, False
     try:
@@ -231,7 +233,7 @@ class _Whole:
         return next((piece for piece in self.pieces if isinstance(piece, Finish)), None)
 
     def finish_of(self, changed: ModelResponse) -> Finish | None:
-        """How a changed response ended; what belongs to the response as it was is left out."""
+        """Return how a changed response ended, without what belongs to the original response."""
         reason, was = changed.finish_reason, self.finish
         if reason is None or (was is not None and was.reason == reason):
             return None if reason is None else was
@@ -282,7 +284,7 @@ async def _enter(
 
 
 def _kept(hook: Hook, request: RequestT, given: RequestT) -> RequestT:
-    """``given`` in place of ``request``, with what a hook cannot change."""
+    """Return ``given``, with the fields of ``request`` that a hook cannot change."""
     if isinstance(given, ToolRequest) and isinstance(request, ToolRequest):
         if given.action.id != request.action.id:  # the result belongs to the call of the model
             action = given.action.model_copy(update={"id": request.action.id})
@@ -339,7 +341,7 @@ _RAISED_BY_HOOK = "_raised_by_hook"
 
 
 def _own(error: ErrorT) -> ErrorT:
-    """``error``, which is a hook's own: it ends the run, and no hook may answer it."""
+    """Return ``error``, marked as raised by a hook: it ends the run and no hook handles it."""
     setattr(error, _RAISED_BY_HOOK, True)
     return error
 

@@ -1,4 +1,4 @@
-"""A round of tool calls: which may run, their results, and how these are recorded."""
+"""A round of tool calls: check them, run them, record their results."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class _Call:
     """A call of a round.
 
     Attributes:
-        action: The call; edited by a person or by hooks, it is as it is run.
+        action: The call as it is run, edited by a person or by hooks.
         tool: The tool, if it is offered.
         outcome: The result, once there is one.
-        message: The result as a message, the same however often it is written.
-        question: What the tool wants a person to be asked.
+        message: The result as a message, made once.
+        question: The question of the tool to a person, if any.
         entered: The hooks that are called after a nested call.
-        begun: It may have taken effect.
-        reported: The event of its end was streamed before a wait or a crash.
+        begun: Whether it may have taken effect.
+        reported: Whether its ``ActionFinished`` was streamed before a wait or a crash.
     """
 
     __slots__ = (
@@ -78,14 +78,14 @@ class _Call:
 
 
 class ToolRound(Work):
-    """The calls that a memory's ``next_actions`` request; yield it, and they are run and recorded.
+    """The calls in a memory's ``next_actions``: run and recorded when a state yields it.
 
-    The memory's control then has ``next_actions`` no more, unless the round waits for a person.
+    ``next_actions`` is then empty, unless the round waits for a person.
 
     Args:
         memory: The memory of the run.
         cause: ``cause_by`` of the results.
-        max_concurrency: How many calls run at once, begun in their order; None for all of them.
+        max_concurrency: Maximum number of calls at once, started in order; None for all of them.
     """
 
     def __init__(self, memory: Memory, cause: str, max_concurrency: int | None = None) -> None:
@@ -158,7 +158,7 @@ class ToolRound(Work):
             await self.record()
 
     async def _enter_nested(self, hooks: HookChain) -> None:
-        """Call the hooks before the nested calls; those that they answer do not run."""
+        """Call the hooks before the nested calls; calls that they answer do not run."""
         for call in [*self._nested]:
             entered, request, outcome = await self._before_hooks(hooks, call)
             if outcome is None:
@@ -168,9 +168,9 @@ class ToolRound(Work):
             call.outcome = await self._after_hooks(hooks, entered, request, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
-        """Return the events of the calls as they happen; memories of branches close with ``stack``.
+        """Return the events of the calls as they happen; ``stack`` closes the branches' memories.
 
-        Nothing has begun before the first event is awaited, but for the branches' memories.
+        Nothing but the branches' memories is opened before the first event is awaited.
         """
         if not self._nested:
             return live(self.run_all, may_drop=is_progress)
@@ -195,7 +195,7 @@ class ToolRound(Work):
         return found
 
     def sort_out(self) -> None:
-        """Sort the calls into those with a result, those that the Brain runs, and the others."""
+        """Sort the calls into those with a result, those that the Brain runs, and others."""
         if self.control.pending:
             self._take_over()
         for call in self._calls:
@@ -203,7 +203,7 @@ class ToolRound(Work):
                 self._todo.append(call)
 
     def _take_over(self) -> None:
-        """Take over the results, and the calls in doubt, that a wait or a crash has left."""
+        """Restore the results and the calls of unknown outcome of an interrupted run."""
         for call in self._calls:
             known = self.control.pending.get(call.action.id)
             if known is None:
@@ -270,14 +270,14 @@ class ToolRound(Work):
             return
         control = self.control
         if finished is not None and finished.action.id in control.pending:
-            # else it was forgotten while it ran
+            # else it was deleted while it ran
             control.finish_call(finished.action, self._message(finished), reported=True)
         control.begin_calls(call.action for call in begun)
         if begun or finished is not None:
             await self.memory.checkpoint()
 
     async def _run_one(self, call: _Call) -> None:
-        """Run a call, which has no outcome if it waits for a person's answer."""
+        """Run a call; it has no outcome if it waits for a person's answer."""
         action, control = call.action, self.control
         place = (control.run_id, control.branch, control.step)
         context = ToolContext(action, self.memory, place)
@@ -322,7 +322,7 @@ class ToolRound(Work):
         return entered, request, self._refused_change(asked, request)
 
     def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
-        """The result of a call that a hook has changed to one that may not run."""
+        """Return the refusal of a call that a hook has changed to one that may not run."""
         was, action, tool = asked.action, request.action, request.tool
         if (action.name, action.args) == (was.name, was.args) or tool is None:
             return None
@@ -370,7 +370,7 @@ class ToolRound(Work):
         return ActionFinished(call.action, message, call.outcome.exception)
 
     def _plain(self, call: _Call) -> bool:
-        """Whether a call is run here: it is not refused, and not left to the Brain."""
+        """Return whether a call runs here: it is neither refused nor left to the Brain."""
         action, tool, control = call.action, call.tool, self.control
         if tool is None:
             if self.memory.get_tool(action.name) is None:
@@ -474,7 +474,7 @@ class ToolRound(Work):
         return message
 
     def _with_notes(self, message: Message, action: Action, full: str | None) -> Message:
-        """``message`` with what is kept beside it: its whole text, and what a person decided."""
+        """Return ``message`` with its full text and a person's decision in its metadata."""
         if full is not None:
             from agent_brain.memories.views.truncated_results import keep_aside
 
@@ -504,7 +504,7 @@ class ToolRound(Work):
 
     async def record(self) -> None:
         """Record all results in the order of the calls, in one update; idempotent."""
-        open_calls = {action.id for action in self.control.next_actions}  # others were forgotten
+        open_calls = {action.id for action in self.control.next_actions}  # others were deleted
         results = [m for m in map(self._message, self._calls) if m.tool_call_id in open_calls]
         if results:
             await self.memory.update(results)
@@ -512,7 +512,7 @@ class ToolRound(Work):
 
 
 def _cut_short(call: _Call) -> Outcome:
-    """The outcome of a call that the end of the run kept from finishing."""
+    """Return the outcome of a call that did not finish before the run ended."""
     if call.begun:
         return Outcome(uncertain(call.action), is_error=True)
     return Outcome("The call was not run: the run was cut short", is_error=True)
@@ -531,9 +531,9 @@ def _refusal(why: str) -> Outcome:
 
 
 def is_progress(event: Event) -> bool:
-    """Whether an event reports progress, which a slow reader may miss a part of."""
+    """Return whether an event reports progress, some of which a slow reader may miss."""
     return isinstance(event, ToolProgress)
 
 
 def _ignore(event: Event) -> None:
-    """Report to nobody."""
+    """Do nothing."""

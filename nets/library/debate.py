@@ -174,7 +174,7 @@ class RoundState(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run all personas concurrently and store what they said."""
-        notes = Debated.take_up(memory)
+        notes = Debated.load(memory)
         async with AsyncExitStack() as stack:
             branches: list[Branch] = []
             for name, net in self.personas.items():

@@ -115,7 +115,7 @@ class OperationState(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the operations and store their thoughts."""
-        graph = Graph.take_up(memory)
+        graph = Graph.load(memory)
         todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
         messages = await build_messages(self.llm, memory, self.prompt)
         portions = [(o, ideas) for o in todo for ideas in _portions(o, graph.inputs(o))]

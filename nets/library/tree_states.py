@@ -91,7 +91,7 @@ class ProposeState(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Propose thoughts and store them as fresh."""
-        tree = Tree.take_up(memory)
+        tree = Tree.load(memory)
         affordable = max(0, self.bounds.max_calls - tree.calls) // self.samples
         parents = tree.frontier[:affordable]
         paths = [tree.path(parent) for parent in parents for _ in range(self.samples)]
