@@ -11,8 +11,8 @@ from typing import Any
 
 from agent_brain.demo.filling import resolve, words
 from agent_brain.memories.message import Message, Role
-from agent_brain.tools import BaseTool
-from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate
+from agent_brain.tools import BaseTool, ToolError
+from agent_brain.tools.builtin.calculator import evaluate
 from agent_brain.tools.builtin.zones import find_zone
 
 _OUTPUT_FORMAT = re.compile(r"\s*[^\n]*JSON Schema.*", re.DOTALL)  # not a part of the question
@@ -106,7 +106,7 @@ def read_sum(text: str, earlier: str = "") -> str | None:
         return None
     try:
         evaluate(said)
-    except ExpressionError as error:
+    except ToolError as error:
         return said if "zero" in str(error) else None
     return said
 

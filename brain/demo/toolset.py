@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal
 
 from agent_brain.tools import BaseTool, ToolError, tool
-from agent_brain.tools.builtin.calculator import calculate, convert_units
+from agent_brain.tools.builtin import calculate, convert_units
 from agent_brain.tools.builtin.clock import WEEKDAYS, clock_tool
 
 
