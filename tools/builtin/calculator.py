@@ -115,7 +115,7 @@ def _power(base: Value, exponent: Value) -> Value:
         return Fraction(base**exponent)
     if base < 0:
         raise ValueError("a root of a negative number is not a real number")
-    result = float(base) ** float(exponent)
+    result: float = float(base) ** float(exponent)
     if result == 0 and base != 0:
         raise ValueError("the result is too small")
     return result
@@ -136,7 +136,7 @@ def _factorial(value: Value) -> Value:
     return Fraction(math.factorial(int(value)))
 
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+_OPERATORS: dict[type[ast.AST], Callable[..., Value]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
     ast.Add: operator.add,
