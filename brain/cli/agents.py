@@ -9,7 +9,7 @@ from agent_brain.brain import Brain
 from agent_brain.brainfile import BrainSpec, read_spec
 from agent_brain.cli.exit_codes import notify, user_errors
 from agent_brain.cli.net_reference import is_file, load_net, load_tools
-from agent_brain.cli.options import AgentOptions
+from agent_brain.cli.options import Options
 from agent_brain.cli.screen import busy
 from agent_brain.default_model import MODEL_VARIABLE, resolve_llm
 from agent_brain.limits import Limits
@@ -20,10 +20,10 @@ DEMO_NOTE = (
 )
 
 
-def build(agent: AgentOptions) -> Brain:
+def build(agent: Options) -> Brain:
     """Return the agent that the options describe; they override the net's file, if it has one.
 
-    A note on stderr says when the demo model is used because no model was chosen.
+    A note on stderr says that no model was chosen.
     """
     with user_errors():
         spec = read_spec(agent.net) if is_file(agent.net) else BrainSpec.model_validate({})

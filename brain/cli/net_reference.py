@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -21,8 +20,9 @@ from agent_brain.nets import Net, NetDefinitionError, as_net, create_net
 from agent_brain.states import LLM
 from agent_brain.tools import BaseTool, ToolDefinitionError
 from agent_brain.tools.function import as_tool
+from agent_brain.tools.suggest import did_you_mean
 
-USAGE = "write module:function, such as my_tools:search, or path/to/file.py:function"
+USAGE = "write module:function or path/to/file.py:function"
 SUFFIXES = (".toml", ".yaml", ".yml")
 
 
@@ -31,23 +31,10 @@ def is_file(name: str) -> bool:
     return Path(name).suffix.lower() in SUFFIXES
 
 
-def require_file(name: str) -> None:
-    """Raise UserError if ``name`` is not the path of a net file."""
-    if not is_file(name):
-        raise UserError(f"{name!r} is not a .toml, .yaml or .yml file. For other nets: ask --net")
-
-
 def load_net(name: str, llm: LLM) -> Net:
-    """Return the net that ``name`` refers to.
+    """Return a registered net, the net of a file, or one of a module.
 
-    Args:
-        name: A registered net, a net file, or ``module:name`` of a net, of a dict of states, or of
-            a function that takes a model and returns one of these.
-        llm: The model of the net's states.
-
-    Raises:
-        UserError: There is no such net.
-        NetDefinitionError: The net is invalid.
+    ``module:name`` is a net, a dict of states, or a function that makes either from a model.
     """
     if is_file(name):
         return net_from_file(name, llm)
@@ -109,7 +96,15 @@ def _load_object(what: str, reference: str) -> object:
     try:
         return reduce(getattr, attribute.split("."), module)
     except AttributeError:
-        raise UserError(f"{what}: {_not_found(module, attribute)}") from None
+        found = [
+            name
+            for name, value in vars(module).items()
+            if (isinstance(value, BaseTool) or inspect.isfunction(value))
+            and value.__module__ == module.__name__
+        ]
+        known = f" Its functions and tools: {', '.join(sorted(found)) or 'none'}"
+        hint = did_you_mean(attribute, found) or known
+        raise UserError(f"{what}: there is no {attribute!r} in it.{hint}") from None
 
 
 def _load_module(name: str, what: str) -> ModuleType:
@@ -117,25 +112,17 @@ def _load_module(name: str, what: str) -> ModuleType:
     path = Path(name).resolve()
     if is_path and not path.is_file():
         raise UserError(f"{what}: there is no file {name!r}")
+    folder = str(path.parent if is_path else Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        _add_to_path(path.parent if is_path else Path.cwd())
         return _run_file(path) if is_path else importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing is not None and f"{name}.".startswith(f"{missing}."):  # not one that it imports
-            raise UserError(
-                f"{what}: there is no module {missing!r} in this folder or installed. "
-                "Or name a file: path/to/file.py:function"
-            ) from error
         raise UserError(
             f"{what}: {name!r} cannot be imported: {type(error).__name__}: {error}\n"
-            "  Use --debug to see the traceback"
+            f"  Modules are installed, or in this folder; for others {USAGE}. "
+            "Use --debug to see the traceback"
         ) from error
-
-
-def _add_to_path(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
 
 
 def _run_file(path: Path) -> ModuleType:
@@ -153,18 +140,3 @@ def _run_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
-
-
-def _not_found(module: ModuleType, attribute: str) -> str:
-    found = [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and (isinstance(value, BaseTool) or inspect.isfunction(value))
-        and value.__module__ == module.__name__
-    ]
-    near = difflib.get_close_matches(attribute, found, n=3)
-    if near:
-        return f"there is no {attribute!r} in it. Did you mean {' or '.join(map(repr, near))}?"
-    listed = ", ".join(sorted(found)) or "none"
-    return f"there is no {attribute!r} in it. Its functions and tools: {listed}"

@@ -40,14 +40,10 @@ def one_line(json_text: str) -> str:
 
 
 def brief(text: str, max_chars: int = MAX_RESULT, max_lines: int = MAX_LINES) -> str:
-    """Return the beginning of ``text``, and how much was left out."""
-    lines = text.strip("\n").splitlines()
-    kept = "\n".join(lines[:max_lines])
-    if len(kept) > max_chars:
-        return f"{kept[:max_chars]}… ({count(len(text) - max_chars, 'more character')})"
-    if len(lines) > max_lines:
-        return f"{kept}\n… ({count(len(lines) - max_lines, 'more line')})"
-    return kept
+    """Return the beginning of ``text``, with an ellipsis if something was left out."""
+    text = text.strip("\n")
+    kept = "\n".join(text.splitlines()[:max_lines])[:max_chars]
+    return kept if len(kept) == len(text) else f"{kept}… ({count(len(text), 'character')})"
 
 
 def count(number: int, noun: str) -> str:

@@ -123,7 +123,7 @@ def _power(base: Value, exponent: Value) -> Value:
 
 def _round(value: Value, places: Value = Fraction(0)) -> Value:
     """Round half away from zero, as taught at school."""
-    if places != int(places) or abs(places) > 1_000:
+    if places != int(places) or not -1_000 <= places <= 1_000:
         raise ValueError("round needs a whole number of places, at most 1,000")
     scale = Fraction(10) ** int(places)
     size = Fraction(math.floor(abs(Fraction(value)) * scale + Fraction(1, 2))) / scale
