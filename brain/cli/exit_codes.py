@@ -42,7 +42,7 @@ def exit_on_error(*, debug: bool) -> Iterator[None]:
     except UserError as error:
         notify(str(error))
         if debug and error.__cause__ is not None:
-            _print_traceback(error.__cause__)
+            notify("".join(traceback.format_exception(error.__cause__)), kind="")
         raise Exit(ExitCode.MISTAKE) from None
     except KeyboardInterrupt:
         notify("Cancelled", kind="")
@@ -103,13 +103,7 @@ def report_failure(error: Exception, *, debug: bool) -> None:
         lines.append("This error is unexpected. Use --debug to see the traceback")
     notify("\n  ".join(lines))
     if debug:
-        _print_traceback(error)
-
-
-def _print_traceback(error: BaseException) -> None:
-    from agent_brain.cli.screen import Screen
-
-    Screen(sys.stderr).write("".join(traceback.format_exception(error)))
+        notify("".join(traceback.format_exception(error)), kind="")
 
 
 def _hints(error: Exception) -> list[str]:

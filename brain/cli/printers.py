@@ -33,13 +33,7 @@ Printer = Callable[[Event], None]
 class LivePrinter:
     """Writes a run to a screen as it happens: steps as labelled lines, text without a margin.
 
-    Args:
-        screen: Where to write.
-        out: Gets the answer alone, once it is known. What the agent says before it, such as "Let me
-            look", is then one of the steps. Default: everything goes to the screen.
-        verbose: Also write the states, the progress of tools, and the usage.
-        debug: Also write the tracebacks of tools.
-        echo: Also write the question.
+    With ``out``, the answer goes there alone, and what the agent says before it is a step.
     """
 
     def __init__(

@@ -25,12 +25,7 @@ _NOT_IN_A_LINE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def sanitize(text: str) -> str:
-    """Return ``text`` without anything that a terminal would act on.
-
-    Control characters become their symbols, so escape sequences are visible and have no effect;
-    carriage returns are removed; characters that change the text direction are replaced. Text may
-    be passed in pieces: no piece changes its meaning with the next one.
-    """
+    """Replace what a terminal would act on: text may come in pieces, as none needs the next."""
     return clean(text).translate(_VISIBLE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -13,17 +14,26 @@ from functools import partial
 from typing import Any
 
 from agent_brain.brain import Brain
-from agent_brain.cli.agents import build
+from agent_brain.brainfile import BrainSpec, read_spec
 from agent_brain.cli.decisions import Read, ask_person, how_to_answer
-from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, user_errors
+from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, notify, user_errors
+from agent_brain.cli.net_reference import is_file, load_net, load_tools
 from agent_brain.cli.options import Options
 from agent_brain.cli.printers import Printer, make_printer
+from agent_brain.cli.screen import busy
+from agent_brain.default_model import MODEL_VARIABLE, resolve_llm
+from agent_brain.demo import demo_tools
 from agent_brain.errors import ResumeError
-from agent_brain.limits import WAITING, StopReason
+from agent_brain.limits import WAITING, Limits, StopReason
 from agent_brain.memories import Memory
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.states.events import Position, RunFinished
+
+DEMO_NOTE = (
+    "no model was chosen, so the built-in demo model answers: a small rule-based program, offline. "
+    f"Choose a real one with --model openai/gpt-4.1-mini, or set {MODEL_VARIABLE}"
+)
 
 
 @dataclass(slots=True)
@@ -110,3 +120,31 @@ def open_session(
             yield Session(options, brain, new_printer or partial(make_printer, options), runner)
         finally:
             runner.run(brain.aclose())
+
+
+def build(agent: Options) -> Brain:
+    """Return the agent that the options describe; they override the net's file, if it has one.
+
+    A note on stderr says that no model was chosen.
+    """
+    with user_errors():
+        spec = read_spec(agent.net) if is_file(agent.net) else BrainSpec.model_validate({})
+    named = (agent.model, spec.model, os.environ.get(MODEL_VARIABLE, ""))
+    chosen = next(name for name in named if name is not None).strip()
+    model = chosen or "demo"
+    tools = load_tools(agent.tools)
+    if model == "demo" and not tools and not agent.servers:
+        tools = demo_tools()
+    with user_errors(), contextlib.nullcontext() if model == "demo" else busy("Loading LiteLLM …"):
+        memory = agent.memory or spec.memory
+        kept = spec.memory_options if memory == spec.memory else {}
+        brain = Brain(
+            load_net(agent.net, resolve_llm(model)),
+            memory,
+            tools,
+            limits=Limits(**{**spec.limits.model_dump(), **agent.limits()}),
+            memory_options={**kept, **agent.storage(memory)},
+        )
+    if not chosen:
+        notify(DEMO_NOTE, kind="Note")
+    return brain

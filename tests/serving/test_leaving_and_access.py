@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from agent_brain import Brain
-from agent_brain.cli.mcp import mcp as mcp_command
+from agent_brain.cli.app import mcp as mcp_command
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving import serve
 from agent_brain.serving.access import is_loopback

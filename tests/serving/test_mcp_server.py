@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from agent_brain import Brain, Limits
-from agent_brain.cli.mcp import mcp as mcp_command
+from agent_brain.cli.app import mcp as mcp_command
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.serving import Conversations, make_server
 from agent_brain.testing import ScriptedLLM
@@ -22,7 +22,7 @@ from agent_brain.tools import Action, report_progress
 
 pytestmark = pytest.mark.anyio
 
-COMMAND = ["-c", "from agent_brain.cli.mcp import mcp; mcp()"]
+COMMAND = ["-m", "agent_brain", "mcp"]
 WAITING = str(Path(__file__).parent / "waiting.py")
 HTTPX_ON_TRIO = "ignore:Async generator 'http:ResourceWarning"  # the client's own affair
 BOTH_PROTOCOLS = pytest.mark.parametrize(
