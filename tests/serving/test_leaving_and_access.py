@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 from agent_brain import Brain
 from agent_brain.cli.app import mcp as mcp_command
@@ -184,6 +185,24 @@ def test_it_ends_when_its_client_closes_stdin():
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(15) == 0
+
+
+def test_the_url_is_announced_once_the_server_has_started(monkeypatch):
+    happened = []
+    start = uvicorn.Server.startup
+
+    async def startup(self, sockets=None):
+        await start(self, sockets)
+        happened.append("started")
+
+    def on_ready(url):
+        happened.append("announced")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(uvicorn.Server, "startup", startup)
+    with pytest.raises(KeyboardInterrupt):
+        serve(Brain, address=("127.0.0.1", 0), on_ready=on_ready)
+    assert happened == ["started", "announced"]
 
 
 @pytest.mark.parametrize(
