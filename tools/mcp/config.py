@@ -90,15 +90,7 @@ KEYS = {*_Entry.model_fields, *map(to_camel, _Entry.model_fields)}
 def read_sources(
     sources: Iterable[McpSource], environ: Mapping[str, str] | None = None
 ) -> list[ServerSpec]:
-    """Return the servers in ``sources``, with unique names.
-
-    Args:
-        sources: URLs, paths of scripts or of JSON files, ``{"mcpServers": {…}}`` dicts.
-        environ: Values for ``${NAME}`` in a configuration; by default the process's environment.
-
-    Raises:
-        McpConfigError: All problems in all sources.
-    """
+    """Return the servers in ``sources``, with unique names, or raise an error with all problems."""
     environ = os.environ if environ is None else environ
     problems: list[str] = []
     specs: list[ServerSpec] = []
