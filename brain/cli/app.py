@@ -189,13 +189,17 @@ def nets(
     options: Options,
 ) -> None:
     """List the nets, or draw one."""
-    from agent_brain.cli.net_reference import draw_net
+    from agent_brain.cli.net_reference import load_net
+    from agent_brain.demo import DemoLLM
     from agent_brain.nets import describe_net, net_names
 
     if context.invoked_subcommand is not None:
         return
     if draw is not None:
-        draw_net(draw, language)
+        with user_errors():
+            net = load_net(draw, DemoLLM())
+        write = {"mermaid": net.to_mermaid, "dot": net.to_dot, "svg": net.to_svg}[language]
+        sys.stdout.write(write())
     else:
         names = net_names()
         width = max(map(len, names), default=0)
@@ -211,9 +215,21 @@ def check(options: Options) -> ExitCode:
 
     Exit codes: 0 no problems, 1 problems, 2 there is no such net.
     """
-    from agent_brain.cli.net_reference import check_net
+    from agent_brain.cli.net_reference import load_net
+    from agent_brain.demo import DemoLLM
+    from agent_brain.nets import NetDefinitionError
 
-    return check_net(options.net)
+    with user_errors():
+        try:
+            net = load_net(options.net, DemoLLM())
+        except NetDefinitionError as error:
+            notify(str(error))
+            return ExitCode.FAILED
+    states = len(net.states)
+    print(f"{net.name}: {states} state{'s' * (states != 1)}, no problems")
+    for problem in net.allowed():
+        print(f"  allowed: [{problem.code}] {problem.message}")
+    return ExitCode.ANSWERED
 
 
 @nets.command()

@@ -35,11 +35,7 @@ DEMO_NEXT = """\
 
 
 def chat(options: Options) -> ExitCode:
-    """Answer questions until there are no more, and ask what a run waits for.
-
-    A turn that fails or is cancelled does not end an interactive chat. With piped input the chat
-    also continues with the next line, and ends with the code of the first turn that failed.
-    """
+    """Answer questions until there are no more; the code of a piped chat is the first failure's."""
     person = sys.stdin.isatty()
     with open_session(options, partial(make_printer, options, echo=not person)) as session:
         if person:

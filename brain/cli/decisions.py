@@ -14,7 +14,7 @@ from agent_brain.errors import BrainUseError
 from agent_brain.memories import Memory
 from agent_brain.serving.pending import Pending, parse_arguments, pending_in, request_in
 
-Read = Callable[[str], str | None]
+Read = Callable[[str], str | None]  # the next line after a prompt; None at the end
 Decisions = dict[str, dict[str, Any]]
 """The arguments of :meth:`agent_brain.Brain.resume`."""
 
@@ -23,10 +23,7 @@ ANSWER = "answer, or /later> "
 
 
 def ask_person(memory: Memory, read: Read) -> Decisions | None:
-    """Ask for the first decision that the run waits for; None if the person postpones it.
-
-    ``read`` returns the person's next line after a prompt; None at the end of the input.
-    """
+    """Ask for the first decision that the run waits for; None if the person postpones it."""
     request = request_in(memory)
     if request is None:
         return None
@@ -46,10 +43,7 @@ def ask_person(memory: Memory, read: Read) -> Decisions | None:
 
 
 def read_decisions(options: Options, memory: Memory) -> Decisions:
-    """Return the decisions that the options state.
-
-    Where only one call or question waits, its ID may be omitted, except from ``--approve``.
-    """
+    """Return the decisions of the options; only ``--approve`` needs the ID of a single call."""
     pending = pending_in(memory) or Pending([], {})
     calls = {action.id: action for action in pending.calls}
     decisions: Decisions = {}

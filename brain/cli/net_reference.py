@@ -1,4 +1,4 @@
-"""Find the nets and tools that a user names, and report on nets. Private."""
+"""Find the nets and tools that a user names. Private."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 from agent_brain.brainfile import net_from_file
-from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
-from agent_brain.demo import DemoLLM
-from agent_brain.nets import Net, NetDefinitionError, as_net, create_net
+from agent_brain.cli.exit_codes import UserError
+from agent_brain.nets import Net, as_net, create_net
 from agent_brain.states import LLM
 from agent_brain.tools import BaseTool, ToolDefinitionError
 from agent_brain.tools.function import as_tool
@@ -32,10 +31,7 @@ def is_file(name: str) -> bool:
 
 
 def load_net(name: str, llm: LLM) -> Net:
-    """Return a registered net, the net of a file, or one of a module.
-
-    ``module:name`` is a net, a dict of states, or a function that makes either from a model.
-    """
+    """Return a registered net, that of a file, or ``module:name``: a net, states or a function."""
     if is_file(name):
         return net_from_file(name, llm)
     if ":" not in name:
@@ -48,34 +44,8 @@ def load_net(name: str, llm: LLM) -> Net:
     return as_net(value)
 
 
-def draw_net(name: str, language: Literal["mermaid", "dot", "svg"]) -> None:
-    """Write a net's diagram to stdout."""
-    with user_errors():
-        net = load_net(name, DemoLLM())
-    write = {"mermaid": net.to_mermaid, "dot": net.to_dot, "svg": net.to_svg}[language]
-    sys.stdout.write(write())
-
-
-def check_net(name: str) -> ExitCode:
-    """Report every problem of a net."""
-    with user_errors():
-        try:
-            net = load_net(name, DemoLLM())
-        except NetDefinitionError as error:
-            notify(str(error))
-            return ExitCode.FAILED
-    states = len(net.states)
-    print(f"{net.name}: {states} state{'s' * (states != 1)}, no problems")
-    for problem in net.allowed():
-        print(f"  allowed: [{problem.code}] {problem.message}")
-    return ExitCode.ANSWERED
-
-
 def load_tools(references: Sequence[str]) -> list[BaseTool]:
-    """Return the tools that the references name; modules are searched in the current folder too.
-
-    What a module prints while it is imported goes to stderr.
-    """
+    """Return the tools that the references name; modules are searched in the current folder too."""
     tools = []
     for reference in dict.fromkeys(references):
         what = f"--tool {reference!r}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TextIO
 
 from agent_brain.cli.options import Options
@@ -30,62 +31,54 @@ from agent_brain.states.events import (
 Printer = Callable[[Event], None]
 
 
+@dataclass(slots=True)
 class LivePrinter:
     """Writes a run to a screen as it happens: steps as labelled lines, text without a margin.
 
     With ``out``, the answer goes there alone, and what the agent says before it is a step.
     """
 
-    def __init__(
-        self,
-        screen: Screen,
-        out: TextIO | None = None,
-        *,
-        verbose: bool = False,
-        debug: bool = False,
-        echo: bool = False,
-    ) -> None:
-        self._screen = screen
-        self._out = out
-        self._verbose = verbose
-        self._debug = debug
-        self._echo = echo
-        self._block = ""  # what was written last: "text", "thought" or "line"
-        self._newlines = ""  # at the end of a text; written only if it continues
-        self._held: list[TextDelta] = []  # text that may be the answer
+    screen: Screen
+    out: TextIO | None = None
+    _: KW_ONLY
+    verbose: bool = False
+    debug: bool = False
+    echo: bool = False
+    _block: str = ""  # what was written last: "text", "thought" or "line"
+    _newlines: str = ""  # at the end of a text; written only if it continues
+    _held: list[TextDelta] = field(default_factory=list)  # text that may be the answer
 
     def __call__(self, event: Event) -> None:
         """Write the event, and show on a terminal that a state works and has no output yet."""
-        if self._out is not None:
-            self._hold(event, self._out)
+        if self.out is not None:
+            self._hold(event, self.out)
         if isinstance(event, TextDelta):
-            if self._out is None or event.thought:
+            if self.out is None or event.thought:
                 self._say(event)
         elif line := self._line(event):
             self._begin("line")
-            self._screen.labelled(*line)
-        if isinstance(event, ActionFinished) and self._debug and event.exception is not None:
-            self._screen.write("".join(traceback.format_exception(event.exception)), "dim")
+            self.screen.labelled(*line)
+        if isinstance(event, ActionFinished) and self.debug and event.exception is not None:
+            self.screen.write("".join(traceback.format_exception(event.exception)), "dim")
         if isinstance(event, StateEntered):
-            self._screen.status(f"  waiting   {_location(event)} …")
+            self.screen.status(f"  waiting   {_location(event)} …")
         elif isinstance(event, StateExited | RunFinished | RunFailed):
-            self._screen.end_status()
+            self.screen.end_status()
         if isinstance(event, RunFinished | RunFailed):
-            self._screen.end_line()
+            self.screen.end_line()
 
     def _hold(self, event: Event, out: TextIO) -> None:
         """Hold text until it is known whether it is the answer."""
-        said = "".join(each.text for each in self._held)
         text = event if isinstance(event, TextDelta) and not event.thought else None
+        ends = isinstance(event, RunFinished | RunFailed | ActionRequested)
+        if self._held and (ends or (text and self._held[-1].step != text.step)):
+            said = "".join(each.text for each in self._held)
+            self._held = []
+            if said.strip() and not (isinstance(event, RunFinished) and event.answer == said):
+                self.screen.labelled("said", said.strip())
         if isinstance(event, RunFinished) and event.answer:
             out.write(event.answer.removesuffix("\n") + "\n")
             out.flush()
-            said = said if said != event.answer else ""
-        ends = isinstance(event, RunFinished | RunFailed | ActionRequested)
-        if ends or (text and self._held and self._held[-1].step != text.step):
-            self._held = []
-            if said.strip():
-                self._screen.labelled("said", said.strip())
         if text:
             self._held.append(text)
             self._block = ""
@@ -93,7 +86,7 @@ class LivePrinter:
     def _begin(self, block: str) -> None:
         """Begin a block; a blank line separates text from what is around it."""
         if self._block not in ("", block) and "text" in (self._block, block):
-            self._screen.line()
+            self.screen.line()
         self._block = block
 
     def _say(self, event: TextDelta) -> None:
@@ -107,11 +100,11 @@ class LivePrinter:
             self._begin(block)
             self._newlines = ""
             if event.thought:
-                self._screen.label("thinking", style)
+                self.screen.label("thinking", style)
         text = self._newlines + text
         shown = text.rstrip("\n")
         self._newlines = text[len(shown) :]
-        self._screen.write(shown.replace("\n", f"\n{margin}"), style)
+        self.screen.write(shown.replace("\n", f"\n{margin}"), style)
 
     def _line(self, event: Event) -> tuple[str, str, str] | None:
         """Return label, text and style of an event's line, if it has one."""
@@ -128,14 +121,14 @@ class LivePrinter:
                 return "approval", "; ".join(map(call_text, event.actions)), "yellow"
             case InputRequested():
                 return "question", event.prompt, "yellow"
-            case RunStarted(goal=Message() as goal) if self._echo:
+            case RunStarted(goal=Message() as goal) if self.echo:
                 return "you", goal.content, "bold"
-            case StateEntered() if self._verbose:
+            case StateEntered() if self.verbose:
                 return "state", _location(event), "dim"
-            case ToolProgress() if self._verbose:
+            case ToolProgress() if self.verbose:
                 done = f"{event.done:g}" + ("" if event.total is None else f" of {event.total:g}")
                 return "progress", f"{event.action.name}: {done} {event.message}".rstrip(), "dim"
-            case RunFinished(usage=usage) if self._verbose:
+            case RunFinished(usage=usage) if self.verbose:
                 parts = [str(event.stop_reason), count(event.step, "step")]
                 parts.append(count(usage.requests, "model call"))
                 parts += [count(usage.total_tokens, "token")] if usage.total_tokens else []
