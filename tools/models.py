@@ -17,11 +17,7 @@ _set_dict, _set_names, _set_extra, _set_private = (
 
 
 def assembler(model: type[M]) -> Callable[[dict[str, Any]], M]:
-    """Return a function that makes a ``model`` of a dict with a value for each of its fields.
-
-    The values are taken as they are, which costs a fraction of validating them, and does not need
-    the schema of the model, which pydantic builds when it is first used.
-    """
+    """Return a function that makes a ``model`` of a dict with every field, without validation."""
     names = set(model.model_fields)  # one set for all: with every name in it, nothing is added
     new = model.__new__
 

@@ -48,12 +48,7 @@ class Debate(Enum):
 
 
 class Debated(Notes):
-    """The rounds of a debate, and the private messages of each persona.
-
-    Attributes:
-        rounds: What each persona said, by name.
-        private: The messages in each persona's own memory, by name, oldest first.
-    """
+    """The rounds of a debate, and the private messages of each persona."""
 
     rounds: list[dict[str, str]] = Field(default_factory=list)
     private: dict[str, list[Message]] = Field(default_factory=dict)
@@ -143,17 +138,7 @@ def all_sides(memory: Memory) -> str:
 
 
 class RoundState(State):
-    """One round of a debate. It does not change the messages of the memory.
-
-    Args:
-        personas: Nets by name.
-        rounds: The number of rounds.
-        on_round: The state for the next round.
-        on_done: The state after the last round.
-
-    Raises:
-        StateDefinitionError: There are fewer than two personas, or ``rounds`` is less than 1.
-    """
+    """One round of a debate. It does not change the messages of the memory."""
 
     parallel = True
 
