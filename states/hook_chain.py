@@ -113,21 +113,19 @@ class HookChain:
         return entered, request, response
 
     async def after_tool(
-        self, entered: Sequence[Hook], request: ToolRequest, response: ToolResponse
+        self, hook: Hook, request: ToolRequest, response: ToolResponse
     ) -> ToolResponse:
-        """Call the hooks after a tool call; return the result as they leave it."""
+        """Call a hook after a tool call; return the result as it leaves it."""
         _, on_done, on_error = _METHODS["tool"]
-        for hook in reversed(entered):
-            if (error := response.exception) is not None:
-                instead = await _call(hook, on_error, (request, error), ToolResponse)
-                if instead is not None:  # as an answer before the call: for the hooks before it
-                    response = instead
-                    continue
-            try:
-                response = await _call(hook, on_done, (request, response), ToolResponse) or response
-            except Refused as error:
-                response = ToolResponse(str(error), is_error=True, exception=error)
-        return response
+        if (error := response.exception) is not None:
+            instead = await _call(hook, on_error, (request, error), ToolResponse)
+            if instead is not None:  # as an answer before the call: for the hooks before it
+                answer: ToolResponse = instead
+                return answer
+        try:
+            return await _call(hook, on_done, (request, response), ToolResponse) or response
+        except Refused as refused:
+            return ToolResponse(str(refused), is_error=True, exception=refused)
 
 
 _attempts: ContextVar[tuple[tuple[Hook, ...], ModelRequest] | None] = ContextVar(

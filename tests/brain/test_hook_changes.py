@@ -7,6 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Literal
 
+import anyio
 import pytest
 
 from agent_brain import Brain, Limits, Memory, Net, State, react, tool
@@ -280,6 +281,61 @@ async def test_calls_that_never_began_are_not_said_to_be_interrupted() -> None:
         await brain.run("Pay")
     results = [m.content for m in await brain.memory.dump() if m.tool_call_id]
     assert results == ["The call was not run: the run was cut short"] * 2
+
+
+class FailsAfterwards(Hook):
+    def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> None:
+        raise KeyError("a bug")
+
+
+class Hide(Hook):
+    def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> ToolResponse:
+        return replace(response, content="(hidden)")
+
+
+@pytest.mark.parametrize(
+    ("hooks", "recorded"),
+    [([FailsAfterwards()], "paid 1"), ([FailsAfterwards(), Hide()], "(hidden)")],
+    ids=["as the tool returned it", "as the hooks before it left it"],
+)
+async def test_the_result_of_a_call_is_recorded_when_a_hook_fails_afterwards(
+    hooks: list[Hook], recorded: str
+) -> None:
+    brain = Brain(react(ScriptedLLM([[call(1)], "Done."])), tools=[payment([])], hooks=hooks)
+    with pytest.raises(KeyError, match="a bug"):
+        await brain.run("Pay")
+    [result] = [m for m in await brain.memory.dump() if m.tool_call_id]
+    assert (result.content, result.is_error) == (recorded, False)
+    assert (await brain.resume()).answer == "Done."
+
+
+async def test_the_answer_of_a_brain_is_recorded_when_a_hook_fails_afterwards() -> None:
+    inner = Brain(react(ScriptedLLM(["42"])))
+    ask = Action(name="expert", args={"task": "?"})
+    brain = Brain(
+        react(ScriptedLLM([ask])),
+        tools=[inner.as_tool("expert", "Knows.")],
+        hooks=[FailsAfterwards()],
+    )
+    with pytest.raises(KeyError, match="a bug"):
+        await brain.run("?")
+    assert [m.content for m in await brain.memory.dump() if m.tool_call_id] == ["42"]
+
+
+async def test_the_result_of_a_call_is_recorded_when_the_run_is_cancelled_in_a_hook() -> None:
+    reached = anyio.Event()
+
+    class Waits(Hook):
+        async def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> None:
+            reached.set()
+            await anyio.sleep_forever()
+
+    brain = Brain(react(ScriptedLLM([[call(1)]])), tools=[payment([])], hooks=[Waits()])
+    async with anyio.create_task_group() as group:
+        group.start_soon(brain.run, "Pay")
+        await reached.wait()
+        group.cancel_scope.cancel()
+    assert [m.content for m in await brain.memory.dump() if m.tool_call_id] == ["paid 1"]
 
 
 class Only(Enum):
