@@ -53,6 +53,17 @@ class Replaced:
     failed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first piece of a model call: its hooks have let it begin.
+
+    Attributes:
+        llm: The model that is called.
+    """
+
+    llm: LLM
+
+
 class HookChain:
     """The hooks of a run, in order. Private.
 
@@ -82,7 +93,7 @@ class HookChain:
 
     async def model_call(
         self, request: ModelRequest, send: Callable[[ModelRequest], AsyncIterator[Piece]]
-    ) -> AsyncGenerator[Piece | Replaced, None]:
+    ) -> AsyncGenerator[Piece | Replaced | Begun, None]:
         """Yield the pieces of a model call with hooks around it and around its attempts."""
         token_of = _attempts if self.attempt else None
         pieces = _model_pieces(self.model, "model", request, send)
@@ -173,6 +184,8 @@ async def _model_pieces(
     try:
         try:
             request, response = await _enter(hooks, kind, request, ModelResponse, entered)
+            if kind == "model":
+                yield Begun(request.llm)
             if response is not None:
                 whole.usage = response.usage or Usage(cost=0.0, requests=0)
                 response = replace(response, usage=whole.usage)

@@ -10,13 +10,14 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from agent_brain import Brain, Limits, Memory, Net, State, react, tool
-from agent_brain.errors import LLMServerError, Refused, StateDefinitionError
+from agent_brain import LLM, Brain, Limits, Memory, Net, State, react, tool
+from agent_brain.errors import LLMRefusalError, LLMServerError, Refused, StateDefinitionError
 from agent_brain.states import (
     Finish,
     Hook,
     ModelRequest,
     ModelResponse,
+    ResponseStarted,
     TextDelta,
     ToolRequest,
     ToolResponse,
@@ -24,6 +25,7 @@ from agent_brain.states import (
 )
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from tests.nets.models import FunctionLLM
 
 pytestmark = pytest.mark.anyio
 
@@ -336,6 +338,55 @@ async def test_the_result_of_a_call_is_recorded_when_the_run_is_cancelled_in_a_h
         await reached.wait()
         group.cancel_scope.cancel()
     assert [m.content for m in await brain.memory.dump() if m.tool_call_id] == ["paid 1"]
+
+
+class Instead(Hook):
+    """Has another model called."""
+
+    def __init__(self, llm: LLM) -> None:
+        self.llm = llm
+
+    def before_model_call(self, request: ModelRequest) -> ModelRequest:
+        return replace(request, llm=self.llm)
+
+
+class Named(FunctionLLM):
+    def __init__(self, model: str, reply: Any) -> None:
+        super().__init__(reply)
+        self.model = model
+
+
+@pytest.mark.parametrize("buffer", [False, True])
+async def test_events_and_errors_name_the_model_that_a_hook_has_called(buffer: bool) -> None:
+    hook = Instead(Named("other", lambda call: ["Hello", Finish("stop")]))
+    hook.buffer = buffer
+    async with Brain(react(ScriptedLLM()), hooks=[hook]).stream("?") as run:
+        events = [event async for event in run]
+    kinds = [event.kind for event in events]
+    [started] = [event for event in events if isinstance(event, ResponseStarted)]
+    assert (started.model, run.result.answer) == ("other", "Hello")
+    assert kinds.index("response_started") < kinds.index("text_delta")
+
+    refusing = Instead(Named("other", lambda call: [Finish("refusal")]))
+    with pytest.raises(LLMRefusalError) as refused:
+        await Brain(react(ScriptedLLM()), hooks=[refusing]).run("?")
+    assert refused.value.model == "other"
+
+
+async def test_a_call_that_a_hook_refuses_names_the_model_that_was_asked_for() -> None:
+    class Guard(Hook):
+        def before_model_call(self, request: ModelRequest) -> None:
+            raise Refused("no")
+
+    llm = ScriptedLLM()
+    seen: list[Any] = []
+    with pytest.raises(Refused):
+        async with Brain(react(llm), hooks=[Guard()]).stream("?") as run:
+            async for event in run:
+                seen.append(event)
+    calls = [e for e in seen if e.kind in ("response_started", "usage_reported")]
+    assert [event.kind for event in calls] == ["response_started", "usage_reported"]
+    assert calls[0].model == llm.model
 
 
 class Only(Enum):
