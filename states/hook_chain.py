@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -210,15 +218,8 @@ async def _model_pieces(
         if whole.usage is not None:
             yield whole.usage
         raise
-    if held or not whole.pieces:
-        same = changed is whole.made
-        for held_back in whole.pieces if same else _pieces_of(changed, whole):
-            yield held_back
-    elif changed is not whole.made:
-        yield Replaced(changed, whole.finish_of(changed), failed)
-    usage = whole.usage if changed.usage is None else changed.usage
-    if usage is not None:
-        yield usage
+    for left in whole.not_streamed(changed, held=held, failed=failed):
+        yield left
 
 
 class _Whole:
@@ -247,6 +248,19 @@ class _Whole:
         if reason is None or (was is not None and was.reason == reason):
             return None if reason is None else was
         return Finish(reason)
+
+    def not_streamed(
+        self, changed: ModelResponse, *, held: bool, failed: bool
+    ) -> Iterator[Piece | Replaced]:
+        """Yield what is left to stream once the hooks have made ``changed`` of the response."""
+        same = changed is self.made
+        if held or not self.pieces:
+            yield from self.pieces if same else _pieces_of(changed, self)
+        elif not same:
+            yield Replaced(changed, self.finish_of(changed), failed)
+        usage = self.usage if changed.usage is None else changed.usage
+        if usage is not None:
+            yield usage
 
     def response(self) -> ModelResponse:
         texts = [piece for piece in self.pieces if isinstance(piece, str)]

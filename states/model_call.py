@@ -218,10 +218,8 @@ class ModelCall(Work):
                     yield event
                 messages = self._correction()
             except Exception as error:
-                if not self._announced:
-                    yield self._announce(self.llm)
-                if not self._reported:
-                    yield self._report(failed_usage(self._used, error))
+                for event in self._end_failed(error):
+                    yield event
                 messages = self._shorter(messages, error)
                 if messages is None:
                     raise
@@ -391,6 +389,12 @@ class ModelCall(Work):
         self.text = "".join(self._parts)
         events.append(self._report(self._used or _unknown(self._called.model)))
         return events
+
+    def _end_failed(self, error: Exception) -> Iterable[Event]:
+        if not self._announced:  # a hook failed before the call
+            yield self._announce(self.llm)
+        if not self._reported:
+            yield self._report(failed_usage(self._used, error))
 
     def _report(self, usage: Usage) -> UsageReported:
         self._reported = True

@@ -23,7 +23,7 @@ from agent_brain.states import (
     ToolResponse,
     Usage,
 )
-from agent_brain.testing import ScriptedLLM
+from agent_brain.testing import ScriptedLLM, run_net
 from agent_brain.tools import Action
 from tests.nets.models import FunctionLLM
 
@@ -379,14 +379,11 @@ async def test_a_call_that_a_hook_refuses_names_the_model_that_was_asked_for() -
             raise Refused("no")
 
     llm = ScriptedLLM()
-    seen: list[Any] = []
-    with pytest.raises(Refused):
-        async with Brain(react(llm), hooks=[Guard()]).stream("?") as run:
-            async for event in run:
-                seen.append(event)
-    calls = [e for e in seen if e.kind in ("response_started", "usage_reported")]
+    run = await run_net(Net({Only.A: Ask(llm)}, hooks=[Guard()]), "?", check=False)
+    calls = [e for e in run.events if e.kind in ("response_started", "usage_reported")]
     assert [event.kind for event in calls] == ["response_started", "usage_reported"]
-    assert calls[0].model == llm.model
+    assert calls[0].model == llm.model  # type: ignore[attr-defined]
+    assert isinstance(run.error, Refused)
 
 
 class Only(Enum):
