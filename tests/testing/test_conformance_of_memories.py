@@ -195,7 +195,7 @@ MEMORIES: dict[type[Memory], str] = {
     DropsTheFieldsOfCalls: "calls_and_results_survive",
     ShowsTheLastFive: "instructions_stay_in_view",
     NewestFirst: "messages_keep_their_order",
-    ReturnsItsList: "returned_lists_are_copies",
+    ReturnsItsList: "lists_are_copied",
     KeepsTheTextOfGoals: "a_goal_may_be_a_message",
     ForksShareMessages: "a_fork_is_independent",
     ForksShareControl: "a_fork_is_independent",
