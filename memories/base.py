@@ -187,7 +187,7 @@ class Memory(ABC):
 
     @abstractmethod
     async def update(self, messages: list[Message]) -> None:
-        """Add ``messages`` in this order, all or none."""
+        """Add ``messages`` in this order, all or none; known IDs are ignored."""
 
     @abstractmethod
     async def goal(self) -> list[Message]:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -53,6 +61,17 @@ class Replaced:
     failed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first piece of a model call: its hooks have let it begin.
+
+    Attributes:
+        llm: The model that is called.
+    """
+
+    llm: LLM
+
+
 class HookChain:
     """The hooks of a run, in order. Private.
 
@@ -82,7 +101,7 @@ class HookChain:
 
     async def model_call(
         self, request: ModelRequest, send: Callable[[ModelRequest], AsyncIterator[Piece]]
-    ) -> AsyncGenerator[Piece | Replaced, None]:
+    ) -> AsyncGenerator[Piece | Replaced | Begun, None]:
         """Yield the pieces of a model call with hooks around it and around its attempts."""
         token_of = _attempts if self.attempt else None
         pieces = _model_pieces(self.model, "model", request, send)
@@ -113,23 +132,19 @@ class HookChain:
         return entered, request, response
 
     async def after_tool(
-        self, entered: Sequence[Hook], request: ToolRequest, response: ToolResponse
+        self, hook: Hook, request: ToolRequest, response: ToolResponse
     ) -> ToolResponse:
-        """Call the hooks after a tool call; return the result as they leave it."""
+        """Call a hook after a tool call; return the result as it leaves it."""
         _, on_done, on_error = _METHODS["tool"]
-        for hook in reversed(entered):
-            if (error := response.exception) is not None:
-                instead = await _call(hook, on_error, (request, error), ToolResponse)
-                if (
-                    instead is not None
-                ):  # like an answer before the call: for the hooks before this one
-                    response = instead
-                    continue
-            try:
-                response = await _call(hook, on_done, (request, response), ToolResponse) or response
-            except Refused as error:
-                response = ToolResponse(str(error), is_error=True, exception=error)
-        return response
+        if (error := response.exception) is not None:
+            instead = await _call(hook, on_error, (request, error), ToolResponse)
+            if instead is not None:  # like an answer before the call
+                answer: ToolResponse = instead
+                return answer
+        try:
+            return await _call(hook, on_done, (request, response), ToolResponse) or response
+        except Refused as refused:
+            return ToolResponse(str(refused), is_error=True, exception=refused)
 
 
 _attempts: ContextVar[tuple[tuple[Hook, ...], ModelRequest] | None] = ContextVar(
@@ -177,6 +192,8 @@ async def _model_pieces(
     try:
         try:
             request, response = await _enter(hooks, kind, request, ModelResponse, entered)
+            if kind == "model":
+                yield Begun(request.llm)
             if response is not None:
                 whole.usage = response.usage or Usage(cost=0.0, requests=0)
                 response = replace(response, usage=whole.usage)
@@ -201,15 +218,8 @@ async def _model_pieces(
         if whole.usage is not None:
             yield whole.usage
         raise
-    if held or not whole.pieces:
-        same = changed is whole.made
-        for held_back in whole.pieces if same else _pieces_of(changed, whole):
-            yield held_back
-    elif changed is not whole.made:
-        yield Replaced(changed, whole.finish_of(changed), failed)
-    usage = whole.usage if changed.usage is None else changed.usage
-    if usage is not None:
-        yield usage
+    for left in whole.not_streamed(changed, held=held, failed=failed):
+        yield left
 
 
 class _Whole:
@@ -238,6 +248,19 @@ class _Whole:
         if reason is None or (was is not None and was.reason == reason):
             return None if reason is None else was
         return Finish(reason)
+
+    def not_streamed(
+        self, changed: ModelResponse, *, held: bool, failed: bool
+    ) -> Iterator[Piece | Replaced]:
+        """Yield what is left to stream once the hooks have made ``changed`` of the response."""
+        same = changed is self.made
+        if held or not self.pieces:
+            yield from self.pieces if same else _pieces_of(changed, self)
+        elif not same:
+            yield Replaced(changed, self.finish_of(changed), failed)
+        usage = self.usage if changed.usage is None else changed.usage
+        if usage is not None:
+            yield usage
 
     def response(self) -> ModelResponse:
         texts = [piece for piece in self.pieces if isinstance(piece, str)]

@@ -98,6 +98,7 @@ class ToolRound(Work):
         self._calls = [_Call(action, tools.get(action.name)) for action in control.next_actions]
         self._durable = memory.durable
         self._waits = False  # for a person's answer
+        self._failed: Exception | None = None  # the error of a hook after a nested call
         self._todo: list[_Call] = []
         self._nested: list[_Call] = []  # the Brain runs them as branches
         self._runs: list[NestedRun] = []  # of the nested calls
@@ -119,6 +120,8 @@ class ToolRound(Work):
             async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
                 async for event in events:
                     yield event
+            if self._failed is not None:
+                raise self._failed
             if not self._waits:
                 await self.record()
         except BaseException:
@@ -165,7 +168,7 @@ class ToolRound(Work):
                 call.entered = entered, request
                 continue
             self._nested.remove(call)
-            call.outcome = await self._after_hooks(hooks, entered, request, outcome)
+            await self._after_hooks(hooks, call, entered, request, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
         """Return the events of the calls as they happen; ``stack`` closes the branches' memories.
@@ -306,7 +309,7 @@ class ToolRound(Work):
             outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
             if isinstance(outcome.exception, InputNeeded):
                 return outcome
-        return await self._after_hooks(hooks, entered, request, outcome)
+        return await self._after_hooks(hooks, call, entered, request, outcome)
 
     async def _before_hooks(
         self, hooks: HookChain, call: _Call
@@ -341,16 +344,26 @@ class ToolRound(Work):
         return None
 
     async def _after_hooks(
-        self, hooks: HookChain, entered: Sequence[Hook], request: ToolRequest, outcome: Outcome
+        self,
+        hooks: HookChain,
+        call: _Call,
+        entered: Sequence[Hook],
+        request: ToolRequest,
+        outcome: Outcome,
     ) -> Outcome:
+        """Set and return the outcome as the hooks leave it, also if one of them fails."""
         text = outcome.content if outcome.full is None else outcome.full
-        response = ToolResponse(text, outcome.is_error, outcome.exception)
-        changed = await hooks.after_tool(entered, request, response)
-        if changed is response:
-            return outcome
-        limit = None if request.tool is None else request.tool.max_result_tokens
-        fitted = fit_result(changed.content, limit, changed.exception)
-        return fitted._replace(is_error=changed.is_error, media=outcome.media)
+        response = given = ToolResponse(text, outcome.is_error, outcome.exception)
+        try:
+            for hook in reversed(entered):
+                response = await hooks.after_tool(hook, request, response)
+        finally:
+            call.outcome = outcome
+            if response is not given:
+                limit = None if request.tool is None else request.tool.max_result_tokens
+                fitted = fit_result(response.content, limit, response.exception)
+                call.outcome = fitted._replace(is_error=response.is_error, media=outcome.media)
+        return call.outcome
 
     def _request(self, call: _Call) -> ToolRequest:
         return ToolRequest(
@@ -444,10 +457,12 @@ class ToolRound(Work):
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
-        outcome = fit_result(text, limit, error)
+        call.outcome = fit_result(text, limit, error)
         if self._hooks is not None and call.entered is not None:
-            outcome = await self._after_hooks(self._hooks, *call.entered, outcome)
-        call.outcome = outcome
+            try:
+                await self._after_hooks(self._hooks, call, *call.entered, call.outcome)
+            except Exception as failed:  # a branch that ends cannot raise it
+                self._failed = self._failed or failed
         await self._note_result(call)
         return [self._finished(call)]
 

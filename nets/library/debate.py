@@ -12,6 +12,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.composition import NetLike
 from agent_brain.nets.delegation import Branch, Delegate, answer_of
+from agent_brain.nets.kept_results import KeptResults, RemainingBranches
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states import prompts
@@ -166,13 +167,15 @@ class RoundState(State):
                 fork = await stack.enter_async_context(await memory.fork())
                 await fork.update([*notes.private.get(name, ()), _request(notes, name)])
                 branches.append(Branch(name, net, fork))
-            yield Delegate(branches)
+            kept = KeptResults(memory)
+            yield RemainingBranches(Delegate(branches, as_thoughts=True), kept, messages=True)
             if not all(branch.completed for branch in branches):
-                return  # a limit was reached: on resume the round starts again
+                return  # a limit was reached: on resume those that were cut off speak again
             notes.private = {b.name: await _since(memory, b.memory) for b in branches}
             notes.rounds.append({b.name: await answer_of(b) for b in branches})
         notes.ended = len(notes.rounds) == self.rounds
         notes.write(memory)
+        kept.clear()
 
     async def next_state(self, memory: Memory) -> Enum:
         """Return ``on_round``, or ``on_done`` after the last round."""
