@@ -15,7 +15,6 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message, Role
 
 TOOL, ASSISTANT = Role.TOOL, Role.ASSISTANT  # looking up an enum member is slow
@@ -23,6 +22,7 @@ _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
 _PINNED = '"pinned":true'
 ON_LOOP = 200  # messages decoded without a worker thread
+LOADED = 5_000  # messages that are loaded at once, as other threads wait meanwhile
 
 
 class MessageLog:
@@ -115,41 +115,42 @@ class MessageLog:
 
     # Messages as JSON text
 
-    def load(self, rows: Iterable[Row]) -> None:
-        """Append messages as the JSON text of their journal entries.
+    def load(
+        self, ids: Sequence[str], places: Sequence[int], lines: Sequence[str], calls: Iterable[int]
+    ) -> None:
+        """Append messages as JSON text.
 
         Args:
-            rows: The entries of messages.
+            ids: Their IDs.
+            places: Their places.
+            lines: Their texts.
+            calls: Where in ``lines`` there may be calls or results, in order.
 
         Raises:
-            JournalError: A text is not a message.
+            JournalError: A text that must be decoded is not a message.
         """
-        messages, places = self._messages, self._places
-        asking, before = "", len(messages)
+        strays, asking = _strays(lines, calls)
         self._loaded = True
         self.tidy = False
-        for place, _, line in rows:
-            try:
-                message_id = line[7 : line.index('"', 7)] if line[:7] == _ID else id_of(line)
-                if "\\" in message_id:
-                    message_id = id_of(line)
-            except ValueError as error:
-                raise unreadable(place, error) from error
-            messages[message_id], places[message_id] = line, place
-            if '"role":"tool"' not in line or '"tool_call' not in line:
-                asking = line if '"tool_calls":' in line else ""
-                self._asked_last = ()
-            else:
-                call = _ANSWERS.search(line)
-                if call is None or not asking or f'"id":"{call[1]}"' not in asking:
-                    self.encoded += len(messages) - before
-                    self._join(self[message_id])
-                    asking, before = "", len(messages)
-        self.encoded += len(messages) - before
-        self.last = max([self.last, *islice(reversed(places.values()), 1)])
+        done = 0
+        for stray in strays:
+            self._load(ids[done : stray + 1], places[done : stray + 1], lines[done : stray + 1])
+            self._asked_last = ()
+            self._join(self[ids[stray]])
+            done = stray + 1
+        self._load(ids[done:], places[done:], lines[done:])
+        self.last = max([self.last, *places[-1:]])
         self._asked_last = ()
-        if asking:
-            self._note_calls(self[id_of(asking)])
+        if asking is not None:
+            self._note_calls(self[ids[asking]])
+
+    def _load(self, ids: Sequence[str], places: Sequence[int], lines: Sequence[str]) -> None:
+        before = len(self._messages)
+        for start in range(0, len(ids), LOADED):
+            part = slice(start, start + LOADED)
+            self._messages.update(zip(ids[part], lines[part], strict=True))
+            self._places.update(zip(ids[part], places[part], strict=True))
+        self.encoded += len(self._messages) - before
 
     def _decode(self, message_id: str, line: str) -> Message:
         message = decode(line, self._places[message_id])
@@ -387,6 +388,30 @@ class MessageLog:
 def _keys(message: Message) -> list[tuple[Role | None, str | None]]:
     by_role = (message.role, None)
     return [by_role] if message.cause_by is None else [by_role, (None, message.cause_by)]
+
+
+def _strays(lines: Sequence[str], calls: Iterable[int]) -> tuple[list[int], int | None]:
+    """Return which results do not stand right behind their calls, and which calls end the log.
+
+    Args:
+        lines: Messages as JSON text.
+        calls: Where in ``lines`` there may be calls or results, in order.
+    """
+    strays: list[int] = []
+    asking, before = None, -1
+    for at in calls:
+        line = lines[at]
+        if at != before + 1:
+            asking = None
+        before = at
+        if '"role":"tool"' not in line:
+            asking = at if '"tool_calls":' in line else None
+            continue
+        call = _ANSWERS.search(line)
+        if call is None or asking is None or f'"id":"{call[1]}"' not in lines[asking]:
+            strays.append(at)
+            asking = None
+    return strays, asking if before == len(lines) - 1 else None
 
 
 def id_of(line: str) -> str:
