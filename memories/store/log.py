@@ -138,7 +138,8 @@ class MessageLog:
             self._asked_last = ()
             self._join(self[ids[stray]])
             done = stray + 1
-        self._load(ids[done:], places[done:], lines[done:])
+        if done < len(ids):
+            self._load(ids[done:], places[done:], lines[done:])
         self.last = max([self.last, *places[-1:]])
         self._asked_last = ()
         if asking is not None:
@@ -146,10 +147,10 @@ class MessageLog:
 
     def _load(self, ids: Sequence[str], places: Sequence[int], lines: Sequence[str]) -> None:
         before = len(self._messages)
-        for start in range(0, len(ids), LOADED):
-            part = slice(start, start + LOADED)
-            self._messages.update(zip(ids[part], lines[part], strict=True))
-            self._places.update(zip(ids[part], places[part], strict=True))
+        texts, numbers = zip(ids, lines, strict=True), zip(ids, places, strict=True)
+        for _ in range(0, len(ids), LOADED):
+            self._messages.update(islice(texts, LOADED))
+            self._places.update(islice(numbers, LOADED))
         self.encoded += len(self._messages) - before
 
     def _decode(self, message_id: str, line: str) -> Message:

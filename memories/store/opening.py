@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 LOCAL = ("goal", "control", "amend")  # of the run of one memory; ignored in a shared session
 SYSTEM = Role.SYSTEM
-_ID = '{"id":"'  # what the text of a message begins with
 _ASSISTANT = '"role":"assistant"'
 _PLAIN = frozenset(('","role":"user"', '","role":"assis'))  # what follows the ID of a plain message
-_ENDING = '","created_at":"'  # what follows the words of a plain message, and is its last field
-_TIME = len('2025-03-03T12:00:00.000000Z"}')
+_ENDING = '","created_at":"'  # what precedes the time, the last field of a plain message
+_BEFORE_TIME = slice(-45, -29)  # where that is
 _PINNED, _SYSTEM = '"pinned":true', '"role":"system"'
 _CALLS, _EXPIRES = '"tool_call', '"expires_at":'
 
@@ -105,22 +104,22 @@ def _survey(rows: Rows) -> _Survey:
     kinds = {*rows.kinds}.difference(MESSAGES)
     others = [at for at, kind in enumerate(rows.kinds) if kind in kinds] if kinds else []
     messages = rows.without(kinds)
-    ids, special, as_written = [], [], rows.as_written
+    ids, special, plain, before_time = [], [], _PLAIN, _BEFORE_TIME
     for at, line in enumerate(messages.lines):
         end = line.find('"', 7)
         message_id = line[7:end]
-        if line[:7] != _ID or "\\" in message_id:
-            try:
-                message_id = id_of(line)
-            except ValueError as error:
-                raise unreadable(messages.seqs[at], error) from error
-        ids.append(message_id)
         if (
-            as_written  # with nothing between the ID and the role, and nothing after the time
-            and line[end : end + 15] in _PLAIN
-            and line[-len(_ENDING) - _TIME : -_TIME] == _ENDING
+            line[before_time] == _ENDING
+            and line[end : end + 15] in plain
+            and "\\" not in message_id
+            and rows.as_written
         ):
+            ids.append(message_id)
             continue
+        try:
+            ids.append(id_of(line))
+        except ValueError as error:
+            raise unreadable(messages.seqs[at], error) from error
         if _CALLS in line or _PINNED in line or _EXPIRES in line or _SYSTEM in line:
             special.append(at)
     return _Survey(rows, others, messages, ids, special)
