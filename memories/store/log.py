@@ -49,7 +49,8 @@ class MessageLog:
     def clear(self) -> None:
         """Remove all messages; places continue to count."""
         self._messages: dict[str, Message | str] = {}  # insertion order is the log's order
-        self._places: dict[str, int] = {}  # insertion order is the order of arrival
+        self._newest: dict[str, int] = {}  # places; insertion order is the order of arrival
+        self._oldest: list[tuple[Sequence[str], Sequence[int]]] = []  # see _places
         self._asked: dict[str, str] = {}  # IDs of calls, and of the messages that asked for them
         self._asked_last: Collection[str] = ()  # calls of the group at the end
         self._unanswered: set[str] | None = None  # calls of the last group that lack results
@@ -103,11 +104,27 @@ class MessageLog:
 
     def place(self, message_id: str) -> int:
         """Return the place of the message with this ID, which must be here."""
-        return self._places[message_id]
+        place = self.find(message_id)
+        if place is None:
+            raise KeyError(message_id)
+        return place
 
     def find(self, message_id: str | None) -> int | None:
         """Return the place of the message with this ID, None if it is not here."""
-        return self._places.get(message_id)  # type: ignore[arg-type]
+        place = self._newest.get(message_id)  # type: ignore[arg-type]
+        if place is None and self._oldest and message_id in self._messages:
+            return self._places[message_id]
+        return place
+
+    @property
+    def _places(self) -> dict[str, int]:
+        """The places of all messages; those of loaded texts are rarely needed, so added now."""
+        if self._oldest:
+            places: dict[str, int] = {}
+            for ids, numbers in self._oldest:
+                places.update(zip(ids, numbers, strict=True))
+            self._newest, self._oldest = places | self._newest, []
+        return self._newest
 
     def ids(self) -> Collection[str]:
         """Return the IDs of all messages, in order."""
@@ -147,14 +164,17 @@ class MessageLog:
 
     def _load(self, ids: Sequence[str], places: Sequence[int], lines: Sequence[str]) -> None:
         before = len(self._messages)
-        texts, numbers = zip(ids, lines, strict=True), zip(ids, places, strict=True)
+        texts = zip(ids, lines, strict=True)
         for _ in range(0, len(ids), LOADED):
             self._messages.update(islice(texts, LOADED))
-            self._places.update(islice(numbers, LOADED))
+        self._oldest.append((ids, places))
         self.encoded += len(self._messages) - before
 
     def _decode(self, message_id: str, line: str) -> Message:
-        message = decode(line, self._places[message_id])
+        try:
+            message = Message.model_validate_json(line)
+        except ValidationError as error:
+            raise unreadable(self.place(message_id), error) from error
         self._messages[message_id] = message
         self.encoded -= 1
         return message
@@ -191,7 +211,7 @@ class MessageLog:
             fields = message.__dict__  # attributes of pydantic models are slow, and this is often
             message_id = fields["id"]
             if message_id not in known:
-                self.last = self._places[message_id] = self.last + 1
+                self.last = self._newest[message_id] = self.last + 1
                 known[message_id] = message
                 if fields["role"] is TOOL or fields["tool_calls"]:
                     self._join(message)
@@ -311,7 +331,7 @@ class MessageLog:
     def _close_gaps(self) -> None:
         """Copy the dicts: iterating over one visits the gaps that removals have left."""
         self._messages = dict(self._messages.items())
-        self._places = dict(self._places.items())
+        self._newest = dict(self._places.items())
         self._gaps = 0
 
     def put_back(self, messages: Iterable[tuple[int, Message]]) -> None:

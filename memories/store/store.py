@@ -328,7 +328,7 @@ class MessageStore:
 
     def _set_goal(self, message_id: str | None) -> None:
         self.goal_id = message_id
-        if not self.keeps_evicted:
+        if self.released and not self.keeps_evicted:
             began = self.log.find(self.goal_id)
             for i, (place, _) in [*self.released.items()]:
                 if began is None or place < began:
