@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Role
-from agent_brain.memories.store.events import MESSAGES, GoalSet, read_change, read_changes
+from agent_brain.memories.store.events import MESSAGES, Change, GoalSet, read_change, read_changes
 from agent_brain.memories.store.log import id_of, unreadable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
             store.reset()
             if found is not None:
                 start = await anyio.to_thread.run_sync(_load, store, found, tail or 0, keeps_old)
-            for seq, change in read_changes(rows[start:]):
+            for seq, change in await anyio.to_thread.run_sync(_decode, rows[start:]):
                 store.carry_out(change, seq)
             left = [view.left for view in store.views if view.left is not None]
             upto = min(left, default=None) if keeps_old else store.evicted_upto
@@ -123,6 +123,10 @@ def _survey(rows: Rows) -> _Survey:
         if _CALLS in line or _PINNED in line or _EXPIRES in line or _SYSTEM in line:
             special.append(at)
     return _Survey(rows, others, messages, ids, special)
+
+
+def _decode(rows: Rows) -> list[tuple[int, Change]]:
+    return [*read_changes(rows)]
 
 
 def _load(store: MessageStore, found: _Survey, tail: int, keeps_old: bool) -> int:  # noqa: FBT001

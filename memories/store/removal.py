@@ -213,9 +213,7 @@ async def scrub(memory: StoredMemory) -> None:
         await session.remove(_dead(memory, await session.journal.rows(session.key)))
 
 
-async def finish_removal(
-    memory: StoredMemory, rows: Rows, counting: Rows
-) -> None:
+async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> None:
     """Remove what a process that was stopped inside forget() or clear() has left."""
     dead: list[int] = []
     if len(counting) < len(rows):
