@@ -16,7 +16,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Entry, Row
+from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
@@ -144,7 +144,7 @@ class StoredMemory(Memory):
                 f"{error}"
             ) from error
 
-    async def _finish_removal(self, rows: Sequence[Row], counting: Sequence[Row]) -> None:
+    async def _finish_removal(self, rows: Rows, counting: Rows) -> None:
         await removal.finish_removal(self, rows, counting)
 
     async def _write(self, method: str) -> None:

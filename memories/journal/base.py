@@ -52,7 +52,7 @@ class Journal(ABC):
     async def read(self, session: str, after: int = 0) -> list[Entry]:
         """Return the entries with a sequence number above ``after``, in order."""
 
-    async def rows(self, session: str, after: int = 0) -> list[Row]:
+    async def rows(self, session: str, after: int = 0) -> Sequence[Row]:
         """As :meth:`read`, with the data as JSON text.
 
         Memories read sessions with it and decode a message when it is used. The default encodes

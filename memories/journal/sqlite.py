@@ -14,11 +14,12 @@ from anyio.lowlevel import RunVar
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, conflict
-from agent_brain.memories.journal.entry import Entry, Row, from_line, to_line
+from agent_brain.memories.journal.entry import Entry, Row, Rows, from_line, to_line
 from agent_brain.memories.journal.sqlite_file import IN_RAM, OpenFiles, connect, explain
 from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, note_scrubbing, writing
 
 T = TypeVar("T")
+PAGE = 250  # rows that are read at once, so few that they do not make the garbage collector run
 
 _ROWS = (
     "SELECT seq, kind, data FROM entries "
@@ -74,9 +75,9 @@ class SQLiteJournal(Journal):
             lambda db: [_entry(row) for row in db.execute(_ROWS, (session, after))]
         )
 
-    async def rows(self, session: str, after: int = 0) -> list[Row]:
+    async def rows(self, session: str, after: int = 0) -> Rows:
         """See :meth:`Journal.rows`."""
-        return await self._do(lambda db: db.execute(_ROWS, (session, after)).fetchall())
+        return await self._do(lambda db: _rows(db, session, after))
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
@@ -174,6 +175,14 @@ class _Job(Generic[T]):
                 return self._work()
             except (sqlite3.Error, ValueError) as error:
                 raise explain(self._path, error) from error
+
+
+def _rows(db: sqlite3.Connection, session: str, after: int) -> Rows:
+    found = Rows(as_written=True)
+    cursor = db.execute(_ROWS, (session, after))
+    while page := cursor.fetchmany(PAGE):
+        found.extend(page)
+    return found
 
 
 def _last(db: sqlite3.Connection, session: str) -> int:

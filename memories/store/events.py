@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-from agent_brain.memories.journal.entry import Entry, Row
+from agent_brain.memories.journal.entry import Entry, Row, Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.log import decode, unreadable
 
@@ -135,9 +135,10 @@ _READERS: dict[str, Any] = {
 }
 
 
-def effective(rows: Sequence[Row]) -> Sequence[Row]:
+def effective(rows: Sequence[Row]) -> Rows:
     """Return the entries that count: not rolled back, and not before the last clearing."""
-    if {kind for _, kind, _ in rows}.isdisjoint(("rollback", "clear")):
+    rows = rows if isinstance(rows, Rows) else Rows(rows)
+    if {*rows.kinds}.isdisjoint(("rollback", "clear")):
         return rows
     counting: list[Row] = []
     for row in rows:
@@ -152,7 +153,7 @@ def effective(rows: Sequence[Row]) -> Sequence[Row]:
             counting = [row]
         else:
             counting.append(row)
-    return counting
+    return Rows(counting, as_written=rows.as_written)
 
 
 def read_changes(rows: Iterable[Row]) -> Iterator[tuple[int, Change]]:

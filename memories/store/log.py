@@ -15,7 +15,6 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message, Role
 
 TOOL, ASSISTANT = Role.TOOL, Role.ASSISTANT  # looking up an enum member is slow
@@ -23,6 +22,7 @@ _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
 _PINNED = '"pinned":true'
 ON_LOOP = 200  # messages decoded without a worker thread
+LOADED = 5_000  # messages that are loaded at once, as other threads wait meanwhile
 
 
 class MessageLog:
@@ -49,7 +49,8 @@ class MessageLog:
     def clear(self) -> None:
         """Remove all messages; places continue to count."""
         self._messages: dict[str, Message | str] = {}  # insertion order is the log's order
-        self._places: dict[str, int] = {}  # insertion order is the order of arrival
+        self._newest: dict[str, int] = {}  # places; insertion order is the order of arrival
+        self._oldest: list[tuple[Sequence[str], Sequence[int]]] = []  # see _places
         self._asked: dict[str, str] = {}  # IDs of calls, and of the messages that asked for them
         self._asked_last: Collection[str] = ()  # calls of the group at the end
         self._unanswered: set[str] | None = None  # calls of the last group that lack results
@@ -106,11 +107,27 @@ class MessageLog:
 
     def place(self, message_id: str) -> int:
         """Return the place of the message with this ID, which must be here."""
-        return self._places[message_id]
+        place = self.find(message_id)
+        if place is None:
+            raise KeyError(message_id)
+        return place
 
     def find(self, message_id: str | None) -> int | None:
         """Return the place of the message with this ID, None if it is not here."""
-        return self._places.get(message_id)  # type: ignore[arg-type]
+        place = self._newest.get(message_id)  # type: ignore[arg-type]
+        if place is None and self._oldest and message_id in self._messages:
+            return self._places[message_id]
+        return place
+
+    @property
+    def _places(self) -> dict[str, int]:
+        """The places of all messages; those of loaded texts are rarely needed, so added now."""
+        if self._oldest:
+            places: dict[str, int] = {}
+            for ids, numbers in self._oldest:
+                places.update(zip(ids, numbers, strict=True))
+            self._newest, self._oldest = places | self._newest, []
+        return self._newest
 
     def ids(self) -> Collection[str]:
         """Return the IDs of all messages, in order."""
@@ -118,45 +135,50 @@ class MessageLog:
 
     # Messages as JSON text
 
-    def load(self, rows: Iterable[Row]) -> None:
-        """Append messages as the JSON text of their journal entries.
+    def load(
+        self, ids: Sequence[str], places: Sequence[int], lines: Sequence[str], calls: Iterable[int]
+    ) -> None:
+        """Append messages as JSON text.
 
         Args:
-            rows: The entries of messages.
+            ids: Their IDs.
+            places: Their places.
+            lines: Their texts.
+            calls: Where in ``lines`` there may be calls or results, in order.
 
         Raises:
-            JournalError: A text is not a message.
+            JournalError: A text that must be decoded is not a message.
         """
-        messages, places = self._messages, self._places
-        asking, before = "", len(messages)
+        strays, asking = _strays(lines, calls)
         self._all = None
         self._loaded = True
         self.tidy = False
-        for place, _, line in rows:
-            try:
-                message_id = line[7 : line.index('"', 7)] if line[:7] == _ID else id_of(line)
-                if "\\" in message_id:
-                    message_id = id_of(line)
-            except ValueError as error:
-                raise unreadable(place, error) from error
-            messages[message_id], places[message_id] = line, place
-            if '"role":"tool"' not in line or '"tool_call' not in line:
-                asking = line if '"tool_calls":' in line else ""
-                self._asked_last = ()
-            else:
-                call = _ANSWERS.search(line)
-                if call is None or not asking or f'"id":"{call[1]}"' not in asking:
-                    self.encoded += len(messages) - before
-                    self._join(self[message_id])
-                    asking, before = "", len(messages)
-        self.encoded += len(messages) - before
-        self.last = max([self.last, *islice(reversed(places.values()), 1)])
+        done = 0
+        for stray in strays:
+            self._load(ids[done : stray + 1], places[done : stray + 1], lines[done : stray + 1])
+            self._asked_last = ()
+            self._join(self[ids[stray]])
+            done = stray + 1
+        if done < len(ids):
+            self._load(ids[done:], places[done:], lines[done:])
+        self.last = max([self.last, *places[-1:]])
         self._asked_last = ()
-        if asking:
-            self._note_calls(self[id_of(asking)])
+        if asking is not None:
+            self._note_calls(self[ids[asking]])
+
+    def _load(self, ids: Sequence[str], places: Sequence[int], lines: Sequence[str]) -> None:
+        before = len(self._messages)
+        texts = zip(ids, lines, strict=True)
+        for _ in range(0, len(ids), LOADED):
+            self._messages.update(islice(texts, LOADED))
+        self._oldest.append((ids, places))
+        self.encoded += len(self._messages) - before
 
     def _decode(self, message_id: str, line: str) -> Message:
-        message = decode(line, self._places[message_id])
+        try:
+            message = Message.model_validate_json(line)
+        except ValidationError as error:
+            raise unreadable(self.place(message_id), error) from error
         self._messages[message_id] = message
         self.encoded -= 1
         return message
@@ -193,7 +215,7 @@ class MessageLog:
             fields = message.__dict__  # attributes of pydantic models are slow, and this is often
             message_id = fields["id"]
             if message_id not in known:
-                self.last = self._places[message_id] = self.last + 1
+                self.last = self._newest[message_id] = self.last + 1
                 known[message_id] = message
                 if self._all is not None:
                     self._all.append(message)
@@ -317,7 +339,7 @@ class MessageLog:
     def _close_gaps(self) -> None:
         """Copy the dicts: iterating over one visits the gaps that removals have left."""
         self._messages = dict(self._messages.items())
-        self._places = dict(self._places.items())
+        self._newest = dict(self._places.items())
         self._gaps = 0
 
     def put_back(self, messages: Iterable[tuple[int, Message]]) -> None:
@@ -396,6 +418,30 @@ class MessageLog:
 def _keys(message: Message) -> list[tuple[Role | None, str | None]]:
     by_role = (message.role, None)
     return [by_role] if message.cause_by is None else [by_role, (None, message.cause_by)]
+
+
+def _strays(lines: Sequence[str], calls: Iterable[int]) -> tuple[list[int], int | None]:
+    """Return which results do not stand right behind their calls, and which calls end the log.
+
+    Args:
+        lines: Messages as JSON text.
+        calls: Where in ``lines`` there may be calls or results, in order.
+    """
+    strays: list[int] = []
+    asking, before = None, -1
+    for at in calls:
+        line = lines[at]
+        if at != before + 1:
+            asking = None
+        before = at
+        if '"role":"tool"' not in line:
+            asking = at if '"tool_calls":' in line else None
+            continue
+        call = _ANSWERS.search(line)
+        if call is None or asking is None or f'"id":"{call[1]}"' not in lines[asking]:
+            strays.append(at)
+            asking = None
+    return strays, asking if before == len(lines) - 1 else None
 
 
 def id_of(line: str) -> str:

@@ -8,48 +8,54 @@ from __future__ import annotations
 
 import json
 import sys
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from agent_brain.memories.journal.entry import Row
+from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Role
-from agent_brain.memories.store.events import MESSAGES, GoalSet, read_change, read_changes
-from agent_brain.memories.store.log import id_of
+from agent_brain.memories.store.events import MESSAGES, Change, GoalSet, read_change, read_changes
+from agent_brain.memories.store.log import id_of, unreadable
 
 if TYPE_CHECKING:
     from agent_brain.memories.store.store import MessageStore
 
 LOCAL = ("goal", "control", "amend")  # of the run of one memory; ignored in a shared session
 SYSTEM = Role.SYSTEM
-FREED = 5_000  # entries at once
+_ASSISTANT = '"role":"assistant"'
+_PLAIN = frozenset(('","role":"user"', '","role":"assis'))  # what follows the ID of a plain message
+_ENDING = '","created_at":"'  # what precedes the time, the last field of a plain message
+_BEFORE_TIME = slice(-45, -29)  # where that is
+_PINNED, _SYSTEM = '"pinned":true', '"role":"system"'
+_CALLS, _EXPIRES = '"tool_call', '"expires_at":'
 
 
-async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
+async def replay_session(store: MessageStore, rows: Rows) -> None:
     """Fill the log and the views with ``rows``; older messages are only loaded as text."""
     if store.shared:
-        rows = [row for row in rows if row[1] not in LOCAL]
+        rows = rows.without(LOCAL)
     tails = [view.tail for view in store.views]
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
     keeps_old = all(view.keeps_old for view in store.views)
+    found = None if tail is None else await anyio.to_thread.run_sync(_survey, rows)
     store.reading = True
     goal_id, stale, start = store.goal_id, store.stale, 0
     try:
         while True:
             store.reset()
-            if tail is not None:
-                start = await anyio.to_thread.run_sync(_load, store, rows, tail, keeps_old)
-            for seq, change in read_changes(rows[start:]):
+            if found is not None:
+                start = await anyio.to_thread.run_sync(_load, store, found, tail or 0, keeps_old)
+            for seq, change in await anyio.to_thread.run_sync(_decode, rows[start:]):
                 store.carry_out(change, seq)
             left = [view.left for view in store.views if view.left is not None]
             upto = min(left, default=None) if keeps_old else store.evicted_upto
             if not start or upto is None:
                 break
-            if upto >= rows[(start + len(rows)) // 2][0]:
+            if upto >= rows.seqs[(start + len(rows)) // 2]:
                 if not keeps_old:
-                    store.evicted_upto = max(upto, rows[start][0] - 1)
+                    store.evicted_upto = max(upto, rows.seqs[start] - 1)
                 break
             tail = 4 * (tail or 1)  # the window was not full: it reaches further back
     finally:
@@ -60,49 +66,101 @@ async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
         store.carry_out(GoalSet(goal_id), None)
 
 
-def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) -> int:  # noqa: FBT001
+@dataclass(frozen=True)
+class _Survey:
+    """What the entries of a session are, before their messages are decoded.
+
+    Attributes:
+        rows: The entries.
+        others: The indexes of those that are not messages.
+        messages: Those that are messages.
+        ids: The ID of each message.
+        special: The indexes of the messages that are not plain: pinned ones, those that expire,
+            those of the system, and those with calls or the result of a call.
+    """
+
+    rows: Rows
+    others: list[int]
+    messages: Rows
+    ids: list[str]
+    special: list[int]
+
+    def count(self, start: int) -> int:
+        """Return how many messages there are before an entry."""
+        seqs = self.rows.seqs
+        return bisect_left(self.messages.seqs, seqs[start] if start < len(seqs) else sys.maxsize)
+
+    def special_in(self, start: int, stop: int) -> list[int]:
+        """Return the indexes of the messages from ``start`` to ``stop`` that are not plain."""
+        return self.special[bisect_left(self.special, start) : bisect_left(self.special, stop)]
+
+
+def _survey(rows: Rows) -> _Survey:
+    """Find out what the entries of a session are.
+
+    Raises:
+        JournalError: A message has no ID.
+    """
+    kinds = {*rows.kinds}.difference(MESSAGES)
+    others = [at for at, kind in enumerate(rows.kinds) if kind in kinds] if kinds else []
+    messages = rows.without(kinds)
+    ids, special, plain, before_time = [], [], _PLAIN, _BEFORE_TIME
+    for at, line in enumerate(messages.lines):
+        end = line.find('"', 7)
+        message_id = line[7:end]
+        if (
+            line[before_time] == _ENDING
+            and line[end : end + 15] in plain
+            and "\\" not in message_id
+            and rows.as_written
+        ):
+            ids.append(message_id)
+            continue
+        try:
+            ids.append(id_of(line))
+        except ValueError as error:
+            raise unreadable(messages.seqs[at], error) from error
+        if _CALLS in line or _PINNED in line or _EXPIRES in line or _SYSTEM in line:
+            special.append(at)
+    return _Survey(rows, others, messages, ids, special)
+
+
+def _decode(rows: Rows) -> list[tuple[int, Change]]:
+    return [*read_changes(rows)]
+
+
+def _load(store: MessageStore, found: _Survey, tail: int, keeps_old: bool) -> int:  # noqa: FBT001
     """Load the older part of a session as text; a window needs only what never leaves it.
 
     Args:
         store: The store.
-        rows: The entries.
+        found: The entries.
         tail: How many messages the views must see one by one.
         keeps_old: Whether all messages are needed.
 
     Returns:
         The index of the entry that the tail begins with; 0 if nothing can be left out.
     """
-    start = _tail_start(store, rows, tail, keeps_old=keeps_old)
+    rows = found.rows
+    start = _tail_start(store, found, tail, keeps_old=keeps_old)
     shows = any(view.tail for view in store.views)
-    named = _named(rows, start) if shows else set()
-    batch: list[Row] = []
-    staying: list[str] = []
-    kept = 0
-    last: dict[str, Row] = {}
-    for row in rows[:start]:
-        kind, line = row[1], row[2]
-        if kind in MESSAGES:
-            if store.removed_before:
-                store.removed_before.pop(id_of(line), None)  # it was added again
-            stays = shows and (
-                '"pinned":true' in line
-                or '"role":"system"' in line
-                or (named and id_of(line) in named)
-            )
-            if stays:
-                staying.append(id_of(line))
-            if stays or keeps_old:
-                batch.append(row)
-        elif kind in LOCAL:
-            last["goal" if kind == "goal" else "control"] = row
-        else:
-            _load_messages(store, batch, staying[kept:])
-            batch, kept = [], len(staying)
-            store.carry_out(read_change(*row), row[0])
-    _load_messages(store, batch, staying[kept:])
-    for row in last.values():
-        store.carry_out(read_change(*row), row[0])
-    stayed = [m for m in map(store.log.get, staying) if m is not None]
+    named = _named(found, start) if shows else set()
+    staying = _staying(found, start, named) if shows else []
+    last: dict[str, int] = {}
+    first = 0
+    for at in [*found.others[: bisect_left(found.others, start)], start]:
+        if at < start and rows.kinds[at] in LOCAL:
+            last["goal" if rows.kinds[at] == "goal" else "control"] = at
+            continue
+        upto = found.count(at)
+        stays = staying[bisect_left(staying, first) : bisect_left(staying, upto)]
+        _load_messages(store, found, range(first, upto), stays, keeps_old=keeps_old)
+        if at < start:
+            store.carry_out(read_change(*rows[at]), rows.seqs[at])
+        first = upto
+    for at in last.values():
+        store.carry_out(read_change(*rows[at]), rows.seqs[at])
+    stayed = [m for m in (store.log.get(found.ids[at]) for at in staying) if m is not None]
     if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in stayed):
         store.reset()  # their groups stay with them
         return 0
@@ -112,65 +170,91 @@ def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) 
     return start
 
 
-def _tail_start(store: MessageStore, rows: Sequence[Row], tail: int, *, keeps_old: bool) -> int:
+def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bool) -> int:
     """Return the index of the entry that the tail begins with.
 
     A window needs the last message that asked for calls, the current turn, where no durable
     journal has it, and what came after the place in the value ``marker``, if that is set.
     """
-    start, missing = len(rows), tail
-    while start and missing:
-        start -= 1
-        missing -= rows[start][1] in MESSAGES
+    rows, seqs, lines = found.rows, found.messages.seqs, found.messages.lines
+    start = len(rows)
+    if tail:
+        start = bisect_left(rows.seqs, seqs[-tail]) if tail <= len(seqs) else 0
     if not start or not store.views or (keeps_old and not (store.in_ram or tail)):
         return start
     if store.in_ram:
-        goals = (i for i in range(len(rows) - 1, -1, -1) if rows[i][1] == "goal")
+        goals = (at for at in reversed(found.others) if rows.kinds[at] == "goal")
         start = min(start, next(goals, start))
     if store.marker is not None:
         upto = 0
-        for _, kind, line in rows:
-            if kind == "view" and store.marker in line:
-                data = json.loads(line)
+        for at in found.others:
+            if rows.kinds[at] == "view" and store.marker in rows.lines[at]:
+                data = json.loads(rows.lines[at])
                 if data["name"] == store.marker:
                     upto = (data["value"] or {"upto": 0})["upto"]
-        start = min(start, bisect_right(rows, upto, key=lambda row: row[0]))
-    for index, (_, _, line) in zip(range(start - 1, -1, -1), reversed(rows[:start]), strict=True):
-        if '"role":"assistant"' in line:
-            return index if '"tool_calls":' in line else start
+        start = min(start, bisect_right(rows.seqs, upto))
+    count = found.count(start)
+    asking = [
+        at
+        for at in found.special_in(0, count)
+        if '"tool_calls":' in lines[at] and _ASSISTANT in lines[at]
+    ]
+    if asking and not any(_ASSISTANT in line for line in lines[asking[-1] + 1 : count]):
+        return bisect_left(rows.seqs, seqs[asking[-1]])
     return start
 
 
-def _load_messages(store: MessageStore, rows: list[Row], staying: list[str]) -> None:
-    if not rows:
-        return
-    store.log.load(rows)
-    expiring = [r for r in rows if '"expires_at":' in r[2]] if store.ttl is None else rows
+def _staying(found: _Survey, start: int, named: set[str]) -> list[int]:
+    """Return the indexes of the messages before ``start`` that may never leave a window."""
+    lines, count = found.messages.lines, found.count(start)
+    staying = [
+        at for at in found.special_in(0, count) if _PINNED in lines[at] or _SYSTEM in lines[at]
+    ]
+    if named:
+        staying += [at for at, message_id in enumerate(found.ids[:count]) if message_id in named]
+    return sorted({*staying})
+
+
+def _load_messages(
+    store: MessageStore, found: _Survey, span: range, staying: list[int], *, keeps_old: bool
+) -> None:
+    """Load the messages of ``span``, or only the ``staying`` ones among them."""
+    ids, messages = found.ids, found.messages
+    part = slice(span.start, span.stop)
+    if store.removed_before:
+        for message_id in ids[part]:
+            store.removed_before.pop(message_id, None)  # it was added again
+    special = found.special_in(span.start, span.stop)
+    if keeps_old:
+        calls = [at - span.start for at in special]
+        store.log.load(ids[part], messages.seqs[part], messages.lines[part], calls)
+    else:
+        seqs, lines = [messages.seqs[at] for at in staying], [messages.lines[at] for at in staying]
+        store.log.load([ids[at] for at in staying], seqs, lines, range(len(staying)))
+        special = staying
+    expiring = [at for at in special if _EXPIRES in messages.lines[at]]
+    if store.ttl is not None:
+        expiring = [*span] if keeps_old else staying
     if expiring:
-        store.watch(store.log[id_of(row[2])] for row in expiring)
+        store.watch(store.log[ids[at]] for at in expiring)
     if staying:
-        messages = [store.log[message_id] for message_id in staying]
+        told = [store.log[ids[at]] for at in staying]
         for view in store.views:
-            view.add(messages)
+            view.add(told)
 
 
-def free(rows: list[Row]) -> None:
-    """Free the entries in slices: one call for all would stop every thread meanwhile."""
-    while rows:
-        del rows[-FREED:]
-
-
-def _named(rows: Sequence[Row], start: int) -> set[str]:
+def _named(found: _Survey, start: int) -> set[str]:
     """Return the IDs of messages that may count although they are before ``start``.
 
     Those that were pinned, and those that were made the goal when they were known already.
     """
     named: set[str] = set()
-    first, before = rows[start][0] if start < len(rows) else sys.maxsize, "null"
-    for seq, kind, line in [row for row in rows if row[1] not in MESSAGES]:
+    before = "null"
+    for at in found.others:
+        _, kind, line = found.rows[at]
         if kind == "tag" and '"pinned"' in line:
             named.update(json.loads(line)["ids"])
-        elif kind == "goal" and seq < first:
+        elif kind == "goal" and at < start:
             before = line
         elif kind == "goal":
             named.add(json.loads(line))

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError
-from agent_brain.memories.journal.entry import Row
+from agent_brain.memories.journal.entry import Row, Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.erasure import Erasure, deleted, forgotten, strike, texts_of
 from agent_brain.memories.store.events import (
@@ -213,15 +213,13 @@ async def scrub(memory: StoredMemory) -> None:
         await session.remove(_dead(memory, await session.journal.rows(session.key)))
 
 
-async def finish_removal(
-    memory: StoredMemory, rows: Sequence[Row], counting: Sequence[Row]
-) -> None:
+async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> None:
     """Remove what a process that was stopped inside forget() or clear() has left."""
     dead: list[int] = []
     if len(counting) < len(rows):
         counts = {row[0] for row in counting}
         dead = [row[0] for row in rows if row[0] not in counts]
-    if any(row[1] == "forget" for row in counting):
+    if "forget" in counting.kinds:
         dead += _dead(memory, counting)
     session = memory.store.session
     if dead and session is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import JournalConflictError, SessionConflictError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Entry, Row, to_line
+from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.store.lock import Lock
 
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
@@ -95,16 +96,17 @@ class Session:
         """Remove entries physically and leave no copy of their data."""
         await self.journal.delete(self.key, list(seqs))
 
-    async def read(self) -> list[Row]:
+    async def read(self) -> Rows:
         """Return all entries of the session, and take the last one as known.
 
         Raises:
             SessionConflictError: An append was interrupted, and another memory has written since.
         """
         last = await self.journal.last(self.key)
-        rows = await self.journal.rows(self.key)
-        while rows and rows[-1][0] > last:
-            rows.pop()
+        found = await self.journal.rows(self.key)
+        rows = found if isinstance(found, Rows) else Rows(found)
+        if rows and rows.seqs[-1] > last:
+            rows = rows[: bisect_right(rows.seqs, last)]
         self.landed = False
         if self.doubt is not None:
             self._settle_doubt(rows, last)
@@ -113,7 +115,7 @@ class Session:
         self.control_at, self.control, self.safe_at = 0, None, 0
         return rows
 
-    async def read_new(self) -> list[Row] | None:
+    async def read_new(self) -> Sequence[Row] | None:
         """Return the entries that were written since the last reading.
 
         None if some of them are gone again: what they removed is seen by reading the session.
@@ -127,7 +129,7 @@ class Session:
         self.last = last
         return rows if complete else None
 
-    def _settle_doubt(self, rows: list[Row], last: int) -> None:
+    def _settle_doubt(self, rows: Rows, last: int) -> None:
         """Check that everything new is what the interrupted append tried to write.
 
         Some of it may be missing: another memory that opened the session finishes a deletion.

@@ -17,7 +17,7 @@ from agent_brain.memories.errors import (
     SessionConflictError,
 )
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Row
+from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
@@ -41,7 +41,7 @@ from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged
 
 JournalLike: TypeAlias = Journal | str | PathLike[str]
-Finish: TypeAlias = Callable[[Sequence[Row], Sequence[Row]], Awaitable[None]]
+Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[None]]
 
 
 class MessageStore:
@@ -178,8 +178,7 @@ class MessageStore:
                 if not self.readonly:
                     await finish(rows, counting)
                 if many:
-                    del counting
-                    await run_sync(opening.free, rows)
+                    await run_sync(rows.free)
             elif self.shared:
                 await self._read_new(session)
 
@@ -329,7 +328,7 @@ class MessageStore:
 
     def _set_goal(self, message_id: str | None) -> None:
         self.goal_id = message_id
-        if not self.keeps_evicted:
+        if self.released and not self.keeps_evicted:
             began = self.log.find(self.goal_id)
             for i, (place, _) in [*self.released.items()]:
                 if began is None or place < began:

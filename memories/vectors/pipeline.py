@@ -217,24 +217,24 @@ class VectorPipeline:
 
     async def _index_piece(self) -> None:
         log, letters = self._log, 0
-        piece: dict[str, tuple[Message | str | None, int | None]] = {}
+        piece: dict[str, Message | str | None] = {}
         for message_id in islice(self._unindexed, PIECE):
             message = log.peek(message_id)
             letters += _length(message)
             if piece and letters > PIECE_LETTERS:
                 break
-            piece[message_id] = message, log.find(message_id)
+            piece[message_id] = message
         if self.index is None:
             self.index = await anyio.to_thread.run_sync(_new_index)
-        index, messages = self.index, [message for message, _ in piece.values()]
+        index, messages = self.index, list(piece.values())
         if len(messages) > ON_LOOP or letters > ON_LOOP_LETTERS:
             texts = await anyio.to_thread.run_sync(_index, index, messages)
         else:
             texts = _index(index, messages)
         if index is not self.index:  # there was a reset meanwhile
             return
-        for message_id, (_, place) in piece.items():
-            if log.find(message_id) != place:  # it was removed meanwhile
+        for message_id, message in piece.items():
+            if log.peek(message_id) is not message:  # it was removed or changed meanwhile
                 index.remove([message_id])
                 continue
             self._unindexed.pop(message_id, None)
