@@ -84,7 +84,7 @@ def _evaluate(node: ast.expr, source: str) -> Value:
         case ast.Name(id="pi" | "e" as name):
             return float(getattr(math, name))
         case ast.UnaryOp(operand=inner) if type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)](_evaluate(inner, source))
+            return _bounded(_OPERATORS[type(node.op)](_evaluate(inner, source)))
         case ast.BinOp(left=left, right=right) if type(node.op) in _OPERATORS:
             apply = _OPERATORS[type(node.op)]
             return _bounded(apply(_evaluate(left, source), _evaluate(right, source)))
@@ -136,7 +136,7 @@ def _factorial(value: Value) -> Value:
     return Fraction(math.factorial(int(value)))
 
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Value]] = {
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
     ast.Add: operator.add,

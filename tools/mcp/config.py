@@ -186,7 +186,7 @@ def _read_entry(
 ) -> ServerSpec | None:
     """Return the server that an entry describes; it is valid only if there are no problems."""
     variables: dict[str, str | None] = {}
-    entry = _expand(dict(entry), environ, variables)
+    known = _expand({key: entry[key] for key in entry if key in KEYS}, environ, variables)
     for key in entry:  # other programs have keys of their own: report near misses only
         near = None if key in KEYS else closest(str(key), KEYS, cutoff=0.75)
         if near:
@@ -204,7 +204,7 @@ def _read_entry(
             "default, as in ${NAME:-default}"
         )
     try:
-        read = _Entry.model_validate(entry)
+        read = _Entry.model_validate(known)
     except ValidationError as error:
         problems += error_lines(error)
         return None
@@ -212,7 +212,7 @@ def _read_entry(
         problems.append(f"type {read.type!r} goes with {KINDS[read.type]}, not {kind}")
     hidden = read.env or read.headers
     register_secrets(configured_secrets({**hidden, "url": read.url}))
-    options = read.model_dump(include=OPTIONS) | {"name": name}
+    options: dict[str, Any] = {"name": name, **read.model_dump(include=OPTIONS)}
     options["secrets"] = frozenset(filter(None, (*variables.values(), *hidden.values())))
     if kind == "url":
         return HttpServer(url=read.url, headers=read.headers, **options)

@@ -69,7 +69,7 @@ def test_an_address_with_everything():
 
 def test_keys_of_other_programs_do_no_harm_and_disabled_servers_are_left_out():
     [spec] = read(
-        one={"command": "a", "autoApprove": ["x"], "description": "…"},
+        one={"command": "a", "autoApprove": ["x"], "folder": "${workspaceFolder}"},
         two={"command": "b", "disabled": True},
     )
 
