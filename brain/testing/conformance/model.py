@@ -65,6 +65,7 @@ async def stream_is_an_async_generator(llm: Any) -> None:
     stream = llm.stream(HELLO)
     if inspect.iscoroutine(stream):
         stream.close()  # or Python warns that it was never awaited
+        raise AssertionError("stream() returned a coroutine")
     expect_true(hasattr(stream, "__anext__"), "stream() must return an async iterator")
     expect_true(hasattr(stream, "aclose"), "The iterator of stream() must have aclose()")
     await stream.aclose()
