@@ -225,10 +225,7 @@ class ModelCall(Work):
                 if messages is None:
                     raise
             finally:
-                if type(pieces) is AsyncGeneratorType:
-                    await pieces.aclose()
-                else:
-                    await close_stream(pieces)
+                await close_stream(pieces)
                 if not self._reported and self._used is not None and context is not None:
                     context.count_unread(self._report(self._used))  # cut off
 
