@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal, NamedTuple
 from zlib import crc32
 
@@ -137,14 +138,17 @@ def fingerprint(
         raised = _plain("".join((*text, "\0", type(error).__name__, ": ", str(error))))
         return "e" + _digest(f"{state}\0{raised}")
     if finished:
-        done: list[str] = []
+        done: list[tuple[str, str, str, str]] = []
         for event in finished:
             action, result = event.action.__dict__, event.result.__dict__  # attributes are slow
             tool = tools.get(action["name"])
             if tool is None or not tool.repeatable:
                 error_or_not = "e" if result["is_error"] else ""
-                done += action["name"], _plain_args(action["args"]), result["content"], error_or_not
-        return "d" + _digest("\0".join(done)) if done else None
+                args = _plain_args(action["args"])
+                done.append((action["name"], args, result["content"], error_or_not))
+        if len(done) > 1:
+            done.sort()  # calls that run at once end in any order
+        return "d" + _digest("\0".join(chain.from_iterable(done))) if done else None
     if asked or not text:
         return None
     said = _plain("".join(text))

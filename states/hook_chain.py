@@ -342,20 +342,26 @@ async def _recover(
         given = await _call(entered[index], name, (request, error), ModelResponse)
         if given is not None:
             del entered[index:]
-            used = failed_usage(whole.usage, error)
+            used = failed_usage(whole.usage, error, said=bool(whole.pieces))
             whole.usage = used if given.usage is None else used + given.usage
             answer: ModelResponse = replace(given, usage=whole.usage)
             return answer
     return None
 
 
-def failed_usage(known: Usage | None, error: Exception) -> Usage:
-    """Return what a failed call used: its attempts count, their tokens are not known."""
+def failed_usage(known: Usage | None, error: Exception, *, said: bool) -> Usage:
+    """Return what a failed call used: its attempts count, their tokens are not known.
+
+    Args:
+        known: What the model has reported.
+        error: Why it failed.
+        said: Whether the model has said something, which costs.
+    """
     if isinstance(error, Refused):  # no model was called
         return known or Usage(cost=0.0, requests=0)
     tries = 1 + (error.retries if isinstance(error, LLMError) else 0)
     if known is None:
-        return Usage(requests=tries)
+        return Usage(requests=tries, cost=None if said else 0.0)
     missing = tries - known.requests
     return known + Usage(requests=missing, model=known.model) if missing > 0 else known
 

@@ -397,8 +397,9 @@ class ModelCall(Work):
     def _end_failed(self, error: Exception) -> Iterable[Event]:
         if not self._announced:  # a hook failed before the call
             yield self._announce(self.llm)
-        if not self._reported:
-            yield self._report(failed_usage(self._used, error))
+            yield self._report(Usage(cost=0.0, requests=0))
+        elif not self._reported:
+            yield self._report(failed_usage(self._used, error, said=self._started))
 
     def _report(self, usage: Usage) -> UsageReported:
         self._reported = True

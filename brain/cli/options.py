@@ -49,7 +49,7 @@ class Options:
             if self.session is not None:
                 raise UserError("--session names a conversation in a folder: give --folder too")
             return {}
-        session = self.session or "default"
+        session = "default" if self.session is None else self.session
         try:
             session.encode()
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -68,10 +68,15 @@ def option(names: str, metavar: str | None, text: str, **settings: Any) -> Decor
     return click.option(*names.split(), metavar=metavar, help=text, **settings)
 
 
-def _folder(_: object, __: object, text: str | None) -> Path | None:
-    if text is not None and not text.strip():  # an unset shell variable; Path would make it "."
-        raise click.BadParameter("the name is empty; the current folder is '.'")
-    return None if text is None else Path(text)
+def _name(_: object, __: object, text: str | None) -> str | None:
+    if text is not None and not text.strip():  # an unset shell variable
+        raise click.BadParameter("the name is empty")
+    return text
+
+
+def _folder(context: object, option: object, text: str | None) -> Path | None:
+    name = _name(context, option, text)
+    return None if name is None else Path(name)
 
 
 AGENT = [
@@ -80,8 +85,14 @@ AGENT = [
         "NAME",
         "A LiteLLM model name, such as openai/gpt-4.1-mini. Default: AGENT_BRAIN_MODEL, otherwise "
         "the built-in offline demo model.",
+        callback=_name,
     ),
-    option("--memory", "NAME", "messages (default), windowed, vector, summary, layered or todo."),
+    option(
+        "--memory",
+        "NAME",
+        "messages (default), windowed, vector, summary, layered or todo.",
+        callback=_name,
+    ),
     option(
         "tools --tool -t",
         "MODULE:FUNCTION",
@@ -114,7 +125,9 @@ STORAGE = [
         "Store the memory in this folder, and continue the conversation it holds.",
         callback=_folder,
     ),
-    option("--session", "NAME", "Which conversation in the folder. Default: 'default'."),
+    option(
+        "--session", "NAME", "Which conversation in the folder. Default: 'default'.", callback=_name
+    ),
 ]
 DECISIONS = [
     option("--approve", "ID|all", "Approve a tool call.", multiple=True),

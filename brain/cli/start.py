@@ -32,16 +32,23 @@ def main() -> NoReturn:
 
 
 def _run_command() -> None:
-    from click.exceptions import Exit
+    from click.exceptions import Abort, ClickException, Exit
 
     from agent_brain.cli.app import app
     from agent_brain.cli.exit_codes import exit_on_error
 
     try:
-        with exit_on_error(debug=False):  # help and version are written outside of the commands
-            app(prog_name="agent-brain")
+        with exit_on_error(debug=False):  # arguments are read outside of the commands
+            try:
+                code = app(prog_name="agent-brain", standalone_mode=False)
+            except Abort:  # Ctrl-C meanwhile
+                raise KeyboardInterrupt from None
+            except ClickException as mistake:
+                mistake.show()
+                code = mistake.exit_code
     except Exit as exit_:
-        raise SystemExit(exit_.exit_code) from None
+        code = exit_.exit_code
+    raise SystemExit(code)
 
 
 def _leave(code: str | int | None) -> NoReturn:

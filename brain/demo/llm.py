@@ -24,7 +24,6 @@ WHO = (
     "model. I can calculate, and call tools that your question names. "
     'For a real model, set AGENT_BRAIN_MODEL or pass llm="provider/model".'
 )
-MAX_READ = 2_000  # characters of a question
 MAX_CALLS = 20  # in a turn
 
 _SENTENCE = re.compile(r"(?<=[?!;:])\s+|\n|(?<=[^\W\d][.])\s+|(?<=\d[.])\s+(?=[A-Z])")
@@ -115,7 +114,7 @@ def _calls(turns: Sequence[Turn], tools: Sequence[BaseTool]) -> list[Action]:
 
 def _parts(question: str, tools: Sequence[BaseTool]) -> list[str]:
     """Return the sentences of a question, split at "then" and "and" if each part can be done."""
-    parts = [part.strip() for part in _SENTENCE.split(question[:MAX_READ]) if part.strip()]
+    parts = [part.strip() for part in _SENTENCE.split(question) if part.strip()]
     for conjunction in _CONJUNCTIONS:
         split = [re.split(conjunction, part)[:MAX_CALLS] for part in parts]
         parts = [

@@ -15,6 +15,7 @@ from agent_brain.tools import Action, BaseTool, ToolError
 from agent_brain.tools.builtin.calculator import evaluate
 from agent_brain.tools.builtin.zones import find_zone
 
+MAX_READ = 2_000  # characters of a question
 _OUTPUT_FORMAT = re.compile(r"\s*[^\n]*JSON Schema.*", re.DOTALL)  # not a part of the question
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _LEAD_IN = re.compile(
@@ -61,7 +62,7 @@ def read_turns(messages: Sequence[Message]) -> list[Turn]:
     begun: dict[str | None, Action] = {}
     for message in messages:
         if message.role is Role.USER:
-            question = _OUTPUT_FORMAT.sub("", message.content)
+            question = _OUTPUT_FORMAT.sub("", message.content[:MAX_READ])
             turns.append(Turn(question, message.cause_by is not None))
         elif message.role is Role.TOOL:
             call = begun.get(message.tool_call_id, Action(name=message.name or "tool"))

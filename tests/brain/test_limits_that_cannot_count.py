@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent_brain import Brain, Limits, StopReason, react
-from agent_brain.errors import BrainUseError
-from agent_brain.states import Usage
+from agent_brain.errors import BrainUseError, LLMRateLimitError
+from agent_brain.states import Hook, ModelRequest, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import add
@@ -96,3 +96,27 @@ async def test_an_estimate_counts_towards_the_limit() -> None:
     usage = Usage(60, 60, estimated=True)
     result = await brain(Limits(max_tokens=100), usage, usage).run("1 + 1?")
     assert result.stop_reason is StopReason.MAX_TOKENS
+
+
+STRICT = [Limits(max_cost=1.0, strict=True), Limits(max_tokens=100, strict=True)]
+
+
+@pytest.mark.parametrize("limits", STRICT)
+async def test_a_strict_limit_does_not_hide_why_a_call_failed(limits: Limits) -> None:
+    failing = Brain(react(ScriptedLLM([LLMRateLimitError("slow down")])), limits=limits)
+    with pytest.raises(LLMRateLimitError, match="slow down"):
+        await failing.run("1 + 1?")
+    assert failing.memory.control.spent.requests == 1
+
+
+@pytest.mark.parametrize("limits", [Limits(), *STRICT])
+async def test_a_hook_that_fails_before_a_call_has_called_no_model(limits: Limits) -> None:
+    class Broken(Hook):
+        def before_model_call(self, request: ModelRequest) -> None:
+            raise ValueError("the hook is broken")
+
+    failing = Brain(react(ScriptedLLM(["2"])), limits=limits, hooks=[Broken()])
+    with pytest.raises(ValueError, match="the hook is broken"):
+        await failing.run("1 + 1?")
+    spent = failing.memory.control.spent
+    assert (spent.requests, spent.unpriced) == (0, 0)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from enum import Enum
 from typing import Any
 
+import anyio
 import pytest
 
 from agent_brain import Brain, Net, State, StopReason, StuckPolicy, react, tool
@@ -168,3 +169,26 @@ def test_a_tool_that_is_renamed_stays_repeatable() -> None:
 def test_a_policy_that_makes_no_sense_is_refused(options: dict[str, int]) -> None:
     with pytest.raises(BrainDefinitionError, match=r"StuckPolicy\("):
         StuckPolicy(**options)  # type: ignore[arg-type]
+
+
+async def test_the_order_in_which_equal_calls_end_does_not_matter() -> None:
+    ended: list[int] = []
+    turn = anyio.Event()
+
+    @tool
+    async def look(place: int) -> str:
+        """Look at a place."""
+        nonlocal turn
+        first = len(ended) // 2 % 3 == 0  # which of the two ends first changes from step to step
+        if (place == 1) is first and len(ended) % 2 == 0:
+            await turn.wait()
+        ended.append(place)
+        turn.set()
+        turn = anyio.Event()
+        return "nothing"
+
+    calls = [poll("look", place=0), poll("look", place=1)]
+    net = react(ScriptedLLM([*[calls] * 12, "done"]))
+    result = await Brain(net, tools=[look]).run("go")
+    assert ended[:4] == [0, 1, 1, 0]
+    assert result.stop_reason is StopReason.STUCK

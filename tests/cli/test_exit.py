@@ -23,6 +23,29 @@ def test_main_leaves_with_a_code(monkeypatch, capsys):
     assert "Error: There is no net named 'x'" in capsys.readouterr().err
 
 
+def test_ctrl_c_while_the_arguments_are_read_is_a_cancellation(monkeypatch, capsys):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agent_brain.cli.options.Path", interrupted)
+    monkeypatch.setattr(sys, "argv", ["agent-brain", "ask", "--folder", "here", "hi"])
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit) as ending:
+        main()
+    assert ending.value.code == ExitCode.CANCELLED
+    assert capsys.readouterr().err.strip() == "Cancelled"
+
+
+@pytest.mark.parametrize(("args", "code"), [(["ask", "--max-steps", "0"], 2), (["ask", "-h"], 0)])
+def test_wrong_arguments_and_help_end_the_process_with_their_codes(monkeypatch, capsys, args, code):
+    monkeypatch.setattr(sys, "argv", ["agent-brain", *args])
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit) as ending:
+        main()
+    assert ending.value.code == code
+    assert "Usage: agent-brain ask" in "".join(capsys.readouterr())
+
+
 def test_nobody_waits_for_a_tool_that_still_runs_in_a_thread(monkeypatch):
     codes = []
 

@@ -62,6 +62,16 @@ def test_a_session_that_is_not_text(memory, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.parametrize("option", ["--session", "--memory", "--model"])
+@pytest.mark.parametrize("empty", ["", " "])
+def test_a_name_that_is_empty_is_not_the_default(option, empty, tmp_path):
+    result = invoke("ask", "--folder", str(tmp_path / "f"), option, empty, "hi")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"'{option}'" in result.stderr
+    assert "the name is empty" in result.stderr
+    assert not (tmp_path / "f").exists()
+
+
 def test_a_demo_of_an_empty_question():
     result = invoke("demo", " ")
     assert (result.exit_code, result.stdout) == (2, "")

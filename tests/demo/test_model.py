@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 
+import anyio
 import pytest
 
 from agent_brain.demo import DemoLLM, demo_tools
@@ -273,3 +274,9 @@ def test_importing_it_is_light():
         "sys.exit(any(name in sys.modules for name in ('litellm', 'chromadb', 'jsonschema')))"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("text", ["a", "1 ", "(", "a b ", "\n "])
+async def test_a_long_text_is_answered_at_once(text: str) -> None:
+    with anyio.fail_after(5):  # reading all of it by patterns would take minutes
+        assert "built-in demo model" in (await ask(text * 200_000 + "hello")).answer
