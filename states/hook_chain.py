@@ -136,12 +136,12 @@ class HookChain:
     ) -> ToolResponse:
         """Call a hook after a tool call; return the result as it leaves it."""
         _, on_done, on_error = _METHODS["tool"]
-        if (error := response.exception) is not None:
-            instead = await _call(hook, on_error, (request, error), ToolResponse)
-            if instead is not None:  # like an answer before the call
-                answer: ToolResponse = instead
-                return answer
         try:
+            if (error := response.exception) is not None:
+                instead = await _call(hook, on_error, (request, error), ToolResponse)
+                if instead is not None:  # like an answer before the call
+                    answer: ToolResponse = instead
+                    return answer
             return await _call(hook, on_done, (request, response), ToolResponse) or response
         except Refused as refused:
             return ToolResponse(str(refused), is_error=True, exception=refused)

@@ -252,3 +252,21 @@ def test_a_hook_may_have_methods_and_data_of_its_own() -> None:
         def _before(self) -> None: ...
 
     assert Guard().on_sundays is False
+
+
+@pytest.mark.parametrize("method", ["after_tool_call", "on_tool_error"])
+async def test_a_hook_withholds_the_error_of_a_tool(method: str) -> None:
+    @tool
+    async def look_up(name: str) -> str:
+        """Look up a name."""
+        raise ValueError(f"no row {name!r} in the secret table")
+
+    def withhold(hook: Hook, request: ToolRequest, given: object) -> None:
+        raise Refused("not for you")
+
+    guard = type("Guard", (Hook,), {method: withhold})()
+    llm = ScriptedLLM([Action(name="look_up", args={"name": "x"}), "Then not."])
+    result = await Brain(react(llm), tools=[look_up], hooks=[guard]).run("Who is x?")
+    read = llm.calls[1].messages[-1]
+    assert (read.content, read.is_error) == ("not for you", True)
+    assert result.answer == "Then not."
