@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any
@@ -67,7 +67,9 @@ class Model(LLM):
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def stream(self, messages: Any, *, tools: Any = (), output_type: Any = None) -> Any:
+    async def stream(
+        self, messages: Any, *, tools: Any = (), output_type: Any = None
+    ) -> AsyncGenerator[Any, None]:
         turn = sum(message.role.value == "assistant" for message in messages)
         await self.world.pass_by(f"model {turn}")
         yield "So "
