@@ -247,7 +247,8 @@ class RecallIndex:
         with self._lock:
             if k < 1 or not self._rows:
                 return []
-            total, parts = self._scores(self._evidence(query, query_vector, nearest, now), itself)
+            evidence = self._evidence(query, query_vector, nearest, now)
+            total, parts, scale = self._scores(evidence, itself)
             total[~self._wanted(since, until, where)] = -np.inf
             if min_score is not None:
                 total[total < min_score] = -np.inf
@@ -255,10 +256,10 @@ class RecallIndex:
                 rows = best_accepted(total, k, lambda row: where(self._ids[row]))
             else:
                 rows = best_first(total, k)
-            return [self._hit(row, float(total[row]), parts) for row in rows]
+            return [self._hit(row, float(total[row]), parts, scale) for row in rows]
 
-    def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts]:
-        """Return the score of each row, and what each cue added to it."""
+    def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts, np.float32]:
+        """Return the score of each row, what each cue added before scaling, and the scale."""
         total, parts = score(evidence, self._features)
         parts["newer"] = newer_first(total, self._features, self._lexical.terms)
         total += parts["newer"]
@@ -268,7 +269,7 @@ class RecallIndex:
         best = total[counted].max(initial=0)
         fit = max(best_fit(evidence, self._features, counted), LEAST_FIT)
         scale = np.float32(fit / best if best > NOTHING else 1)
-        return total * scale, {name: part * scale for name, part in parts.items()}
+        return total * scale, parts, scale
 
     def _evidence(
         self,
@@ -307,8 +308,8 @@ class RecallIndex:
             wanted &= chosen
         return wanted
 
-    def _hit(self, row: int, total: float, parts: Parts) -> Hit:
-        why = {name: float(values[row]) for name, values in parts.items() if values[row]}
+    def _hit(self, row: int, total: float, parts: Parts, scale: np.float32) -> Hit:
+        why = {name: float(values[row] * scale) for name, values in parts.items() if values[row]}
         return Hit(self._ids[row], total, why)
 
 
