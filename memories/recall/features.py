@@ -67,11 +67,11 @@ class ReadingOrder:
     """Rows in the order in which they are read, each conversation in one piece.
 
     Attributes:
-        rows: The numbers of the rows that exist.
+        rows: The numbers of the rows that exist; a slice if they are all, in this order.
         sittings: For each of them the stretch of talk that it belongs to; equal ones are adjacent.
     """
 
-    rows: NDArray[np.intp]
+    rows: NDArray[np.intp] | slice
     sittings: NDArray[np.int32]
 
 
@@ -147,5 +147,6 @@ class Features:
             cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
             sittings = np.zeros(len(rows), np.int32)
             np.cumsum(cuts, out=sittings[1:])
-            self._order = ReadingOrder(rows, sittings)
+            as_added = len(rows) == len(self.there) and bool((np.diff(rows) == 1).all())
+            self._order = ReadingOrder(slice(None) if as_added else rows, sittings)
         return self._order

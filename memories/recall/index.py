@@ -205,7 +205,8 @@ class RecallIndex:
         with self._lock:
             found = self._lexical.scores(query_analysis.read(query, self._participants).terms)
             rows = best_first(np.where(found > 0, found, np.float32(-np.inf)), count)
-            return [self._ids[row] for row in rows if self._dense.elsewhere[row]]
+            elsewhere = self._dense.elsewhere
+            return [self._ids[row] for row in rows if elsewhere[row]]
 
     def search(
         self,
@@ -249,7 +250,8 @@ class RecallIndex:
                 return []
             evidence = self._evidence(query, query_vector, nearest, now)
             total, parts, scale = self._scores(evidence, itself)
-            total[~self._wanted(since, until, where)] = -np.inf
+            if since is not None or until is not None or isinstance(where, AbstractSet):
+                total[~self._wanted(since, until, where)] = -np.inf
             if min_score is not None:
                 total[total < min_score] = -np.inf
             if callable(where):
@@ -280,7 +282,8 @@ class RecallIndex:
     ) -> Evidence:
         question = query_analysis.read(query, self._participants, now)
         speaker = question.speaker
-        near = {self._rows[i]: cos for i, cos in (nearest or {}).items() if i in self._rows}
+        rows = ((self._rows.get(i), cosine) for i, cosine in (nearest or {}).items())
+        near = {row: cosine for row, cosine in rows if row is not None}
         meaning = None if vector is None else self._dense.evidence(vector, near)
         words, most = self._lexical.scores(question.terms), self._lexical.most(question.terms)
         return Evidence(

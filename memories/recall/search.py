@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -99,16 +100,13 @@ class Search:
 
         If the store fails, what is in RAM and the words decide.
         """
-        pipeline = self._pipeline
-        found: dict[str, float] = {}
+        count = min(NEAREST_FILTERED if filtered else NEAREST, len(index))
+        by_words = partial(index.best_by_words, question, BY_WORDS)
         try:
-            count = min(NEAREST_FILTERED if filtered else NEAREST, len(index))
-            found |= await pipeline.query(vector, count)
-            by_words = await anyio.to_thread.run_sync(index.best_by_words, question, BY_WORDS)
-            found |= await pipeline.cosines(vector, [i for i in by_words if i not in found])
+            return await self._pipeline.nearest(vector, count, by_words)
         except VectorStoreError:
             log.warning("The vectors of a large session cannot be searched", exc_info=True)
-        return found
+            return {}
 
     async def _embed(self, question: str, index: RecallIndex, *, patient: bool) -> Any:
         """Return its vector; None if there is none, or the embedder fails."""

@@ -91,9 +91,17 @@ class ChromaStore(ABC):
         """Return the vectors of these texts, given as fingerprints by message ID, if stored."""
         return await self._run(lambda: self._get(_row_ids(marks)))
 
-    async def query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
-        """Return the cosines of the ``count`` nearest messages; the index is approximate."""
-        return await self._run(lambda: self._query(vector, count))
+    async def nearest(
+        self, vector: NDArray[np.float32], count: int, others: Callable[[], Mapping[str, str]]
+    ) -> dict[str, float]:
+        """Return the cosines of the ``count`` nearest messages, and of other ones.
+
+        Args:
+            vector: What is compared with.
+            count: How many; the index is approximate.
+            others: Returns the fingerprints of the others by message ID; called in the thread.
+        """
+        return await self._run(lambda: self._nearest(vector, count, others))
 
     async def add(self, rows: Mapping[str, Row]) -> None:
         """Store rows, all of one dimension and at most ``write_rows`` of them."""
@@ -237,6 +245,21 @@ class ChromaStore(ABC):
         page = rows.query(query_embeddings=[vector], n_results=count, include=["distances"])
         pairs = zip(page["ids"][0], page["distances"][0], strict=True)
         return {row_id[DIGITS:]: 1 - distance for row_id, distance in pairs}
+
+    def _nearest(
+        self, vector: NDArray[np.float32], count: int, others: Callable[[], Mapping[str, str]]
+    ) -> dict[str, float]:
+        import numpy as np
+
+        found = self._query(vector, count)
+        missing = {i: mark for i, mark in others().items() if i not in found}
+        vectors = self._get(_row_ids(missing))
+        if vectors:
+            rows = np.array([*vectors.values()])
+            lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(vector)
+            cosines = np.einsum("ij,j->i", rows, vector) / np.where(lengths == 0, 1, lengths)
+            found.update(zip(vectors, cosines.tolist(), strict=True))
+        return found
 
     def _add(self, rows: Mapping[str, Row]) -> None:
         vectors = [row.vector for row in rows.values()]

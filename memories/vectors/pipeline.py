@@ -9,7 +9,7 @@ is compared with the lists again before it counts.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -304,31 +304,27 @@ class VectorPipeline:
             if still and index is self.index:
                 index.set_vectors([*still], [*still.values()])
 
-    async def query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
-        """Return the cosines of about the ``count`` nearest messages in the store.
+    async def nearest(
+        self, vector: NDArray[np.float32], count: int, others: Callable[[], Iterable[str]]
+    ) -> dict[str, float]:
+        """Return the cosines of about the ``count`` nearest messages in the store, and of others.
+
+        Args:
+            vector: What is compared with.
+            count: How many messages.
+            others: Returns the IDs of the others; called in a worker thread.
 
         Raises:
             VectorStoreError: The store cannot be reached.
         """
-        return await self._asked(lambda store: store.query(vector, count))
-
-    async def cosines(self, vector: NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosines of these messages, as far as their vectors are in the store.
-
-        Raises:
-            VectorStoreError: The store cannot be reached.
-        """
-        marks = {i: self._marks[i] for i in ids if i in self._marks}
-        found = await self._asked(lambda store: store.get(marks))
-        lengths = {i: float((v @ v) ** 0.5 * (vector @ vector) ** 0.5) for i, v in found.items()}
-        return {i: float(v @ vector) / (lengths[i] or 1) for i, v in found.items()}
-
-    async def _asked(self, ask: Callable[[ChromaStore], Awaitable[dict[str, T]]]) -> dict[str, T]:
         if self.stored is None:
             return {}
         await self.connect()
+        marks = self._marks
         try:
-            return await ask(self.stored.store)
+            return await self.stored.store.nearest(
+                vector, count, lambda: {i: marks[i] for i in others() if i in marks}
+            )
         except VectorStoreError:
             self.stored.astray = True
             raise
