@@ -53,10 +53,12 @@ class DenseIndex:
         absent: NDArray[np.bool_] = self.present & (self._slots.rows == 0)
         return absent
 
-    def vector(self, row: int) -> Floats | None:
-        """Return a copy of the vector of a row at unit length, if it is in RAM."""
-        slot = int(self._slots.rows[row])
-        return self._vectors.rows[slot - 1].copy() if slot and self._vectors is not None else None
+    def vectors(self) -> tuple[list[int], Floats]:
+        """Return the rows whose vectors are in RAM, and a copy of these at unit length."""
+        if self._vectors is None:
+            return [], np.zeros((0, 0), np.float32)
+        held = self._owners.rows != NOBODY
+        return self._owners.rows[held].tolist(), self._vectors.rows[held]
 
     def extend(self, count: int) -> None:
         """Add rows without vectors."""
@@ -70,10 +72,12 @@ class DenseIndex:
             EmbeddingError: See :meth:`units`.
         """
         units = self.units(vectors)
-        for row in rows:
-            self.clear(row)
+        numbers = np.asarray(rows, np.int32)
+        for row in numbers[self._slots.rows[numbers] > 0]:
+            self.clear(int(row))
+        self._present.rows[numbers] = False
         taken = units.any(axis=1)
-        numbers, units = np.asarray(rows, np.int32)[taken], units[taken]
+        numbers, units = numbers[taken], units[taken]
         if not len(numbers):
             return
         if self._vectors is None:

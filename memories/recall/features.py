@@ -40,8 +40,10 @@ class GrowableArray(Generic[Scalar]):
 
     def append(self, row: ArrayLike) -> None:
         """Add a row at the end."""
-        self.extend(1)
-        self._room[self._used - 1] = row
+        if self._used == len(self._room):
+            self._move(self.rows, 2 * self._used)
+        self._room[self._used] = row
+        self._used += 1
 
     def extend(self, count: int) -> None:
         """Add ``count`` rows of zeros at the end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -38,7 +38,6 @@ class Item:
         time: When it was said, aware; None if that is not known.
         thread: The conversation that it belongs to; None is one conversation too.
         role: Tells speakers without a name apart.
-        vector: Its embedding, if there is one already.
     """
 
     id: str
@@ -47,7 +46,6 @@ class Item:
     time: datetime | None = None
     thread: str | None = None
     role: str | None = None
-    vector: ArrayLike | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -117,21 +115,11 @@ class RecallIndex:
             return [self._ids[row] for row in rows[::step]]
 
     def add(self, items: Iterable[Item]) -> None:
-        """Add ``items`` in the order in which they were said; known IDs are ignored.
-
-        Raises:
-            EmbeddingError: A vector does not fit those that are here; nothing was added.
-        """
+        """Add ``items`` in the order in which they were said; known IDs are ignored."""
         with self._lock:
-            fresh = {item.id: item for item in items if item.id not in self._rows}
-            embedded = [item for item in fresh.values() if item.vector is not None]
-            vectors = _matrix([item.vector for item in embedded])
-            if embedded:
-                self._dense.units(vectors)
-            for item in fresh.values():
-                self._add(item)
-            if embedded:
-                self._dense.put([self._rows[item.id] for item in embedded], vectors)
+            for item in items:
+                if item.id not in self._rows:
+                    self._add(item)
 
     def _add(self, item: Item) -> None:
         speaker = self._participants.add(item.sender)
@@ -192,8 +180,8 @@ class RecallIndex:
     def vectors(self) -> dict[str, NDArray[np.float32]]:
         """Return the unit vectors that are in RAM, by message ID."""
         with self._lock:
-            found = {item_id: self._dense.vector(row) for item_id, row in self._rows.items()}
-            return {item_id: vector for item_id, vector in found.items() if vector is not None}
+            rows, vectors = self._dense.vectors()
+            return {self._ids[row]: vector for row, vector in zip(rows, vectors, strict=True)}
 
     def dense_question(self, query: str) -> str:
         """Return what to embed for ``query``: the question as those it names would put it."""
@@ -314,11 +302,3 @@ class RecallIndex:
     def _hit(self, row: int, total: float, parts: Parts, scale: np.float32) -> Hit:
         why = {name: float(values[row] * scale) for name, values in parts.items() if values[row]}
         return Hit(self._ids[row], total, why)
-
-
-def _matrix(vectors: Sequence[ArrayLike | None]) -> NDArray[np.float64]:
-    """Return vectors as the rows of a matrix; an empty one if their lengths differ."""
-    rows = [np.asarray(vector, np.float64) for vector in vectors]
-    if len({row.shape for row in rows}) > 1:
-        return np.zeros(0)
-    return np.array(rows)

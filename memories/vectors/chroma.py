@@ -36,6 +36,7 @@ T = TypeVar("T")
 PREFIX = "agent-brain-"
 DIGITS = 16  # of the fingerprint of a text
 PAGE = 500  # rows read or deleted in one call
+IDS = 25_000  # read in one call, which keeps Python's other threads waiting
 EF_SEARCH = 400  # of the 100 nearest of 100,000 MiniLM vectors Chroma then finds 99
 
 
@@ -217,8 +218,13 @@ class ChromaStore(ABC):
 
     def _marks(self) -> dict[str, str]:
         rows = self._rows()
-        ids = [] if rows is None else rows.get(include=[])["ids"]
-        return {row_id[DIGITS:]: row_id[:DIGITS] for row_id in ids}
+        marks: dict[str, str] = {}
+        start, ids = 0, [""] * IDS
+        while rows is not None and len(ids) == IDS:
+            ids = rows.get(include=[], limit=IDS, offset=start)["ids"]
+            marks.update((row_id[DIGITS:], row_id[:DIGITS]) for row_id in ids)
+            start += IDS
+        return marks
 
     def _load(self) -> dict[str, Row]:
         marks = self._marks()

@@ -9,7 +9,7 @@ is compared with the lists again before it counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,7 +39,7 @@ EAGER = 5_000  # messages that are indexed when a session is opened, not when it
 EXACT = 20_000  # vectors that are all loaded into RAM; of more, Chroma's index is queried
 SAMPLE = 2_000  # vectors of a larger session in RAM, from which mean and spread are learnt
 PIECE, PIECE_LETTERS = 256, 100_000  # the most messages and characters that are indexed at once
-SWEPT = 5_000  # vectors that are compared with the messages at once
+SWEPT = 5_000  # messages or vectors that are listed or compared at once
 ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
 
 
@@ -202,7 +202,7 @@ class VectorPipeline:
             return
         async with self._indexing:
             if self._unread:
-                self._unindexed, self._unread = dict.fromkeys(self._log.ids()), False
+                await self._list_messages()
             while self._unindexed:
                 await self._index_piece()
         if self.embedder is None:
@@ -214,6 +214,16 @@ class VectorPipeline:
             await self._sweep()
         if self.due:
             await self.save()
+
+    async def _list_messages(self) -> None:
+        self._unread, ids = False, [*self._log.ids()]
+        try:
+            for start in range(0, len(ids), SWEPT):
+                self._unindexed.update(dict.fromkeys(ids[start : start + SWEPT]))
+                await anyio.lowlevel.checkpoint()
+        except BaseException:  # it was cancelled
+            self._unread = True
+            raise
 
     async def _index_piece(self) -> None:
         log, letters = self._log, 0
@@ -302,7 +312,7 @@ class VectorPipeline:
             found = await self.store.get(marks)
             still = {i: vector for i, vector in found.items() if self._marks.get(i) == marks[i]}
             if still and index is self.index:
-                index.set_vectors([*still], [*still.values()])
+                await anyio.to_thread.run_sync(index.set_vectors, [*still], [*still.values()])
 
     async def nearest(
         self, vector: NDArray[np.float32], count: int, others: Callable[[], Iterable[str]]
@@ -517,15 +527,17 @@ def _index(index: RecallIndex, messages: Iterable[Message | str | None]) -> dict
     """Add messages, which may be JSON text, to ``index``; return the texts of those by ID."""
     from agent_brain.memories.recall.index import Item
 
-    items = []
-    for message in messages:
-        if isinstance(message, str):
-            message = Message.model_validate_json(message)
-        if message is None or not is_recalled(message):
-            continue
-        thread = message.metadata.get("thread")
-        items.append(
-            Item(
+    texts: dict[str, str] = {}
+
+    def items() -> Iterator[Item]:
+        for message in messages:
+            if isinstance(message, str):
+                message = Message.model_validate_json(message)
+            if message is None or not is_recalled(message):
+                continue
+            texts[message.id] = message.content
+            thread = message.metadata.get("thread")
+            yield Item(
                 id=message.id,
                 text=message.content,
                 sender=message.name or message.sent_from,
@@ -533,6 +545,6 @@ def _index(index: RecallIndex, messages: Iterable[Message | str | None]) -> dict
                 thread=thread if isinstance(thread, str) else None,
                 role=message.role.value,
             )
-        )
-    index.add(items)
-    return {item.id: item.text for item in items}
+
+    index.add(items())  # one by one: many new objects at once make the garbage collector run
+    return texts
