@@ -24,7 +24,7 @@ from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
 from agent_brain.options import BrainOptions, ToolOptions
 from agent_brain.result import OutputT_co, Result
-from agent_brain.run import Plan, Run
+from agent_brain.run import Run, RunPlan
 from agent_brain.states.base import State
 from agent_brain.states.hooks import Hook, as_hooks
 from agent_brain.states.models.llm import LLM
@@ -380,8 +380,8 @@ class Brain(Generic[OutputT_co]):
         other._sources = ()
         return other
 
-    def _plan(self) -> Plan:
-        return Plan(
+    def _plan(self) -> RunPlan:
+        return RunPlan(
             self.net,
             self.memory,
             self.limits,

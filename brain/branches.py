@@ -1,4 +1,4 @@
-"""Nets inside a run: branches that run at once, their events merged as they come."""
+"""Run inner nets concurrently and merge their events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Streams = Sequence[tuple[Source, AsyncIterator[Event]]]
 
 
 class _Beside:
-    """The owner of the events that the delegating state itself reports."""
+    """The owner of the events of the delegating state itself."""
 
     error: Exception | None = None
     completed = False
@@ -92,14 +92,14 @@ async def _run_branch(
 
 
 async def run_at_once(streams: Streams, order: Delegate) -> AsyncGenerator[Event, None]:
-    """Merge the events of all branches; each branch waits until its event was taken.
+    """Merge the events of all branches; each branch waits until its event was read.
 
     Args:
         streams: Branches and their events.
         order: What to do when one fails or ends, and how many run at once.
     """
     send, receive = anyio.create_memory_object_stream[Event](0)
-    failed: list[Exception] = []  # in the order of time
+    failed: list[Exception] = []  # in order of time
     task = BackgroundTask(partial(_run_all, streams, send, order, failed))
     with receive:  # closed after the task, which sends to it
         try:
@@ -136,7 +136,9 @@ async def _run_all(
             failed.append(error)
             if order.on_error == "cancel":
                 tasks.cancel_scope.cancel()
-            await anyio.lowlevel.checkpoint_if_cancelled()  # it may have taken its place
+            await (
+                anyio.lowlevel.checkpoint_if_cancelled()
+            )  # a cancellation may have been replaced by the error
         if order.until == "first" and branch.completed:
             tasks.cancel_scope.cancel()
 

@@ -1,4 +1,4 @@
-"""What comes before and after a step: decided from what the step reported, without doing it."""
+"""Decide what comes before and after a step: pure functions of what the step reported."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agent_brain.stuck import Verdict
 
 
 class StepReport:
-    """What a step has reported so far.
+    """The report of a step.
 
     Attributes:
-        said: Its text for the reader, in pieces.
-        finished: The tool calls that have ended.
-        requested: A model requested tool calls.
+        said: The text that it streamed, without thoughts, in pieces.
+        finished: The tool calls that have finished.
+        requested: Whether a model requested tool calls.
         waits: What the run waits for, if it waits for a person.
-        cut: The limit that stopped a net inside the state, if one did.
+        cut: The limit that stopped an inner net, if one did.
         error: What the state raised, if the net has an edge for its errors.
     """
 
@@ -40,16 +40,16 @@ def stops_before(reached: StopReason, *, costs_nothing: bool) -> bool:
 
     Args:
         reached: The limit that is reached.
-        costs_nothing: The state passes on an answer that is there already; the call that gave it
-            may have been the one that reached the limit.
+        costs_nothing: Whether the state only passes on an existing answer. The call that gave it
+            may have reached the limit.
     """
     return not (costs_nothing and reached in SPENDING)
 
 
 def stops_after(report: StepReport) -> StopReason | None:
-    """Return why the run stops in a state that has run; None if the state is left.
+    """Return why the run stops in a state that has run; None if it continues.
 
-    A state that waits for a person, or whose inner net a limit has stopped, runs again on resume.
+    A state that waits for a person, or whose inner net reached a limit, runs again on resume.
     """
     return report.waits or report.cut
 
@@ -61,7 +61,7 @@ def next_node(node: Node, target: Enum | None, report: StepReport, *, done: bool
         node: The state that is left.
         target: What it proposes; None for the end.
         report: What it has reported. A state that failed proposes nothing.
-        done: The goal is reached, which ends the net wherever the state proposes to go.
+        done: Whether the goal is reached, which ends the net whatever the state proposes.
 
     Raises:
         TransitionError: The net has no such edge.

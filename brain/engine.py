@@ -63,9 +63,10 @@ class Engine:
     Attributes:
         at: The current step.
         hooks: The hooks around model calls and tool calls.
-        left: The reader has left: no event can be yielded any more.
+        left: Whether the consumer has closed the stream, so that no event can be yielded.
         memory: The memory.
-        over: The net has come to its end.
+        over: Whether the net has ended.
+        quiet: Whether nobody reads the events: they are recorded and not yielded.
         reason: Why it stopped; None before that.
     """
 
@@ -85,6 +86,7 @@ class Engine:
         "left",
         "memory",
         "over",
+        "quiet",
         "reason",
     )
 
@@ -100,6 +102,7 @@ class Engine:
         path: tuple[str, ...] = (),
         key: str = "",
         as_thoughts: bool = False,
+        quiet: bool = False,
     ) -> None:
         self._net = net
         self.memory = memory
@@ -108,18 +111,21 @@ class Engine:
         self._run_id = run_id
         self._path = path
         self._key = key  # the memory keeps the state of a subnet under it
-        self._as_thoughts = as_thoughts  # what is said here is not for the reader
+        self._as_thoughts = as_thoughts  # text is streamed as thoughts
         self._durable = memory.durable
         self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
         self._delegated: Counter[str] | None = None  # branches of this step, by name
         self.hooks = hooks
         self.at = NOWHERE
+        self.quiet = quiet
         self.left = False
-        self.over = memory.control.done and not path  # killed between its last step and its end
+        self.over = (
+            memory.control.done and not path
+        )  # the process ended between the last step and the end of the run
         self.reason: StopReason | None = None
 
     def answer(self) -> str:
-        """Return what the last step that said anything has said."""
+        """Return the text of the last step that streamed any."""
         return self._record.answer()
 
     @property
@@ -127,17 +133,19 @@ class Engine:
         """Why the model response that gave the answer ended, if one did."""
         return self._record.finish_reason
 
-    async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901 - one loop, in one place
+    async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget = self.memory, self._record, self._budget
+        note, quiet = record.note, self.quiet
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
-            at = self._enter(node)
-            yield StateEntered(at=at)
+            self._enter(node)
+            if not quiet:
+                yield StateEntered(at=self.at)
             stream: AsyncIterator[StreamItem] | None = None
             try:
                 if node.on_enter:
@@ -148,18 +156,24 @@ class Engine:
                     current, items = items, None
                     async for item in current:
                         if not isinstance(item, Work):
-                            yield record.note(item, at)
+                            noted = note(item)
+                            if not quiet:
+                                yield noted
                             continue
-                        events = item.events(self) if item.clock is None else perform(item, self)
                         try:
-                            async for event in events:
-                                yield record.note(event, at)
+                            if quiet:
+                                await item.complete(self, note)
+                            else:
+                                events = perform(item, self)
+                                try:
+                                    async for event in events:
+                                        yield note(event)
+                                finally:
+                                    await events.aclose()
                         except BrainUseError:  # a strict limit, which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
                             items = Resumed(running, error)
-                        finally:
-                            await events.aclose()
                         if items is not None or record.report.waits is not None:
                             break
             except BaseException as error:
@@ -178,16 +192,13 @@ class Engine:
         free = reached in SPENDING and await node.state.costs_nothing(self.memory)
         return not stops_before(reached, costs_nothing=free)
 
-    def _enter(self, node: Node) -> Position:
-        if self._record.used:
-            self._record.begin_step()
+    def _enter(self, node: Node) -> None:
         self._delegated = None
-        at = Position(self._run_id, self._budget.control.step, node.name, self._path)
-        self.at = at
-        return at
+        self.at = at = Position(self._run_id, self._budget.control.step, node.name, self._path)
+        self._record.begin_step(at)
 
     async def _exit(self, node: Node, stream: object) -> None:
-        """Leave a state; the stream of one that waits is not at its end."""
+        """Leave a state: close its stream, which may not be exhausted, and call ``on_exit``."""
         try:
             await close_stream(stream)
         finally:
@@ -195,7 +206,7 @@ class Engine:
                 await node.state.on_exit(self.memory)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
-        """Leave a state that did not reach its end; note in ``error`` which state it was.
+        """Leave a state that raised; note in ``error`` which state it was.
 
         Raises:
             StateCancelledError: ``error`` is a cancellation that is not meant for the run.
@@ -214,7 +225,7 @@ class Engine:
             raise failure from error
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
-        """Have an error lead to another state; return whether the net has an edge for it."""
+        """Record an error that leads to another state; return whether the net has such an edge."""
         if node.on_error is None or self.left:
             return False
         if not isinstance(error, Exception) or isinstance(error, FINAL):
@@ -227,7 +238,7 @@ class Engine:
         return True
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
-        """Do what is decided after a step; return the next state and the events of leaving."""
+        """End a step; return the next state and the events to yield before it."""
         report, at = self._record.report, self.at
         if self._record.used:
             self._record.count_open_responses()
@@ -263,13 +274,13 @@ class Engine:
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
-        events: list[Event] = [StateExited(name, report.error, at=at)]
+        events: list[Event] = [] if self.quiet else [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
         return following, events
 
     async def _keep_answer(self) -> None:
-        """Keep an answer that no message holds, for a run that is left before its end."""
+        """Keep an answer that no message holds, in case the run is interrupted before its end."""
         said = self.answer()
         if said and said != await last_answer(self.memory):
             self.memory.control.ended[""] = said
@@ -277,13 +288,13 @@ class Engine:
     async def _note_cycle(
         self, verdict: Verdict, following: Node, events: list[Event]
     ) -> Node | None:
-        """Report in ``events`` that the run repeats itself; return the state that comes next."""
+        """Append that the run repeats itself to ``events``; return the next state."""
         events.append(StuckDetected(*verdict, at=self.at))
         if not is_stuck(following, verdict):
             return following
         fallback = await self._stop(StopReason.STUCK)
         if fallback is None and not self.answer():
-            events.append(self._record.note(await best_words(self.memory), self.at))
+            events.append(self._record.note(await best_words(self.memory)))
         return fallback
 
     def _current(self) -> Node:
@@ -309,7 +320,7 @@ class Engine:
         return None if mark is None else policy.look(self.memory.control, mark)
 
     async def _stop(self, reason: StopReason) -> Node | None:
-        """Stop; return the state that gives the best answer, if there is one, and time for it."""
+        """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
         await close_open_calls(self.memory, reason.clause)
         fallback = self._net.fallback
@@ -318,7 +329,7 @@ class Engine:
         return self._net.node(fallback)
 
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
-        """Run the nets of ``order``; a single one that is no ``part`` speaks for the state."""
+        """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
         aside = self._as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(order, lambda branch: self._engine_for(branch, aside).branch(branch))
         try:
@@ -337,8 +348,8 @@ class Engine:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
 
     def count_unread(self, event: Event) -> None:
-        """Count the model calls that ``event`` reports: its reader has left before it came."""
-        self._record.note_unread(event, self.at)
+        """Count the model calls in an ``event`` that nobody reads any more."""
+        self._record.note_unread(event)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
         self._delegated = begun = self._delegated or Counter()
@@ -359,12 +370,12 @@ class Engine:
         )
 
     def _hooks_of(self, branch: Branch) -> HookChain | None:
-        """The hooks of a net inside: those around it, then its own; a brain has its own only."""
+        """Return the hooks of an inner net: the outer and its own; a brain has its own only."""
         outer = self.hooks if branch.hooks is None else branch.hooks
         return outer.then(branch.net.hooks) if outer else hooks_of(branch.net.hooks)
 
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
-        """Run as a branch: from its beginning, or from where a resumed run had left it."""
+        """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control, main = self.memory.control, self._budget.control
         if control is not main:
             control.begin_branch(self._run_id, main, self._path, self._net.initial.name)

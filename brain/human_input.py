@@ -1,4 +1,4 @@
-"""A person's decisions about a waiting run: checked, then written into its memory."""
+"""Check a person's decisions about a waiting run, and write them into its memory."""
 
 from __future__ import annotations
 

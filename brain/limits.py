@@ -61,8 +61,8 @@ class Limits:
 
         Brain("react", limits=Limits(max_steps=20, max_cost=0.5, timeout=60))
 
-    A run that reaches one ends, and keeps what was done. Steps, tokens and cost are checked between
-    steps, the time at any moment. A resumed run continues to count.
+    A run that reaches a limit ends and keeps what was done. Steps, tokens and cost are checked
+    between steps, the time at any moment. A resumed run continues to count.
 
     Attributes:
         max_steps: Steps. A ReAct round of reasoning and acting is two.

@@ -1,4 +1,4 @@
-"""Results for tool calls that a run leaves without one."""
+"""Results for the tool calls that a run leaves open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step reports, recorded from the text and events that it streams."""
+"""Record what a step reports: the text and events that it streams."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class StepRecorder:
     __slots__ = (
         "_answered_by",
         "_as_thoughts",
+        "_at",
         "_budget",
         "_counted",
         "_memory",
@@ -54,34 +55,38 @@ class StepRecorder:
     def __init__(self, memory: Memory, budget: Budget, *, as_thoughts: bool) -> None:
         self._memory = memory
         self._budget = budget
-        self._as_thoughts = as_thoughts  # what is said is not for the reader
-        self._text: list[str] = []  # of the last step that said anything
+        self._as_thoughts = as_thoughts  # text is streamed as thoughts
+        self._text: list[str] = []  # of the last step that streamed any
         self._open_responses: list[str | None] = []
         self._counted: set[str | None] = set()  # responses that were cut off, before their event
         self._answered_by: str | None = None  # the model response that the last text is from
         self.finish_reason: str | None = None
+        self._at = NOWHERE
         self.report = StepReport()
         self.used = False
 
-    def begin_step(self) -> None:
+    def begin_step(self, at: Position) -> None:
         """Begin the report of the next step."""
-        if self.report.said:
-            self._text = self.report.said
-        self.report = StepReport()
-        self.used = False
+        self._at = at
+        if self.used:
+            if self.report.said:
+                self._text = self.report.said
+            self.report = StepReport()
+            self.used = False
 
     def answer(self) -> str:
-        """Return what the last step that said anything has said."""
+        """Return the text of the last step that streamed any."""
         return "".join(self.report.said or self._text)
 
     def say(self, text: str, finish_reason: str | None) -> None:
-        """Record text for the reader that has streamed already."""
+        """Record text that was already streamed."""
         self.used = True
         self.report.said.append(text)
         self._answered_by, self.finish_reason = None, finish_reason
 
-    def note(self, item: StreamItem, at: Position) -> Event:
+    def note(self, item: StreamItem) -> Event:
         """Record what ``item`` reports; return it as an event that has its position."""
+        at = self._at
         note = _NOTES.get(type(item))
         if note is None and not isinstance(item, Event):
             if not isinstance(item, str):
@@ -94,7 +99,7 @@ class StepRecorder:
         if event.at is NOWHERE:
             set_position(event, at)
         elif event.at is not at and event.at.path != at.path and event.at.run_id == at.run_id:
-            return event  # of a net inside, whose engine has recorded it
+            return event  # of an inner net, whose engine has recorded it
         if note is None:
             return event
         self.used = True
@@ -158,12 +163,12 @@ class StepRecorder:
         self._memory.control.request_input(event.id, event.prompt)
         return event
 
-    def note_unread(self, event: Event, at: Position) -> None:
-        """Record the model calls that ``event`` reports: it was cut off before it could stream."""
+    def note_unread(self, event: Event) -> None:
+        """Record the model calls in an ``event`` that could not be yielded."""
         if isinstance(event, ResponseStarted | UsageReported):
             if isinstance(event, UsageReported) and event.response_id not in self._open_responses:
                 self._counted.add(event.response_id)
-            self.note(event, at)
+            self.note(event)
 
     def count_open_responses(self) -> None:
         """Count the model calls that were closed or cancelled before they reported their usage."""

@@ -1,4 +1,4 @@
-"""One run: its start, and every way it can end."""
+"""A run: how it starts, and every way it can end."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
 from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.ids import new_id
+from agent_brain.tools.slots import set_slots_directly
 from agent_brain.tools.source import ToolSource
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run gets from its Brain."""
+class RunPlan:
+    """What a Brain gives to a run."""
 
     net: Net
     memory: Memory
@@ -55,10 +56,13 @@ class Plan:
     hooks: tuple[Hook, ...] = ()
 
 
+set_slots_directly(RunPlan)
+
+
 class Run(Generic[OutputT_co]):
     """A run in progress: ``async with brain.stream(task) as run: async for event in run: …``.
 
-    The run does not work ahead of its consumer: it continues when the next event is requested.
+    The run continues only when the next event is requested.
     Leaving the ``async with`` block early ends it at once.
     """
 
@@ -81,7 +85,7 @@ class Run(Generic[OutputT_co]):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunPlan,
         goal: Message | None,
         decisions: Decisions = Decisions(),  # noqa: B008 - frozen
         *,
@@ -93,7 +97,7 @@ class Run(Generic[OutputT_co]):
         self._watched = watched
         self._result: Result[OutputT_co] | None = None
         self._began = False  # the memory holds it
-        self._late = False  # its time is up, without a scope that was cancelled
+        self._late = False  # the time is up, and no scope was cancelled
         self._scope: anyio.CancelScope | None = None
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
@@ -132,7 +136,7 @@ class Run(Generic[OutputT_co]):
         await self._events.aclose()
 
     def abandon(self) -> None:
-        """Note that nobody reads the run any more: the next run waits until it is closed."""
+        """Mark the run as left by its consumer: the next run waits until it is closed."""
         if self._claim is not None:
             self._claim.abandoned = True
 
@@ -208,10 +212,11 @@ class Run(Generic[OutputT_co]):
         plan, memory = self._plan, self._plan.memory
         await memory.open()
         await refresh(memory, plan.sources)
-        memory.control.dry_run = plan.dry_run
+        if memory.control.dry_run is not plan.dry_run:
+            memory.control.dry_run = plan.dry_run
         over = False
         if self._goal is None:
-            over = await self._take_up(memory)
+            over = await self._continue(memory)
         else:
             before: list[Message] = []
             if memory.control.next_actions or memory.control.status in ("running", "waiting"):
@@ -229,11 +234,16 @@ class Run(Generic[OutputT_co]):
                 plan.stuck,
                 run_id=self.run_id,
                 hooks=hooks_of(plan.hooks, plan.net.hooks),
+                quiet=self._quiet(),
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 
-    async def _take_up(self, memory: Memory) -> bool:
-        """Continue the run that ``memory`` holds; return whether it had reached its end."""
+    def _quiet(self) -> bool:
+        """Whether no event is needed: nobody reads them, or counts the time between them."""
+        return not (self._watched or self._plan.limits.timeout is not None or self._plan.sources)
+
+    async def _continue(self, memory: Memory) -> bool:
+        """Continue the run in ``memory``; return whether it had already ended."""
         if memory.control.status == "running":
             await memory.rollback()
         control = memory.control
@@ -279,11 +289,11 @@ class Run(Generic[OutputT_co]):
     async def _cut_short(self, reason: StopReason, error: BaseException) -> None:
         """Leave the memory in a consistent state; the caller raises the error."""
         memory = self._plan.memory
-        if not self._began:  # the memory stays as it was: what waits for a person still waits
+        if not self._began:  # the memory is unchanged: a run that waits for a person still waits
             self._end_without_memory(reason)
             return
         if reason is StopReason.CANCELLED and (asked := memory.control.human_requests) is not None:
-            if asked.waiting:  # left when it had nothing to do but wait
+            if asked.waiting:  # left while it only waited
                 reason = StopReason.APPROVAL if asked.approvals else StopReason.INPUT
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
@@ -306,7 +316,7 @@ class Run(Generic[OutputT_co]):
         messages = await self._plan.memory.turn()
         answer = self._engine.answer() if self._engine else ""
         if not answer and self._goal is None:
-            # said before the run was cut off
+            # the run was interrupted after this answer
             answer = control.ended.get("") or await last_answer(self._plan.memory)
         return Result(
             answer=answer,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Literal, NamedTuple
+from zlib import crc32
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories.control import Control
@@ -26,7 +26,7 @@ HINT = (
 
 
 class Verdict(NamedTuple):
-    """What to do about a run that repeats itself, and why."""
+    """What to do about a run that repeats itself, and the reason."""
 
     reason: str
     action: Literal["hint", "stop"]
@@ -123,7 +123,7 @@ def fingerprint(
     tools: Mapping[str, BaseTool],
     error: Exception | None = None,
 ) -> str | None:
-    """Return a digest of what a step did; None if it did nothing that counts.
+    """Return a digest of what a step did; None if nothing in it counts.
 
     Args:
         state: Name of the state.
@@ -137,13 +137,14 @@ def fingerprint(
         raised = _plain("".join((*text, "\0", type(error).__name__, ": ", str(error))))
         return "e" + _digest(f"{state}\0{raised}")
     if finished:
-        done: list[object] = []
+        done: list[str] = []
         for event in finished:
-            action, result = event.action, event.result
-            tool = tools.get(action.name)
+            action, result = event.action.__dict__, event.result.__dict__  # attributes are slow
+            tool = tools.get(action["name"])
             if tool is None or not tool.repeatable:
-                done += action.name, _plain_args(action.args), result.content, result.is_error
-        return "d" + _digest(repr(done)) if done else None
+                error_or_not = "e" if result["is_error"] else ""
+                done += action["name"], _plain_args(action["args"]), result["content"], error_or_not
+        return "d" + _digest("\0".join(done)) if done else None
     if asked or not text:
         return None
     said = _plain("".join(text))
@@ -156,9 +157,10 @@ def _plain_args(args: Mapping[str, object]) -> str:
 
 
 def _plain(text: str) -> str:
-    """``text`` without case, white space and counters; other numbers tell pages apart."""
+    """Return ``text`` without case, white space and counters; other numbers may be pages."""
     return _COUNTER.sub("#", " ".join(text.casefold().split()))
 
 
 def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    data = text.encode("utf-8", "surrogatepass")
+    return f"{crc32(data):08x}{len(data):x}"  # a false alarm needs several collisions in a row

@@ -46,7 +46,7 @@ def main(port: str | None = None) -> None:
             make_brain,
             address=None if port is None else ("127.0.0.1", int(port)),
             description="Answers questions about the library.",
-            on_ready=lambda url: print(f"Serving at {url}; Ctrl-C ends it"),
+            on_ready=lambda url: print(f"Serving at {url}; Ctrl-C ends it", flush=True),
         )
 
 

@@ -38,7 +38,7 @@ class Memory(ABC):
     """
 
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
-    without_system: Sequence[Message] = ()  # a context that was found to have no system messages
+    last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
@@ -187,7 +187,7 @@ class Memory(ABC):
 
     @abstractmethod
     async def update(self, messages: list[Message]) -> None:
-        """Add ``messages`` in this order, all or none."""
+        """Add ``messages`` in this order, all or none; known IDs are ignored."""
 
     @abstractmethod
     async def goal(self) -> list[Message]:

@@ -24,7 +24,7 @@ from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.store.fields import MessageFields
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
-from agent_brain.tools.models import assembler
+from agent_brain.tools.models import assembler, template
 from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
 
 
@@ -95,7 +95,6 @@ def _several(value: object) -> object:
 _Text = Annotated[str, BeforeValidator(clean_json)]
 _Name = Annotated[str, BeforeValidator(_name_of)]
 _Tags = Annotated[frozenset[str], BeforeValidator(_several), PlainSerializer(sorted)]
-_NO_TAGS: frozenset[str] = frozenset()
 _Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
@@ -243,6 +242,7 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
 
 
 _assemble = assembler(Message)
+_template = template(Message, {name: field.default for name, field in Message.model_fields.items()})
 _now_in = datetime.now
 
 
@@ -261,24 +261,17 @@ def trusted(
     For values made by this library, on the hot path. All others go through ``Message(...)`` or its
     factories.
     """
-    values: dict[str, Any] = {
-        "id": new_id("msg"),
-        "role": role,
-        "content": content if content.isascii() else clean(content),
-        "name": name,
-        "tool_calls": tool_calls,
-        "tool_call_id": tool_call_id,
-        "is_error": is_error,
-        "attachments": (),
-        "created_at": _now_in(UTC),
-        "expires_at": None,
-        "cause_by": cause_by,
-        "sent_from": None,
-        "send_to": (),
-        "pinned": False,
-        "tags": _NO_TAGS,
-        "metadata": {},
-    }
+    values = _template.copy()
+    values["id"] = new_id("msg")
+    values["role"] = role
+    values["content"] = content if content.isascii() else clean(content)
+    values["name"] = name
+    values["tool_calls"] = tool_calls
+    values["tool_call_id"] = tool_call_id
+    values["is_error"] = is_error
+    values["created_at"] = _now_in(UTC)
+    values["cause_by"] = cause_by
+    values["metadata"] = {}
     return _assemble(values)
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from agent_brain.tools.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
-    from agent_brain.nets.composition import MapResult as MapResult
-    from agent_brain.nets.composition import MapState as MapState
     from agent_brain.nets.composition import ParallelState as ParallelState
     from agent_brain.nets.composition import SubnetState as SubnetState
     from agent_brain.nets.delegation import Branch as Branch
@@ -45,6 +43,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.nets.library.tree_of_thoughts import tree_of_thoughts as tree_of_thoughts
     from agent_brain.nets.library.voting import final_answer as final_answer
     from agent_brain.nets.library.voting import majority as majority
+    from agent_brain.nets.map_state import MapResult as MapResult
+    from agent_brain.nets.map_state import MapState as MapState
     from agent_brain.nets.net import Net as Net
     from agent_brain.nets.net import Node as Node
     from agent_brain.nets.net import as_net as as_net

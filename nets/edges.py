@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from agent_brain.states.base import State
 
@@ -58,10 +59,15 @@ def _known_members(targets: Iterable[Any], members: Collection[Enum]) -> list[Ta
     return _unique(texts.get(t, t) if type(t) is str else t for t in targets)
 
 
+_resolved: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # resolving a text takes long
+
+
 def _return_annotation(state: State, members: Iterable[Enum]) -> Any:
     method = inspect.unwrap(type(state).next_state)
     try:
-        return typing.get_type_hints(method).get("return", Any)
+        if method not in _resolved:
+            _resolved[method] = typing.get_type_hints(method).get("return", Any)
+        return _resolved[method]
     except Exception:  # an annotation is code: it may raise anything
         return _unresolved(method, members)
 

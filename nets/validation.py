@@ -105,26 +105,29 @@ def check_keys(states: Mapping[Any, Any]) -> Iterator[Problem]:
                 "Derive it from agent_brain.states.State",
                 (name_of(key),),
             )
-        elif inspect.iscoroutinefunction(state.run) or inspect.isgeneratorfunction(state.run):
-            yield Problem(
-                "not_a_generator",
-                f"{type(state).__name__}.run of state {name_of(key)!r} is not an async generator",
-                "Write it as 'async def run(self, memory)' with at least one 'yield' in it",
-                (name_of(key),),
-            )
         else:
-            yield from _check_async(state, name_of(key))
+            yield from check_state(state, name_of(key))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         yield Problem("several_enums", f"The keys belong to several Enums: {names}", "Use one Enum")
 
 
-def _check_async(state: State, name: str) -> Iterator[Problem]:
+def check_state(state: State, name: str) -> Iterator[Problem]:
+    """Find methods of a state that are not async, or do not yield."""
+    kind = type(state).__name__
+    if inspect.iscoroutinefunction(state.run) or inspect.isgeneratorfunction(state.run):
+        yield Problem(
+            "not_a_generator",
+            f"{kind}.run of state {name!r} is not an async generator",
+            "Write it as 'async def run(self, memory)' with at least one 'yield' in it",
+            (name,),
+        )
+        return
     for method in (state.next_state, state.on_enter, state.on_exit):
         if inspect.ismethod(method) and not inspect.iscoroutinefunction(method):
             yield Problem(
                 "not_async",
-                f"{type(state).__name__}.{method.__name__} of state {name!r} is not async",
+                f"{kind}.{method.__name__} of state {name!r} is not async",
                 f"Write it as 'async def {method.__name__}(self, memory)'",
                 (name,),
             )

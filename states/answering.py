@@ -35,8 +35,8 @@ class AnswerState(State):
         prompt: The system prompt.
 
     Raises:
-        StateDefinitionError: Something to ask, and no model to ask it; or an output type that
-            cannot be asked of a model.
+        StateDefinitionError: ``ask`` or ``output_type`` without ``llm``, or an output type that
+            cannot be requested from a model.
         MalformedOutputError: While running: the second answer did not fit either.
         LLMRefusalError: While running: the model refused to answer, or gave no data for it.
     """
@@ -94,7 +94,7 @@ class AnswerState(State):
     async def _must_ask(self, memory: Memory) -> bool:
         if self.ask or self.output_type is not None:
             return True
-        last = (await memory.turn())[-1:]  # an earlier turn's answer is no answer to this one
+        last = (await memory.turn())[-1:]  # the answer of an earlier turn does not count
         return not (last and _is_closing(last[0]))
 
     def _message(self, text: str, call: ModelCall) -> Message:
@@ -109,7 +109,7 @@ async def last_answer(memory: Memory) -> str:
 
 
 async def best_words(memory: Memory) -> str:
-    """Return the best answer in this turn, for a run that was stopped without one.
+    """Return the best answer of this turn, for a run that was stopped without one.
 
     The last text for the reader, else the last text of the model including thoughts, else the last
     result of a tool; empty if there is none.

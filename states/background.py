@@ -1,9 +1,8 @@
 """Background tasks whose reports a generator yields.
 
 An async generator must not hold a task group or a cancel scope open across a ``yield``: whoever
-iterates may leave at any item, from another task, or never come back. So the work gets a task of
-its own here, on the event loop itself; the generator only waits for it, and ends it when it is
-closed.
+iterates may stop at any item, continue in another task, or never return. So the work runs in a task
+of its own on the event loop; the generator only waits for it, and ends it when it is closed.
 """
 
 from __future__ import annotations
@@ -133,11 +132,12 @@ async def live(
     Args:
         work: Takes a function that reports an item. The function never blocks and may be called
             from any thread; what it is given is kept until it is asked for.
-        may_drop: Which items may be dropped, oldest first, when more than ``BACKLOG`` wait.
+        may_drop: Returns whether an item may be dropped, oldest first, when more than ``BACKLOG``
+            wait.
         unread: Called with each item that was reported and not yielded when it is closed.
 
     Raises:
-        BaseException: What ``work`` raised, after all that it had reported; also while it is
+        BaseException: What ``work`` raised, after everything that it reported; also while it is
             closed.
     """
     reports = _Reports[T](may_drop)

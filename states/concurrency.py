@@ -31,9 +31,9 @@ class Together(Work, Generic[T]):
         yield together
         best = max(together.results, key=lambda rating: rating.score)
 
-    All pieces stream while they run; work waits until its last piece was read. The first one that
-    fails cancels the others, and its error is raised at the ``yield``; what the model calls have
-    used by then is still counted.
+    All pieces stream while they run, and wait until their events are read. The first one that fails
+    cancels the others, and its error is raised at the ``yield``; the usage of their model calls is
+    still counted.
 
     Attributes:
         results: The result of each piece, in order, once all have ended: the ``result`` of work,
@@ -72,7 +72,7 @@ class Together(Work, Generic[T]):
         return self.results
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[str | Event, None]:
-        """Do the work, and yield what it streams."""
+        """Do the work; yield its text and events."""
 
         def count(item: str | Event | _Paced) -> None:
             event = item.event if isinstance(item, _Paced) else item

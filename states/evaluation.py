@@ -26,7 +26,7 @@ class Evaluation(BaseModel, frozen=True):
     """A judgement.
 
     Attributes:
-        passed: It is good enough.
+        passed: Whether it is good enough.
         score: From 0, useless, to 1, perfect.
         feedback: What is wrong with it, if anything.
     """
@@ -48,7 +48,7 @@ REQUEST = "Judge this answer to my question:\n\n{answer}"
 
 
 class Trial(BaseModel):
-    """An answer and how it was judged."""
+    """An answer and its evaluation."""
 
     answer: str
     evaluation: Evaluation
@@ -121,7 +121,7 @@ class EvaluationState(State):
             evaluation = self._read(await maybe_await(self.evaluate(memory, answer)))
         verdict = "Good enough" if evaluation.passed else "Not good enough"
         yield Thought(f"{verdict}. {evaluation.feedback}".strip() + "\n")
-        notes = Trials.take_up(memory)
+        notes = Trials.load(memory)
         notes.trials.append(Trial(answer=answer, evaluation=evaluation))
         notes.ended = evaluation.passed or len(notes.trials) == self.attempts
         notes.write(memory)

@@ -9,9 +9,9 @@ it. Events can be written as JSON and read back::
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
@@ -21,6 +21,7 @@ from agent_brain.states.errors import RecordedError
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.secrets import scrub
+from agent_brain.tools.slots import set_slots_directly
 from agent_brain.tools.text import clean, clean_json, to_compact_json, to_json_data
 
 
@@ -93,11 +94,6 @@ class Event:
         return event_schema(cls, handler)
 
 
-def _setters(kind: type[Event]) -> Iterator[Callable[[Event, Any], None]]:
-    """Return what sets the fields of the most frequent events, in half the time of a dataclass."""
-    return (vars(kind)[field.name].__set__ for field in dataclasses.fields(kind)[1:])
-
-
 set_position: Callable[[Event, Position], None] = vars(Event)["at"].__set__
 
 
@@ -131,7 +127,7 @@ class StateEntered(Event):
     kind: ClassVar[Literal["state_entered"]] = "state_entered"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class TextDelta(Event):
     """A piece of text arrives.
 
@@ -145,22 +141,6 @@ class TextDelta(Event):
     text: str
     thought: bool = False
     response_id: str | None = None
-
-    def __init__(
-        self,
-        text: str,
-        thought: bool = False,  # noqa: FBT001, FBT002
-        response_id: str | None = None,
-        *,
-        at: Position = NOWHERE,
-    ) -> None:
-        _set_text(self, text)
-        _set_thought(self, thought)
-        _set_response_id(self, response_id)
-        set_position(self, at)
-
-
-_set_text, _set_thought, _set_response_id = _setters(TextDelta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +168,7 @@ class ToolProgress(Event):
         action: The call.
         done: The amount that is done, in a unit of the tool.
         total: How much there is to do, if that is known.
-        message: What is going on, for people.
+        message: A description of the progress, for people.
     """
 
     kind: ClassVar[Literal["tool_progress"]] = "tool_progress"
@@ -198,7 +178,7 @@ class ToolProgress(Event):
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class ActionFinished(Event):
     """A call has its result; ``exception`` is the error that the tool raised, if any."""
 
@@ -206,22 +186,6 @@ class ActionFinished(Event):
     action: Action
     result: Message
     exception: Exception | None = None
-
-    def __init__(
-        self,
-        action: Action,
-        result: Message,
-        exception: Exception | None = None,
-        *,
-        at: Position = NOWHERE,
-    ) -> None:
-        _set_action(self, action)
-        _set_result(self, result)
-        _set_exception(self, exception)
-        set_position(self, at)
-
-
-_set_action, _set_result, _set_exception = _setters(ActionFinished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +248,7 @@ class InputRequested(Event):
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class StateExited(Event):
     """A state was left; ``next`` names the state to come, None at the end.
 
@@ -294,20 +258,6 @@ class StateExited(Event):
     kind: ClassVar[Literal["state_exited"]] = "state_exited"
     next: str | None
     error: Exception | None = None
-
-    def __init__(
-        self,
-        next: str | None,  # noqa: A002 - the name of the field
-        error: Exception | None = None,
-        *,
-        at: Position = NOWHERE,
-    ) -> None:
-        _set_next(self, next)
-        _set_error(self, error)
-        set_position(self, at)
-
-
-_set_next, _set_error = _setters(StateExited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,3 +298,6 @@ AgentEvent: TypeAlias = (
     | RunFinished
     | RunFailed
 )
+
+for _kind in get_args(AgentEvent):
+    set_slots_directly(_kind)

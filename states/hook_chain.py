@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -40,17 +48,28 @@ _METHODS: dict[Kind, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A piece of a model's stream: ``response`` takes the place of what was streamed before.
+    """A piece of a model's stream: ``response`` replaces what was streamed before.
 
     Attributes:
         response: The response.
         finish: How it ended.
-        failed: It takes the place of an error, so the reader has seen nothing of it.
+        failed: Whether it replaces an error, so that the reader has seen nothing of it.
     """
 
     response: ModelResponse
     finish: Finish | None
     failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first piece of a model call: its hooks have let it begin.
+
+    Attributes:
+        llm: The model that is called.
+    """
+
+    llm: LLM
 
 
 class HookChain:
@@ -82,7 +101,7 @@ class HookChain:
 
     async def model_call(
         self, request: ModelRequest, send: Callable[[ModelRequest], AsyncIterator[Piece]]
-    ) -> AsyncGenerator[Piece | Replaced, None]:
+    ) -> AsyncGenerator[Piece | Replaced | Begun, None]:
         """Yield the pieces of a model call with hooks around it and around its attempts."""
         token_of = _attempts if self.attempt else None
         pieces = _model_pieces(self.model, "model", request, send)
@@ -104,7 +123,7 @@ class HookChain:
     async def before_tool(
         self, request: ToolRequest
     ) -> tuple[Sequence[Hook], ToolRequest, ToolResponse | None]:
-        """Call the hooks before a tool call; return those to call afterwards, and what they say."""
+        """Call the hooks before a tool call; return those to call afterwards, and the result."""
         entered: list[Hook] = []
         try:
             request, response = await _enter(self.tool, "tool", request, ToolResponse, entered)
@@ -113,21 +132,19 @@ class HookChain:
         return entered, request, response
 
     async def after_tool(
-        self, entered: Sequence[Hook], request: ToolRequest, response: ToolResponse
+        self, hook: Hook, request: ToolRequest, response: ToolResponse
     ) -> ToolResponse:
-        """Call the hooks after a tool call; return the result as they leave it."""
+        """Call a hook after a tool call; return the result as it leaves it."""
         _, on_done, on_error = _METHODS["tool"]
-        for hook in reversed(entered):
-            if (error := response.exception) is not None:
-                instead = await _call(hook, on_error, (request, error), ToolResponse)
-                if instead is not None:  # as an answer before the call: for the hooks before it
-                    response = instead
-                    continue
-            try:
-                response = await _call(hook, on_done, (request, response), ToolResponse) or response
-            except Refused as error:
-                response = ToolResponse(str(error), is_error=True, exception=error)
-        return response
+        if (error := response.exception) is not None:
+            instead = await _call(hook, on_error, (request, error), ToolResponse)
+            if instead is not None:  # like an answer before the call
+                answer: ToolResponse = instead
+                return answer
+        try:
+            return await _call(hook, on_done, (request, response), ToolResponse) or response
+        except Refused as refused:
+            return ToolResponse(str(refused), is_error=True, exception=refused)
 
 
 _attempts: ContextVar[tuple[tuple[Hook, ...], ModelRequest] | None] = ContextVar(
@@ -169,12 +186,14 @@ async def _model_pieces(
     request: ModelRequest,
     send: Callable[[ModelRequest], AsyncIterator[Piece]],
 ) -> AsyncGenerator[Any, None]:
-    """Yield the pieces of a call, its response again where a hook has changed it, and its usage."""
+    """Yield the pieces of a call, its response again if a hook has changed it, and its usage."""
     entered: list[Hook] = []
     whole, held, failed = _Whole(), True, False
     try:
         try:
             request, response = await _enter(hooks, kind, request, ModelResponse, entered)
+            if kind == "model":
+                yield Begun(request.llm)
             if response is not None:
                 whole.usage = response.usage or Usage(cost=0.0, requests=0)
                 response = replace(response, usage=whole.usage)
@@ -199,15 +218,8 @@ async def _model_pieces(
         if whole.usage is not None:
             yield whole.usage
         raise
-    if held or not whole.pieces:
-        same = changed is whole.made
-        for held_back in whole.pieces if same else _pieces_of(changed, whole):
-            yield held_back
-    elif changed is not whole.made:
-        yield Replaced(changed, whole.finish_of(changed), failed)
-    usage = whole.usage if changed.usage is None else changed.usage
-    if usage is not None:
-        yield usage
+    for left in whole.not_streamed(changed, held=held, failed=failed):
+        yield left
 
 
 class _Whole:
@@ -231,11 +243,24 @@ class _Whole:
         return next((piece for piece in self.pieces if isinstance(piece, Finish)), None)
 
     def finish_of(self, changed: ModelResponse) -> Finish | None:
-        """How a changed response ended; what belongs to the response as it was is left out."""
+        """Return how a changed response ended, without what belongs to the original response."""
         reason, was = changed.finish_reason, self.finish
         if reason is None or (was is not None and was.reason == reason):
             return None if reason is None else was
         return Finish(reason)
+
+    def not_streamed(
+        self, changed: ModelResponse, *, held: bool, failed: bool
+    ) -> Iterator[Piece | Replaced]:
+        """Yield what is left to stream once the hooks have made ``changed`` of the response."""
+        same = changed is self.made
+        if held or not self.pieces:
+            yield from self.pieces if same else _pieces_of(changed, self)
+        elif not same:
+            yield Replaced(changed, self.finish_of(changed), failed)
+        usage = self.usage if changed.usage is None else changed.usage
+        if usage is not None:
+            yield usage
 
     def response(self) -> ModelResponse:
         texts = [piece for piece in self.pieces if isinstance(piece, str)]
@@ -282,7 +307,7 @@ async def _enter(
 
 
 def _kept(hook: Hook, request: RequestT, given: RequestT) -> RequestT:
-    """``given`` in place of ``request``, with what a hook cannot change."""
+    """Return ``given``, with the fields of ``request`` that a hook cannot change."""
     if isinstance(given, ToolRequest) and isinstance(request, ToolRequest):
         if given.action.id != request.action.id:  # the result belongs to the call of the model
             action = given.action.model_copy(update={"id": request.action.id})
@@ -339,7 +364,7 @@ _RAISED_BY_HOOK = "_raised_by_hook"
 
 
 def _own(error: ErrorT) -> ErrorT:
-    """``error``, which is a hook's own: it ends the run, and no hook may answer it."""
+    """Return ``error``, marked as raised by a hook: it ends the run and no hook handles it."""
     setattr(error, _RAISED_BY_HOOK, True)
     return error
 

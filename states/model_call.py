@@ -39,7 +39,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hook_chain import HookChain, Replaced, failed_usage
+from agent_brain.states.hook_chain import Begun, HookChain, Replaced, failed_usage
 from agent_brain.states.hooks import ModelRequest
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
@@ -78,7 +78,8 @@ class ModelCall(Work):
         actions: The tool calls that it requests.
         finish: How it ended, if the provider said so.
         usage: What the call used; None before it has ended.
-        output: The validated data of a call with ``output_type`` (:meth:`LLM.call`), else None.
+        output: The validated data of a call with ``output_type`` (:meth:`LLM.call`), or what
+            ``check`` has read out of the text; else None.
 
     Args:
         llm: The model.
@@ -118,7 +119,7 @@ class ModelCall(Work):
         check: Callable[[Any], str | None] | None = None,
         complaint: str = "The model's output could not be used",
     ) -> None:
-        self.llm = llm
+        self.llm = self._called = llm  # a hook may have another model called
         in_form = type(messages) is prompts.Request
         self.messages = messages if in_form else prompts.as_request(messages, ending)
         self.tools = tools
@@ -141,7 +142,8 @@ class ModelCall(Work):
         self._blank = ""  # white space at the beginning of the text
         self._tags: ThinkTags | None = None  # made where one may be
         self._used: Usage | None = None
-        self._reported = self._started = False
+        self._called = self.llm
+        self._announced = self._reported = self._started = False
 
     @property
     def finish_reason(self) -> str | None:
@@ -181,18 +183,20 @@ class ModelCall(Work):
             return
         if self.text.strip() and (words_are_an_answer or reason == "content_filter"):
             return
-        raise LLMRefusalError(reason, output=self.text, model=self.llm.model)
+        raise LLMRefusalError(reason, output=self.text, model=self._called.model)
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Call the model; yield what it says as it comes, and what the call used."""
         at = NOWHERE if context is None else context.at
+        hooks = _hooks_around(context)
         messages: Sequence[Message] | None = self.messages
         shown, thought = self.words != "hidden", self.words == "thought"
         pace = None if shown else Pace()
         while messages is not None:
             self._begin(at)
             parts, response_id = self._parts, self.id
-            yield ResponseStarted(response_id, self.llm.model, at=at)
+            if hooks is None:
+                yield self._announce(self.llm)
             pieces = self._stream(messages, context)
             try:
                 async for piece in pieces:
@@ -215,8 +219,8 @@ class ModelCall(Work):
                     yield event
                 messages = self._correction()
             except Exception as error:
-                if not self._reported:
-                    yield self._report(failed_usage(self._used, error))
+                for event in self._end_failed(error):
+                    yield event
                 messages = self._shorter(messages, error)
                 if messages is None:
                     raise
@@ -228,8 +232,8 @@ class ModelCall(Work):
     def _stream(
         self, messages: Sequence[Message], context: WorkContext | None
     ) -> AsyncIterator[Piece]:
-        hooks = None if context is None else context.hooks
-        if context is not None and hooks is not None and (hooks.model or hooks.attempt):
+        hooks = _hooks_around(context)
+        if context is not None and hooks is not None:
             return self._hooked(messages, context, hooks)
         stream = self.llm.stream(messages, tools=self.tools, output_type=self.output_type)
         return stream if type(stream) is AsyncGeneratorType else self._checked(stream)
@@ -261,7 +265,7 @@ class ModelCall(Work):
         if isinstance(given, Coroutine):
             given.close()  # or Python warns that it was never awaited
         raise TypeError(
-            f"{type(self.llm).__name__}.stream() returned an object of type "
+            f"{type(self._called).__name__}.stream() returned an object of type "
             f"{type(given).__name__}: write it as an async generator, 'async def' with 'yield'"
         )
 
@@ -276,7 +280,7 @@ class ModelCall(Work):
             return None
         if self._corrected:
             raise MalformedOutputError(
-                f"{self.complaint}: {problem}", output=self.text, model=self.llm.model
+                f"{self.complaint}: {problem}", output=self.text, model=self._called.model
             )
         self._corrected, self._trimmed = True, False
         self.messages = [*self.messages, *correction(self.text, problem)]
@@ -292,7 +296,16 @@ class ModelCall(Work):
         self._trimmed = True
         return without_oldest(messages)
 
-    def _note(self, piece: Piece | Replaced) -> Iterable[Event]:
+    def _announce(self, llm: LLM) -> ResponseStarted:
+        self._called, self._announced = llm, True
+        return ResponseStarted(self.id, llm.model, at=self._at)
+
+    def _note(self, piece: Piece | Replaced | Begun) -> Iterable[Event]:
+        if type(piece) is Action:
+            self._started = True
+            return self._requested(piece)
+        if isinstance(piece, Begun):
+            return (self._announce(piece.llm),)
         if isinstance(piece, Usage):
             self._used = piece if self._used is None else self._used + piece
         elif isinstance(piece, Finish):
@@ -338,7 +351,7 @@ class ModelCall(Work):
     def _check_text(self, piece: object) -> None:
         if not isinstance(piece, str):
             raise TypeError(
-                f"{type(self.llm).__name__}.stream() yielded an object of type "
+                f"{type(self._called).__name__}.stream() yielded an object of type "
                 f"{type(piece).__name__}: yield str, Thought, Action, Finish or Usage"
             )
 
@@ -378,14 +391,26 @@ class ModelCall(Work):
             for part in self._tags.flush():
                 events += self._part(part)
         self.text = "".join(self._parts)
-        events.append(self._report(self._used or _unknown(self.llm.model)))
+        events.append(self._report(self._used or _unknown(self._called.model)))
         return events
+
+    def _end_failed(self, error: Exception) -> Iterable[Event]:
+        if not self._announced:  # a hook failed before the call
+            yield self._announce(self.llm)
+        if not self._reported:
+            yield self._report(failed_usage(self._used, error))
 
     def _report(self, usage: Usage) -> UsageReported:
         self._reported = True
         self.usage = usage if self.usage is None else self.usage + usage
         reason = None if self.finish is None else self.finish.reason
         return UsageReported(usage, self.id, reason, at=self._at)
+
+
+def _hooks_around(context: WorkContext | None) -> HookChain | None:
+    """The hooks of a run, if there are any around model calls or their attempts."""
+    hooks = None if context is None else context.hooks
+    return hooks if hooks is not None and (hooks.model or hooks.attempt) else None
 
 
 def correction(output: str, problem: str) -> list[Message]:

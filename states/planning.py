@@ -98,7 +98,7 @@ class PlanningState(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Request a plan, stream it as a thought, and record it."""
-        notes = Planned.take_up(memory)
+        notes = Planned.load(memory)
         request = REQUEST if notes.why is None else AGAIN.replace("{why}", notes.why)
         request = request.replace("{most}", str(self.max_steps))
         messages = await build_messages(self.llm, memory, self.prompt, request)

@@ -108,7 +108,7 @@ async def assemble(
     hint = memory.control.hint
     if hint:
         request.append(Message.user(hint, cause_by=HINT_CAUSE))
-    if plain or _has_system(memory, messages):
+    if plain or _has_system(memory, request, len(first)):
         request[:] = _with_one_system(request)
     return request if _ends_with_request(request) else [*request]
 
@@ -119,18 +119,19 @@ class Request(list[Message]):
     __slots__ = ()
 
 
-def _has_system(memory: Memory, context: list[Message]) -> bool:
-    """Whether a context holds system messages; looks at those that are new since it was asked.
+def _has_system(memory: Memory, request: list[Message], start: int) -> bool:
+    """Whether a request holds system messages from ``start`` on; looks at those that are new.
 
-    A context mostly is that of the step before and some messages more, and comparing two lists of
+    A request mostly is that of the step before and some messages more, and comparing two lists of
     the same objects costs next to nothing.
     """
-    known = memory.without_system
-    new = context[len(known) :] if context[: len(known)] == known else context
-    for message in new:
+    known = memory.last_request
+    end = len(known)
+    same = request[:end] == known or request[start:end] == known[start:]  # but for the prompt
+    for message in request[end if same else start :]:
         if message.role is SYSTEM:
             return True
-    memory.without_system = context.copy()
+    memory.last_request = request
     return False
 
 

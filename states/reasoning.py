@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, trusted
@@ -40,11 +40,12 @@ class ReasoningState(State):
         on_answer: The next state otherwise.
         prompt: The system prompt; the default depends on the mode.
         mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
-        aside: Stream the text as thoughts, as another state gives the answer.
+        as_thoughts: Stream the text as thoughts, as another state gives the answer. ``aside`` is
+            the old name.
 
     Raises:
-        LLMRefusalError: While running: the model refused without a word.
-        MalformedOutputError: While running: the model's second try was no better.
+        LLMRefusalError: While running: the model refused without any text.
+        MalformedOutputError: While running: the second response could not be used either.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ReasoningState(State):
         on_answer: Enum,
         prompt: prompts.Prompt | None = None,
         mode: Mode = "auto",
+        as_thoughts: bool = False,
         aside: bool = False,
     ) -> None:
         if mode not in ("auto", "native", "text"):
@@ -67,7 +69,7 @@ class ReasoningState(State):
         self.on_answer = on_answer
         self.prompt = prompt
         self.mode: Mode = mode
-        self.aside = aside
+        self.as_thoughts = as_thoughts or aside
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Call the model; stream and record its text and the tool calls that it requests."""
@@ -78,33 +80,31 @@ class ReasoningState(State):
         if prompt is None:
             prompt = prompts.REASONING if native else prompts.REASONING_TEXT
         messages = await prompts.assemble(memory, prompt, tools, plain=not native)
-        aside = self.aside or not native
-        words: Words = "thought" if aside else "shown"
-        turn = _Turn("", [])
-
-        def read(call: ModelCall) -> str | None:
-            nonlocal turn
-            turn = _read_native(call) if native else _read_text(call)
-            return turn.problem
-
+        as_thoughts = self.as_thoughts or not native
+        words: Words = "thought" if as_thoughts else "shown"
         offered = tools if native else ()
-        call = ModelCall(self.llm, messages, tools=offered, words=words, acts=True, check=read)
+        check = _problem if native else _read_text
+        call = ModelCall(self.llm, messages, tools=offered, words=words, acts=True, check=check)
         yield call
-        if turn.actions and not call.actions:
-            yield ActionRequested(turn.actions[0], call.id)
-        await memory.update([self._message(turn, call, aside=aside)])
-        memory.control.request_calls(turn.actions)
+        text, actions = call.text, call.actions
+        if call.output is not None:
+            text, actions = call.output.thought, [call.output.action]
+            yield ActionRequested(call.output.action, call.id)
+        await memory.update([self._message(text, actions, call, as_thoughts=as_thoughts)])
+        memory.control.request_calls(actions)
         if call.finish is not None and call.cut is not None:
             _answer_cut_calls(memory, call.cut)
 
-    def _message(self, turn: _Turn, call: ModelCall, *, aside: bool) -> Message:
-        calls = tuple(turn.actions)
+    def _message(
+        self, text: str, actions: list[Action], call: ModelCall, *, as_thoughts: bool
+    ) -> Message:
+        calls = tuple(actions)
         cause = type(self).__name__
-        message = trusted(ASSISTANT, turn.text, tool_calls=calls, cause_by=cause)
-        if call.finish is None and (calls or not aside):
+        message = trusted(ASSISTANT, text, tool_calls=calls, cause_by=cause)
+        if call.finish is None and (calls or not as_thoughts):
             return message
         metadata = call.metadata()
-        if aside and not calls:  # closing words that are no answer yet
+        if as_thoughts and not calls:  # text that is not the answer yet
             metadata["thought"] = True
         return message.model_copy(update={"metadata": metadata}) if metadata else message
 
@@ -117,38 +117,26 @@ class ReasoningState(State):
         return self.on_action, self.on_answer
 
 
-class _Turn(NamedTuple):
-    """What a response comes to.
-
-    Attributes:
-        text: The words to record.
-        actions: The calls it asks for.
-        problem: Why it cannot be used, if it cannot.
-    """
-
-    text: str
-    actions: list[Action]
-    problem: str | None = None
-
-
-def _read_native(call: ModelCall) -> _Turn:
+def _problem(call: ModelCall) -> str | None:
+    """Return why a response cannot be used, if it cannot."""
     if call.actions or call.text.strip():
-        return _Turn(call.text, call.actions)
+        return None
     empty = "it was empty: neither text nor a tool call"
-    return _Turn("", [], f"{call.cut} before it said anything" if call.cut else empty)
+    return f"{call.cut} before it said anything" if call.cut else empty
 
 
-def _read_text(call: ModelCall) -> _Turn:
-    """Read the thought and the action out of the text."""
-    native = _read_native(call)
-    if native.problem or native.actions:
-        return native
+def _read_text(call: ModelCall) -> str | None:
+    """Parse the thought and the action in the text; return what is wrong, if anything."""
+    problem = _problem(call)
+    if problem or call.actions:
+        return problem
     parsed = parse_reasoning(call.text)
     if parsed.action is None:
-        return _Turn(call.text, [], parsed.problem)
-    if call.cut is not None:  # a repaired half of a call is another call
-        return _Turn("", [], call.cut)
-    return _Turn(parsed.thought, [parsed.action])
+        return parsed.problem
+    if call.cut is not None:  # a call that was cut off must not be repaired
+        return call.cut
+    call.output = parsed
+    return None
 
 
 def _answer_cut_calls(memory: Memory, cut: str) -> None:

@@ -42,8 +42,8 @@ class Reflection(BaseModel, frozen=True):
 class ReflectionState(State):
     """Judge the last step and give feedback.
 
-    A remark is recorded as a user message, which is the last one that the next model call sees. A
-    step that was good records nothing. The remark streams as a thought.
+    A remark is recorded as a user message, the last one that the next model call sees, and streams
+    as a thought. A good step records nothing.
 
     Args:
         llm: The model that judges.

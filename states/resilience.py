@@ -74,9 +74,9 @@ class GuardedState(State):
         on_error: Called when it raised; if it returns True, the error is ignored and the run
             continues as the state proposes.
         timeout: Maximum time in seconds, excluding the time of the consumer.
-        retries: Number of retries when it raised before it had streamed anything but the usage of
-            model calls. What it wrote to the memory until then stays, so states should write last,
-            as the built-in ones do.
+        retries: Number of retries if it raised before it streamed anything but the usage of model
+            calls. What it has written to the memory stays, so states should write last, as the
+            built-in ones do.
         retry_on: The errors to retry after: classes of errors, or a function of the error, sync or
             async, that returns whether to retry. Default: all but :data:`NOT_RETRIED`.
         backoff: Seconds before the first retry, doubled each time.

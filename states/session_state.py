@@ -38,7 +38,7 @@ class Notes(BaseModel):
     process to process, in forks, snapshots and exports, until ``memory.clear()``.
 
     Attributes:
-        ended: The work is done; the next :meth:`take_up` begins with an empty record.
+        ended: Whether the work is done; the next :meth:`load` returns an empty record.
 
     Raises:
         StateDefinitionError: A scope that is neither of these.
@@ -66,10 +66,12 @@ class Notes(BaseModel):
         return cls() if noted is None else cls.model_validate(noted)
 
     @classmethod
-    def take_up(cls, memory: Memory) -> Self:
+    def load(cls, memory: Memory) -> Self:
         """Return the record, or an empty one if it has ended."""
         notes = cls.read(memory)
         return cls() if notes.ended else notes
+
+    take_up = load  # the name of earlier versions
 
     def write(self, memory: Memory) -> None:
         """Store this record in place of the one before.

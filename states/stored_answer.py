@@ -1,4 +1,4 @@
-"""A state that answers with what earlier states have found."""
+"""A state that answers with the result of earlier states."""
 
 from __future__ import annotations
 

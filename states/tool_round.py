@@ -1,4 +1,4 @@
-"""A round of tool calls: which may run, their results, and how these are recorded."""
+"""A round of tool calls: check them, run them, record their results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
 from agent_brain.tools.secrets import scrub
 
-Report: TypeAlias = Callable[[Event], None]
+Report: TypeAlias = Callable[[Event], object]
 
 
 TOOL = Role.TOOL  # looking up an enum member is slow
@@ -46,14 +46,14 @@ class _Call:
     """A call of a round.
 
     Attributes:
-        action: The call; edited by a person or by hooks, it is as it is run.
+        action: The call as it is run, edited by a person or by hooks.
         tool: The tool, if it is offered.
         outcome: The result, once there is one.
-        message: The result as a message, the same however often it is written.
-        question: What the tool wants a person to be asked.
+        message: The result as a message, made once.
+        question: The question of the tool to a person, if any.
         entered: The hooks that are called after a nested call.
-        begun: It may have taken effect.
-        reported: The event of its end was streamed before a wait or a crash.
+        begun: Whether it may have taken effect.
+        reported: Whether its ``ActionFinished`` was streamed before a wait or a crash.
     """
 
     __slots__ = (
@@ -78,14 +78,14 @@ class _Call:
 
 
 class ToolRound(Work):
-    """The calls that a memory's ``next_actions`` request; yield it, and they are run and recorded.
+    """The calls in a memory's ``next_actions``: run and recorded when a state yields it.
 
-    The memory's control then has ``next_actions`` no more, unless the round waits for a person.
+    ``next_actions`` is then empty, unless the round waits for a person.
 
     Args:
         memory: The memory of the run.
         cause: ``cause_by`` of the results.
-        max_concurrency: How many calls run at once, begun in their order; None for all of them.
+        max_concurrency: Maximum number of calls at once, started in order; None for all of them.
     """
 
     def __init__(self, memory: Memory, cause: str, max_concurrency: int | None = None) -> None:
@@ -98,6 +98,7 @@ class ToolRound(Work):
         self._calls = [_Call(action, tools.get(action.name)) for action in control.next_actions]
         self._durable = memory.durable
         self._waits = False  # for a person's answer
+        self._failed: Exception | None = None  # the error of a hook after a nested call
         self._todo: list[_Call] = []
         self._nested: list[_Call] = []  # the Brain runs them as branches
         self._runs: list[NestedRun] = []  # of the nested calls
@@ -107,9 +108,7 @@ class ToolRound(Work):
 
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
-        self._context = context
-        if context is not None and context.hooks is not None and context.hooks.tool:
-            self._hooks = context.hooks
+        self._attach(context)
         undecided = self.undecided()
         if undecided:
             yield ApprovalRequested(tuple(undecided))
@@ -118,38 +117,63 @@ class ToolRound(Work):
             self.sort_out()
             if self._nested and self._hooks is not None:
                 await self._enter_nested(self._hooks)
-            if self._nested or self.memory.watched:
-                async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
-                    async for event in events:
-                        yield event
-            else:  # nobody would see an event sooner
-                reported: list[Event] = []
-                await self.run_all(reported.append)
-                for event in reported:
+            async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
+                async for event in events:
                     yield event
+            if self._failed is not None:
+                raise self._failed
             if not self._waits:
                 await self.record()
         except BaseException:
-            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await self.record()
+            await self._record_cut_short()
             raise
-        for call_id, question in self.wait() if self._waits else ():
-            yield InputRequested(question, call_id)
+        for question in self.wait() if self._waits else ():
+            yield question
+
+    async def complete(self, context: WorkContext, report: Callable[[Any], object]) -> None:
+        """Run the calls; pass ``report`` what happens to each."""
+        self._attach(context)
+        undecided = self.undecided()
+        if undecided:
+            report(ApprovalRequested(tuple(undecided)))
+            return
+        if any(call.tool is not None and call.tool.nested for call in self._calls):
+            await super().complete(context, report)
+            return
+        try:
+            self.sort_out()
+            await self.run_all(report)
+            if not self._waits:
+                await self.record()
+        except BaseException:
+            await self._record_cut_short()
+            raise
+        for question in self.wait() if self._waits else ():
+            report(question)
+
+    def _attach(self, context: WorkContext | None) -> None:
+        self._context = context
+        if context is not None and context.hooks is not None and context.hooks.tool:
+            self._hooks = context.hooks
+
+    async def _record_cut_short(self) -> None:
+        with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+            await self.record()
 
     async def _enter_nested(self, hooks: HookChain) -> None:
-        """Call the hooks before the nested calls; those that they answer do not run."""
+        """Call the hooks before the nested calls; calls that they answer do not run."""
         for call in [*self._nested]:
             entered, request, outcome = await self._before_hooks(hooks, call)
             if outcome is None:
                 call.entered = entered, request
                 continue
             self._nested.remove(call)
-            call.outcome = await self._after_hooks(hooks, entered, request, outcome)
+            await self._after_hooks(hooks, call, entered, request, outcome)
 
     async def _live(self, stack: AsyncExitStack) -> AsyncGenerator[Any, None]:
-        """Return the events of the calls as they happen; memories of branches close with ``stack``.
+        """Return the events of the calls as they happen; ``stack`` closes the branches' memories.
 
-        Nothing has begun before the first event is awaited, but for the branches' memories.
+        Nothing but the branches' memories is opened before the first event is awaited.
         """
         if not self._nested:
             return live(self.run_all, may_drop=is_progress)
@@ -174,7 +198,7 @@ class ToolRound(Work):
         return found
 
     def sort_out(self) -> None:
-        """Sort the calls into those with a result, those that the Brain runs, and the others."""
+        """Sort the calls into those with a result, those that the Brain runs, and others."""
         if self.control.pending:
             self._take_over()
         for call in self._calls:
@@ -182,7 +206,7 @@ class ToolRound(Work):
                 self._todo.append(call)
 
     def _take_over(self) -> None:
-        """Take over the results, and the calls in doubt, that a wait or a crash has left."""
+        """Restore the results and the calls of unknown outcome of an interrupted run."""
         for call in self._calls:
             known = self.control.pending.get(call.action.id)
             if known is None:
@@ -217,7 +241,7 @@ class ToolRound(Work):
                     report(self._finished(call))
         workers = min(len(todo), self.max_concurrency or len(todo))
         begun, todo[:workers] = todo[:workers], []
-        if begun:
+        if self._durable and begun:
             await self._note_result(None, begun)
         if workers <= 1:
             await self._work(begun)
@@ -236,10 +260,10 @@ class ToolRound(Work):
             call = begun.pop(0)
             await self._run_one(call)
             finished = call if call.outcome is not None else None
-            if self._durable or todo:
-                following, todo[:1] = todo[:1], []
+            following, todo[:1] = todo[:1], []
+            if self._durable:
                 await self._note_result(finished, following)
-                begun += following
+            begun += following
             if finished is not None:
                 self._report(self._finished(call))
 
@@ -249,14 +273,14 @@ class ToolRound(Work):
             return
         control = self.control
         if finished is not None and finished.action.id in control.pending:
-            # else it was forgotten while it ran
+            # else it was deleted while it ran
             control.finish_call(finished.action, self._message(finished), reported=True)
         control.begin_calls(call.action for call in begun)
         if begun or finished is not None:
             await self.memory.checkpoint()
 
     async def _run_one(self, call: _Call) -> None:
-        """Run a call, which has no outcome if it waits for a person's answer."""
+        """Run a call; it has no outcome if it waits for a person's answer."""
         action, control = call.action, self.control
         place = (control.run_id, control.branch, control.step)
         context = ToolContext(action, self.memory, place)
@@ -285,7 +309,7 @@ class ToolRound(Work):
             outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
             if isinstance(outcome.exception, InputNeeded):
                 return outcome
-        return await self._after_hooks(hooks, entered, request, outcome)
+        return await self._after_hooks(hooks, call, entered, request, outcome)
 
     async def _before_hooks(
         self, hooks: HookChain, call: _Call
@@ -301,7 +325,7 @@ class ToolRound(Work):
         return entered, request, self._refused_change(asked, request)
 
     def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
-        """The result of a call that a hook has changed to one that may not run."""
+        """Return the refusal of a call that a hook has changed to one that may not run."""
         was, action, tool = asked.action, request.action, request.tool
         if (action.name, action.args) == (was.name, was.args) or tool is None:
             return None
@@ -320,16 +344,26 @@ class ToolRound(Work):
         return None
 
     async def _after_hooks(
-        self, hooks: HookChain, entered: Sequence[Hook], request: ToolRequest, outcome: Outcome
+        self,
+        hooks: HookChain,
+        call: _Call,
+        entered: Sequence[Hook],
+        request: ToolRequest,
+        outcome: Outcome,
     ) -> Outcome:
+        """Set and return the outcome as the hooks leave it, also if one of them fails."""
         text = outcome.content if outcome.full is None else outcome.full
-        response = ToolResponse(text, outcome.is_error, outcome.exception)
-        changed = await hooks.after_tool(entered, request, response)
-        if changed is response:
-            return outcome
-        limit = None if request.tool is None else request.tool.max_result_tokens
-        fitted = fit_result(changed.content, limit, changed.exception)
-        return fitted._replace(is_error=changed.is_error, media=outcome.media)
+        response = given = ToolResponse(text, outcome.is_error, outcome.exception)
+        try:
+            for hook in reversed(entered):
+                response = await hooks.after_tool(hook, request, response)
+        finally:
+            call.outcome = outcome
+            if response is not given:
+                limit = None if request.tool is None else request.tool.max_result_tokens
+                fitted = fit_result(response.content, limit, response.exception)
+                call.outcome = fitted._replace(is_error=response.is_error, media=outcome.media)
+        return call.outcome
 
     def _request(self, call: _Call) -> ToolRequest:
         return ToolRequest(
@@ -349,7 +383,7 @@ class ToolRound(Work):
         return ActionFinished(call.action, message, call.outcome.exception)
 
     def _plain(self, call: _Call) -> bool:
-        """Whether a call is run here: it is not refused, and not left to the Brain."""
+        """Return whether a call runs here: it is neither refused nor left to the Brain."""
         action, tool, control = call.action, call.tool, self.control
         if tool is None:
             if self.memory.get_tool(action.name) is None:
@@ -423,10 +457,12 @@ class ToolRound(Work):
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
-        outcome = fit_result(text, limit, error)
+        call.outcome = fit_result(text, limit, error)
         if self._hooks is not None and call.entered is not None:
-            outcome = await self._after_hooks(self._hooks, *call.entered, outcome)
-        call.outcome = outcome
+            try:
+                await self._after_hooks(self._hooks, call, *call.entered, call.outcome)
+            except Exception as failed:  # a branch that ends cannot raise it
+                self._failed = self._failed or failed
         await self._note_result(call)
         return [self._finished(call)]
 
@@ -453,7 +489,7 @@ class ToolRound(Work):
         return message
 
     def _with_notes(self, message: Message, action: Action, full: str | None) -> Message:
-        """``message`` with what is kept beside it: its whole text, and what a person decided."""
+        """Return ``message`` with its full text and a person's decision in its metadata."""
         if full is not None:
             from agent_brain.memories.views.truncated_results import keep_aside
 
@@ -468,20 +504,22 @@ class ToolRound(Work):
         metadata = {**message.metadata, "decision": decision.model_dump(mode="json")}
         return message.model_copy(update={"content": content, "metadata": metadata})
 
-    def wait(self) -> list[tuple[str, str]]:
-        """Keep finished results until the questions are answered; return these with their IDs."""
+    def wait(self) -> list[InputRequested]:
+        """Keep finished results until the questions are answered; return these."""
         for call in self._calls:
             if call.outcome is not None:
                 self.control.finish_call(call.action, self._message(call), reported=True)
             else:
                 self.control.withdraw_call(call.action)
         return [
-            (call.action.id, call.question) for call in self._calls if call.question is not None
+            InputRequested(call.question, call.action.id)
+            for call in self._calls
+            if call.question is not None
         ]
 
     async def record(self) -> None:
         """Record all results in the order of the calls, in one update; idempotent."""
-        open_calls = {action.id for action in self.control.next_actions}  # others were forgotten
+        open_calls = {action.id for action in self.control.next_actions}  # others were deleted
         results = [m for m in map(self._message, self._calls) if m.tool_call_id in open_calls]
         if results:
             await self.memory.update(results)
@@ -489,7 +527,7 @@ class ToolRound(Work):
 
 
 def _cut_short(call: _Call) -> Outcome:
-    """The outcome of a call that the end of the run kept from finishing."""
+    """Return the outcome of a call that did not finish before the run ended."""
     if call.begun:
         return Outcome(uncertain(call.action), is_error=True)
     return Outcome("The call was not run: the run was cut short", is_error=True)
@@ -508,9 +546,9 @@ def _refusal(why: str) -> Outcome:
 
 
 def is_progress(event: Event) -> bool:
-    """Whether an event reports progress, which a slow reader may miss a part of."""
+    """Return whether an event reports progress, some of which a slow reader may miss."""
     return isinstance(event, ToolProgress)
 
 
 def _ignore(event: Event) -> None:
-    """Report to nobody."""
+    """Do nothing."""

@@ -10,7 +10,7 @@ continues the state. An error of the work is raised at the ``yield``::
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
@@ -30,7 +30,7 @@ class OutOfTimeError(Exception):
 
 
 class Clock:
-    """The time left for a piece of work, not counting the time of whoever reads its events.
+    """The time left for a piece of work, without the time of the consumer of its events.
 
     Args:
         left: Seconds.
@@ -69,7 +69,7 @@ class Clock:
 
 
 class WorkContext(Protocol):
-    """What a run offers to the work of its states."""
+    """What a run provides to the work of its states."""
 
     @property
     def at(self) -> Position:
@@ -91,12 +91,12 @@ class WorkContext(Protocol):
 
         Args:
             order: The nets.
-            part: It is part of other work, so it does not speak for the state.
+            part: Whether it is part of other work, so its answer is not the answer of the state.
         """
         ...
 
     def count_unread(self, event: Event) -> None:
-        """Count the model calls that ``event`` reports: its reader has left before it came."""
+        """Count the model calls in an ``event`` that nobody reads any more."""
         ...
 
 
@@ -118,6 +118,20 @@ class Work:
             context: The run; None outside of one.
         """
         raise NotImplementedError
+
+    async def complete(self, context: WorkContext, report: Callable[[str | Event], object]) -> None:
+        """Do the work for a run whose events nobody reads.
+
+        Args:
+            context: The run.
+            report: Called with the text and events, as they happen.
+        """
+        events = perform(self, context)
+        try:
+            async for event in events:
+                report(event)
+        finally:
+            await events.aclose()
 
     @property
     def result(self) -> Any:

@@ -28,10 +28,7 @@ async def maybe_await(value: T | Awaitable[T]) -> T:
 
 
 def is_being_cancelled() -> bool:
-    """Return whether asyncio's CancelledError is meant for the current task.
-
-    Code that awaits a cancelled task of its own raises it too, without the run being cancelled.
-    """
+    """Return whether asyncio's CancelledError is meant for the current task, not an awaited one."""
     import asyncio  # here, as programs on trio do not import it
 
     try:
@@ -56,12 +53,7 @@ def is_async_function(function: Callable[..., Any]) -> bool:
 
 
 async def run_in_thread(name: str, function: Callable[[], T], *, kind: str = "tool") -> T:
-    """Return what ``function`` returns, called in a worker thread.
-
-    Python cannot stop a thread. A call that is cancelled returns at once, its thread continues,
-    and a program that exits waits for it, as killing it could leave a file half written. In that
-    case a message with ``kind`` and ``name`` is written to stderr.
-    """
+    """Call ``function`` in a worker thread, which continues after a cancelled call has returned."""
     label = f"{kind} {name!r}"
     begun, ended = threading.Event(), threading.Event()
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import anyio
 
 from agent_brain.tools.action import Action
-from agent_brain.tools.aio import is_being_cancelled
+from agent_brain.tools.aio import is_stray_cancellation
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext, enter_call, leave_call
 from agent_brain.tools.errors import InputNeeded, ToolArgumentsError, ToolError
 from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.secrets import hide_registered
 from agent_brain.tools.text import shorten, to_text
-
-__all__ = ["Outcome", "call_tool", "fit_result", "is_being_cancelled"]
 
 
 class Outcome(NamedTuple):
@@ -63,7 +62,8 @@ async def call_tool(
         if tool.limiter is None and tool.timeout is None:
             result = await tool.invoke(action.args)
         else:
-            result = await _invoke_limited(tool, action)
+            async with tool.limiter or nullcontext():  # the timeout begins after the wait
+                result = await _invoke_in_time(tool, action)
         return fit_result(result, tool.max_result_tokens)
     except Exception as error:
         return _failed(error, tool, action.name)
@@ -77,13 +77,7 @@ async def call_tool(
 
 
 def fit_result(result: object, max_tokens: int | None, error: Exception | None = None) -> Outcome:
-    """Return the outcome of a call: without configured secrets, and of limited length.
-
-    Args:
-        result: What the tool returned, or the text of its error.
-        max_tokens: The tool's ``max_result_tokens``.
-        error: What it raised.
-    """
+    """Return the outcome of a call: without configured secrets, and of limited length."""
     media: tuple[Media, ...] = ()
     if isinstance(result, ToolResult):
         media, result = result.media, result.content
@@ -92,14 +86,6 @@ def fit_result(result: object, max_tokens: int | None, error: Exception | None =
         return Outcome(text, error is not None, error, None, media)
     shown = shorten(text, max_tokens)
     return Outcome(shown, error is not None, error, None if shown is text else text, media)
-
-
-async def _invoke_limited(tool: BaseTool, action: Action) -> object:
-    """Run the tool within its limits; the timeout does not include the wait for the limiter."""
-    if tool.limiter is None:
-        return await _invoke_in_time(tool, action)
-    async with tool.limiter:
-        return await _invoke_in_time(tool, action)
 
 
 async def _invoke_in_time(tool: BaseTool, action: Action) -> object:
@@ -127,11 +113,9 @@ def _failed(error: Exception, tool: BaseTool, name: str) -> Outcome:
 
 def _exit_of_tool(error: BaseException, name: str) -> ToolError | None:
     """Return the error for what a tool must not raise; None if the run itself is ended by it."""
-    import asyncio  # here, as programs on trio do not import it
-
     if isinstance(error, SystemExit):  # a command's main() must not end the agent's program
         return ToolError(f"Tool {name!r} tried to exit the program with {error.code!r}")
-    if isinstance(error, asyncio.CancelledError) and not is_being_cancelled():
+    if is_stray_cancellation(error):
         return ToolError(f"Tool {name!r} failed: something that it awaited was cancelled")
     return None
 

@@ -18,14 +18,7 @@ def lazy_exports(package: dict[str, Any]) -> bool:
             from agent_brain.brain import Brain as Brain
 
     Type checkers read the block as it is. At run time it is parsed when a name is first missing,
-    also for ``__all__``.
-
-    Args:
-        package: The namespace of the package.
-
-    Returns:
-        Whether the source can be read. Otherwise, as in a program that was frozen into an
-        executable, the package executes the block.
+    also for ``__all__``. Without the source, as in a frozen executable, the block is executed.
     """
     module = package["__name__"]
     try:  # get_data, as not every loader has get_source: pytest's own, for one, does not

@@ -17,11 +17,7 @@ _SECONDS["day"] = 86_400
 
 
 def read_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
-    """Return ``"10/min"``, ``"3/10s"`` or ``(calls, seconds)`` as calls and seconds.
-
-    Raises:
-        ValueError: It has another form, or a number is not greater than 0.
-    """
+    """Return ``"10/min"``, ``"3/10s"`` or ``(calls, seconds)`` as calls and seconds."""
     if isinstance(rate, str):
         match = _RATE.fullmatch(rate.strip())
         if match is None:
@@ -37,10 +33,6 @@ class Limiter:
     """``async with limiter:`` waits until another call may run.
 
     Calls on all event loops and threads of the process share it, first come, first served.
-
-    Args:
-        max_concurrency: Calls that may run at once.
-        rate: Calls that may begin in any span of that many seconds.
     """
 
     def __init__(

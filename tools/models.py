@@ -17,11 +17,7 @@ _set_dict, _set_names, _set_extra, _set_private = (
 
 
 def assembler(model: type[M]) -> Callable[[dict[str, Any]], M]:
-    """Return a function that makes a ``model`` of a dict with a value for each of its fields.
-
-    The values are taken as they are, which costs a fraction of validating them, and does not need
-    the schema of the model, which pydantic builds when it is first used.
-    """
+    """Return a function that makes a ``model`` of a dict with every field, without validation."""
     names = set(model.model_fields)  # one set for all: with every name in it, nothing is added
     new = model.__new__
 
@@ -36,11 +32,22 @@ def assembler(model: type[M]) -> Callable[[dict[str, Any]], M]:
     return assemble
 
 
+def template(model: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
+    """Return ``values`` as a dict to copy: instances of ``model`` share its table of keys.
+
+    Copies take less memory and time than a new dict with the same keys (PEP 412).
+    """
+    made = model.__new__(model)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return vars(made)
+
+
 def maker_of_defaults(model: type[M]) -> Callable[[], M]:
     """Return a function that makes a ``model`` with the default of every field."""
     assemble = assembler(model)
     fields = model.model_fields.items()
-    fixed = {name: field.default for name, field in fields if field.default_factory is None}
+    fixed = template(model, {name: field.default for name, field in fields})
     made = {name: field.default_factory for name, field in fields if field.default_factory}
 
     def make() -> M:

@@ -13,21 +13,12 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Factories by name: case is ignored, and ``-`` equals ``_``.
-
-    Attributes:
-        built_in: ``"module:name"`` by name; imported at first use.
-        factories: The factories that were registered or used so far.
-
-    Args:
-        noun: The noun for what is made, for errors.
-        error: The class of the errors to raise.
-    """
+    """Factories by name: case is ignored, and ``-`` equals ``_``."""
 
     def __init__(self, noun: str, error: type[Exception], built_in: Mapping[str, str]) -> None:
         self._noun = noun
         self._error = error
-        self.built_in = built_in
+        self.built_in = built_in  # "module:name" by name; imported at first use
         self.factories: dict[str, Callable[..., T]] = {}
 
     def register(self, name: str, factory: Callable[..., T]) -> None:

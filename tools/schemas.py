@@ -40,17 +40,11 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 @dataclass(slots=True)
 class Schema:
-    """A checked schema.
+    """A checked schema."""
 
-    Attributes:
-        problems: Why it cannot be used; empty if it can.
-        unchecked: Patterns that no text is checked against: see :mod:`agent_brain.tools.patterns`.
-        validator: Validates values, if there are no problems.
-    """
-
-    problems: list[str] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
-    validator: Any = None
+    problems: list[str] = field(default_factory=list)  # why it cannot be used
+    unchecked: list[str] = field(default_factory=list)  # patterns that nothing is checked against
+    validator: Any = None  # if there are no problems
 
     def errors(self, value: Any) -> list[str]:
         """Return the problems of ``value``, one line for each."""

@@ -108,12 +108,7 @@ def hide_registered(text: str) -> str:
 
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return ``text`` without secrets: registered values, those in the environment, and patterns.
-
-    Args:
-        text: The text.
-        secrets: Further values to hide.
-    """
+    """Return ``text`` without registered secrets, those in the environment, and patterns."""
     kept, at = [], 0
     for start, end in secret_spans(text, secrets):
         kept += [text[at:start], HIDDEN]
@@ -124,13 +119,7 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
 def secret_spans(
     text: str, secrets: Iterable[str] = (), patterns: Iterable[re.Pattern[str]] = ()
 ) -> list[tuple[int, int]]:
-    """Return where the secrets in ``text`` begin and end, merged and in order.
-
-    Args:
-        text: The text.
-        secrets: Values to find besides the registered ones and those in the environment.
-        patterns: Further patterns; of one with a group named ``secret``, only that group.
-    """
+    """Return where the secrets in ``text`` begin and end, merged and in order."""
     values = {*_values, *environment_secrets(), *(s for s in secrets if len(s) >= SHORTEST)}
     present = [re.escape(value) for value in values if value in text]
     known = [re.compile("|".join(sorted(present, key=len, reverse=True)))] if present else []
@@ -167,12 +156,7 @@ def environment_secrets() -> set[str]:
 
 
 def secret_values(params: Mapping[str, Any], *, inside: bool = False) -> Iterator[str]:
-    """Yield the values in ``params`` that are secret by their names, and all headers.
-
-    Args:
-        params: Parameters, such as those of a model; may be nested.
-        inside: Whether everything in ``params`` is secret.
-    """
+    """Yield the values in ``params`` that are secret by their names, and all headers."""
     for name, value in params.items():
         secret = inside or is_secret_field(str(name))
         if isinstance(value, Mapping):

@@ -24,35 +24,18 @@ _typed_dict: Any = TypedDict  # type checkers know it with literal fields only
 
 
 class Signature(NamedTuple):
-    """The parameters of a function that a model fills in.
+    """The parameters of a function that a model fills in."""
 
-    Attributes:
-        validator: Turns arguments into a dict of coerced values by parameter name.
-        schema: The JSON Schema of the arguments.
-        positional: Parameters that are passed by position.
-        context: The parameter that takes the :class:`ToolContext`, if any.
-    """
-
-    validator: SchemaValidator
+    validator: SchemaValidator  # turns arguments into coerced values by name
     schema: dict[str, Any]
-    positional: list[str]
-    context: str | None
+    positional: list[str]  # passed by position
+    context: str | None  # takes the ToolContext
 
 
 def read_signature(
     name: str, function: Callable[..., Any], texts: Mapping[str, str], local_names: dict[str, Any]
 ) -> Signature:
-    """Read the signature of ``function``.
-
-    Args:
-        name: Name of the tool, for errors.
-        function: The function.
-        texts: Descriptions of parameters, by name.
-        local_names: Local names that its type hints may refer to.
-
-    Raises:
-        ToolDefinitionError: The signature cannot be offered to a model.
-    """
+    """Read the signature of ``function``; its hints may refer to ``local_names``."""
     hints = _type_hints(name, function, local_names)
     fields: dict[str, Any] = {}
     positional: list[str] = []
@@ -198,10 +181,7 @@ def _schema(name: str, adapter: TypeAdapter[Any]) -> dict[str, Any]:
 
 
 def _without_titles(node: Any, *, names: bool = False) -> Any:
-    """Return ``node`` without the titles that pydantic adds, which only cost tokens.
-
-    ``names`` says that the keys of ``node`` are property names, where "title" may be one.
-    """
+    """Remove pydantic's titles; ``names``: the keys of ``node`` are property names."""
     if isinstance(node, dict):
         return {
             key: value

@@ -120,10 +120,7 @@ def to_json_data(value: Any) -> Any:
 
 
 def to_compact_json(value: Any) -> str:
-    """Return ``value`` as JSON on one line, with readable non-ASCII characters.
-
-    Line separators such as U+2028 are escaped, so every way of splitting lines gives one line.
-    """
+    """Return ``value`` as JSON on one line, however lines are split, with readable characters."""
     text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
     if text.isascii():
         return text

@@ -117,15 +117,7 @@ def flatten(tools: Iterable[ToolLike]) -> Iterator[BaseTool]:
 def collect(
     tools: Iterable[ToolLike], known: Mapping[str, BaseTool] | None = None
 ) -> dict[str, BaseTool]:
-    """Return every tool in ``tools`` by its name. A tool may occur twice.
-
-    Args:
-        tools: The tools.
-        known: Tools whose names are already used.
-
-    Raises:
-        ToolDefinitionError: Two different tools share a name.
-    """
+    """Return every tool in ``tools`` by its name. A tool may occur twice."""
     found: dict[str, BaseTool] = {}
     for tool in flatten(tools):
         other = found.get(tool.name) or (known or {}).get(tool.name)
@@ -139,11 +131,7 @@ def collect(
 
 
 def chooser(choice: Choice | None, *, default: bool) -> Callable[[BaseTool], object]:
-    """Return a function that says whether a tool matches ``choice``; ``default`` for None.
-
-    Raises:
-        ToolDefinitionError: ``choice`` has a wrong type.
-    """
+    """Return a function that says whether a tool matches ``choice``; ``default`` for None."""
     if choice is None:
         return lambda tool: default
     if callable(choice):

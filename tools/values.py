@@ -31,12 +31,7 @@ def error_details(error: ValidationError) -> list[ErrorDetails]:
 
 
 def error_lines(error: ValidationError, root: str = "") -> Iterator[str]:
-    """Yield one line for each problem: ``"place.in.the.value: what is wrong"``.
-
-    Args:
-        error: What pydantic raised.
-        root: The name of the value itself; without one, its problems have no place in front.
-    """
+    """Yield ``"place.in.the.value: what is wrong"`` for each problem; ``root`` names the value."""
     for detail in error_details(error):
         yield error_line(detail, root)
 

@@ -2,65 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import sys
+from typing import Literal
 
-import typer
+import click
 
-from agent_brain.cli.exit_codes import ExitCode
-from agent_brain.cli.mcp import mcp
+from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
+from agent_brain.cli.keyboard import read_keyboard
 from agent_brain.cli.options import (
-    DecisionOptions,
-    OutputOptions,
-    StoredAgentOptions,
+    AGENT,
+    DECISIONS,
+    NET,
+    OUTPUT,
+    STORAGE,
+    Options,
     option,
     with_options,
 )
 
-Question = Annotated[
-    list[str], typer.Argument(metavar="QUESTION", help="The words; - reads them from stdin.")
-]
+question_argument = click.argument("question", nargs=-1, required=True, metavar="QUESTION…")
 
-app = typer.Typer(
-    name="agent-brain",
-    help="LLM agents as finite state machines.",
+
+@click.group(
     epilog="Start with: agent-brain demo",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-nets_app = typer.Typer(invoke_without_command=True)
-app.add_typer(nets_app, name="nets")
-
-
-def _version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it by position
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"agent-brain {version('agent-brain')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    *,
-    version: Annotated[
-        bool, option("--version", None, "Show the version.", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
-    pass
+@click.version_option(package_name="agent-brain", message="agent-brain %(version)s")
+def app() -> None:
+    """LLM agents as finite state machines."""
 
 
 @app.command()
-@with_options
-def demo(
-    *,
-    question: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="QUESTION", help="Your own question.", show_default=False),
-    ] = None,
-) -> ExitCode:
+@with_options()
+@click.argument("question", nargs=-1)
+def demo(question: tuple[str, ...], options: Options) -> ExitCode:
     """Watch an agent think, call tools and answer: offline, without a key."""
     from agent_brain.cli.chat import DEMO_QUESTIONS, show_demo
 
@@ -68,9 +43,10 @@ def demo(
 
 
 @app.command()
-@with_options
-def ask(*, question: Question, agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
-    """Ask one question.
+@with_options(NET, *AGENT, *STORAGE, *OUTPUT)
+@question_argument
+def ask(question: tuple[str, ...], options: Options) -> ExitCode:
+    """Ask one question: words, or - for what is on stdin.
 
     On a terminal everything is shown as it happens. In a pipe, stdout gets the answer alone and
     stderr the steps that led to it.
@@ -78,48 +54,66 @@ def ask(*, question: Question, agent: StoredAgentOptions, output: OutputOptions)
     Exit codes: 0 answered, 1 failed, 2 wrong usage, 3 stopped by a limit, stuck or waiting for a
     person, 130 cancelled.
     """
-    from agent_brain.cli.chat import ask
+    return _ask(question, options)
 
-    return ask(question, agent, output)
+
+def _ask(question: tuple[str, ...], options: Options) -> ExitCode:
+    from agent_brain.cli.session import open_session
+
+    from_stdin = question == ("-",)
+    text = (sys.stdin.read() if from_stdin else " ".join(question)).strip()
+    if not text:
+        raise UserError('The question is empty. Try: agent-brain ask "What is 17 times 23?"')
+    with open_session(options) as session:
+        result = session.run(text)
+        if sys.stdin.isatty() and not from_stdin:
+            result = session.settle(result, read_keyboard)
+        return session.conclude(result)
 
 
 @app.command()
-@with_options
-def run(
-    *,
-    net: Annotated[str, typer.Argument(metavar="FILE", help="A net in a .toml or .yaml file.")],
-    question: Question,
-    agent: StoredAgentOptions,
-    output: OutputOptions,
-) -> ExitCode:
+@with_options(*AGENT, *STORAGE, *OUTPUT)
+@click.argument("net", metavar="FILE")
+@question_argument
+def run(question: tuple[str, ...], options: Options) -> ExitCode:
     """Ask the agent that a file describes (see agent-brain nets schema).
 
-    The options given here override the file. Exit codes are those of ask.
+    FILE is a net in a .toml or .yaml file. The options given here override it. Exit codes are those
+    of ask.
     """
-    from agent_brain.cli.chat import ask
-    from agent_brain.cli.net_reference import require_file
+    from agent_brain.cli.net_reference import is_file
 
-    require_file(net)
-    return ask(question, agent, output)
+    if not is_file(options.net):
+        raise UserError(f"{options.net!r} is not a .toml, .yaml or .yml file; ask --net takes all")
+    return _ask(question, options)
 
 
 @app.command()
-@with_options
-def resume(
-    *, decisions: DecisionOptions, agent: StoredAgentOptions, output: OutputOptions
-) -> ExitCode:
+@with_options(*DECISIONS, NET, *AGENT, *STORAGE, *OUTPUT)
+def resume(options: Options) -> ExitCode:
     """Continue a stored run that waits for a decision or was interrupted.
 
     On a terminal, it asks for the decisions. Exit codes are those of ask.
     """
-    from agent_brain.cli.chat import resume
+    from agent_brain.cli.decisions import ask_person, read_decisions
+    from agent_brain.cli.session import open_session
 
-    return resume(decisions, agent, output)
+    if options.folder is None:
+        raise UserError("--folder is missing: where is the conversation stored?")
+    if not options.folder.is_dir():
+        raise UserError(f"--folder {str(options.folder)!r}: there is no such folder")
+    with open_session(options) as session:
+        memory, person = session.open_memory(), sys.stdin.isatty()
+        decisions = read_decisions(options, memory)
+        if person and not decisions:
+            decisions = ask_person(memory, read_keyboard) or {}
+        result = session.resume(**decisions)
+        return session.conclude(session.settle(result, read_keyboard) if person else result)
 
 
 @app.command()
-@with_options
-def chat(*, agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
+@with_options(NET, *AGENT, *STORAGE, *OUTPUT)
+def chat(options: Options) -> ExitCode:
     """Talk with an agent that remembers the conversation.
 
     Ctrl-C stops an answer, /exit or Ctrl-D ends the chat. Limits apply to each question. With piped
@@ -127,30 +121,85 @@ def chat(*, agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
     """
     from agent_brain.cli.chat import chat
 
-    return chat(agent, output)
+    return chat(options)
 
 
-app.command()(mcp)
+@app.command()
+@with_options(
+    option(
+        "--http",
+        "[HOST:]PORT",
+        "Serve over HTTP instead of stdin and stdout; other computers need --token.",
+    ),
+    option(
+        "--token",
+        "TEXT",
+        "The bearer token that HTTP clients must send. Prefer AGENT_BRAIN_MCP_TOKEN: other users "
+        "of this computer can read options.",
+        envvar="AGENT_BRAIN_MCP_TOKEN",
+    ),
+    *AGENT,
+)
+@click.argument("net", default="react")
+def mcp(http: str | None, token: str | None, options: Options) -> None:
+    """Serve an agent over MCP: other programs call its tool, ask.
+
+    NET is a name, a .toml or .yaml file, or module:name. Each client has a conversation of its own.
+    """
+    from agent_brain.brain import Brain
+    from agent_brain.cli.session import build
+    from agent_brain.serving import serve
+
+    address = None if http is None else _address(http)
+    first: list[Brain] = [build(options)]  # errors are reported now, not to the first client
+    with user_errors():
+        serve(
+            lambda: first.pop() if first else build(options),
+            address=address,
+            token=token or None,
+            servers=options.servers,
+            on_ready=lambda url: notify(f"Serving {url}", kind=""),
+        )
 
 
-@nets_app.callback()
-@with_options
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise UserError(f"--http {text!r}: write a port, or host:port, such as 127.0.0.1:8000")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@app.group(invoke_without_command=True)
+@with_options(
+    option("--draw", "NAME", "Write this net as a diagram."),
+    click.option(
+        "--format",
+        "language",
+        type=click.Choice(["mermaid", "dot", "svg"]),
+        default="mermaid",
+        show_default=True,
+        help="The diagram's format.",
+    ),
+)
+@click.pass_context
 def nets(
-    context: typer.Context,
-    *,
-    draw: Annotated[str | None, option("--draw", "NAME", "Write this net as a diagram.")] = None,
-    language: Annotated[
-        Literal["mermaid", "dot", "svg"], typer.Option("--format", help="The diagram's format.")
-    ] = "mermaid",
+    context: click.Context,
+    draw: str | None,
+    language: Literal["mermaid", "dot", "svg"],
+    options: Options,
 ) -> None:
     """List the nets, or draw one."""
-    from agent_brain.cli.net_reference import draw_net
+    from agent_brain.cli.net_reference import load_net
+    from agent_brain.demo import DemoLLM
     from agent_brain.nets import describe_net, net_names
 
     if context.invoked_subcommand is not None:
         return
     if draw is not None:
-        draw_net(draw, language)
+        with user_errors():
+            net = load_net(draw, DemoLLM())
+        write = {"mermaid": net.to_mermaid, "dot": net.to_dot, "svg": net.to_svg}[language]
+        sys.stdout.write(write())
     else:
         names = net_names()
         width = max(map(len, names), default=0)
@@ -158,23 +207,34 @@ def nets(
             print(f"{name.ljust(width)}  {describe_net(name)}".rstrip())
 
 
-@nets_app.command()
-@with_options
-def check(
-    net: Annotated[str, typer.Argument(metavar="NET", help="A name, a file, or module:name.")],
-) -> ExitCode:
-    """Report every problem of a net: a file, an object in a module, or a registered net.
+@nets.command()
+@with_options()
+@click.argument("net")
+def check(options: Options) -> ExitCode:
+    """Report every problem of NET: a name, a file, or an object in a module (module:name).
 
     Exit codes: 0 no problems, 1 problems, 2 there is no such net.
     """
-    from agent_brain.cli.net_reference import check_net
+    from agent_brain.cli.net_reference import load_net
+    from agent_brain.demo import DemoLLM
+    from agent_brain.nets import NetDefinitionError
 
-    return check_net(net)
+    with user_errors():
+        try:
+            net = load_net(options.net, DemoLLM())
+        except NetDefinitionError as error:
+            notify(str(error))
+            return ExitCode.FAILED
+    states = len(net.states)
+    print(f"{net.name}: {states} state{'s' * (states != 1)}, no problems")
+    for problem in net.allowed():
+        print(f"  allowed: [{problem.code}] {problem.message}")
+    return ExitCode.ANSWERED
 
 
-@nets_app.command()
-@with_options
-def schema() -> None:
+@nets.command()
+@with_options()
+def schema(options: Options) -> None:
     """Write the JSON Schema of net files."""
     import json
 

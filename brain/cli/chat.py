@@ -1,4 +1,4 @@
-"""The commands that run an agent: ask, resume, chat and demo. Private."""
+"""The conversations of the commands chat and demo. Private."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from agent_brain.brain import Brain
-from agent_brain.cli.agents import build
-from agent_brain.cli.decisions import Read, ask_person, how_to_answer, read_decisions
-from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, notify, report_failure
-from agent_brain.cli.keyboard import PROMPT, read_chat_line, read_keyboard, read_stdin
-from agent_brain.cli.options import DecisionOptions, OutputOptions, StoredAgentOptions
+from agent_brain.cli.decisions import Read, ask_person
+from agent_brain.cli.exit_codes import ExitCode, UserError, notify, report_failure
+from agent_brain.cli.keyboard import PROMPT, read_chat_line, read_stdin
+from agent_brain.cli.options import Options
 from agent_brain.cli.printers import LivePrinter, make_printer
 from agent_brain.cli.screen import Screen
 from agent_brain.cli.session import Session, open_session
-from agent_brain.demo import DemoLLM, demo_tools
 from agent_brain.result import Result
 from agent_brain.serving.pending import pending_in
 
-EMPTY = 'The question is empty. Try: agent-brain {} "What is 17 times 23?"'
 LEAVE = {"/exit", "/quit", "/bye"}
 HELP = "Ctrl-C stops an answer, /exit or Ctrl-D ends the chat, /help shows this line."
 COMMAND = re.compile(r"/[a-z?]*")
@@ -38,61 +34,21 @@ DEMO_NEXT = """\
   agent-brain chat --model openai/gpt-4.1-mini"""
 
 
-def ask(words: Sequence[str], agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
-    """Answer one question; on a terminal, also ask what the run waits for."""
-    from_stdin = list(words) == ["-"]
-    question = (sys.stdin.read() if from_stdin else " ".join(words)).strip()
-    if not question:
-        raise UserError(EMPTY.format("ask"))
-    with open_session(build(agent), partial(make_printer, output), agent.servers) as session:
-        result = session.run(question)
-        if sys.stdin.isatty() and not from_stdin:
-            result = session.settle(result, read_keyboard)
-        return _conclude(session, result, agent)
-
-
-def resume(options: DecisionOptions, agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
-    """Continue the run that is stored in a folder: with decisions, or where it was interrupted."""
-    if agent.folder is None:
-        raise UserError("--folder is missing: where is the conversation stored?")
-    if not agent.folder.is_dir():
-        raise UserError(f"--folder {str(agent.folder)!r}: there is no such folder")
-    with open_session(build(agent), partial(make_printer, output), agent.servers) as session:
-        memory = session.open_memory()
-        person = sys.stdin.isatty()
-        if options:
-            decisions = read_decisions(options, memory)
-        else:
-            decisions = (ask_person(memory, read_keyboard) if person else None) or {}
-        result = session.resume(**decisions)
-        if person:
-            result = session.settle(result, read_keyboard)
-        return _conclude(session, result, agent)
-
-
-def chat(agent: StoredAgentOptions, output: OutputOptions) -> ExitCode:
-    """Answer questions until there are no more, and ask what a run waits for.
-
-    A turn that fails or is cancelled does not end an interactive chat. With piped input the chat
-    also continues with the next line, and ends with the code of the first turn that failed.
-    """
+def chat(options: Options) -> ExitCode:
+    """Answer questions until there are no more; the code of a piped chat is the first failure's."""
     person = sys.stdin.isatty()
-    new_printer = partial(make_printer, output, echo=not person)
-    with open_session(build(agent), new_printer, agent.servers) as session:
+    with open_session(options, partial(make_printer, options, echo=not person)) as session:
         if person:
             notify(HELP, kind="")
-        source = read_chat_line if person else read_stdin
-        code = _Chat(session, agent, source, interactive=person, debug=output.debug).loop()
+        code = _Chat(session, person, read_chat_line if person else read_stdin).loop()
         return ExitCode.ANSWERED if person else code
 
 
 @dataclass(slots=True)
 class _Chat:
     session: Session
-    agent: StoredAgentOptions
-    source: Read
     interactive: bool  # Ctrl-C ends a turn and not the chat
-    debug: bool
+    source: Read
     code: ExitCode = ExitCode.ANSWERED  # of the first turn that failed
     left: bool = False
 
@@ -125,8 +81,7 @@ class _Chat:
             result = start()
             if result is None:  # postponed
                 return
-            result = self.session.settle(result, self._read)
-            code = _conclude(self.session, result, self.agent)
+            code = self.session.conclude(self.session.settle(result, self._read))
         except KeyboardInterrupt:
             if not (self.interactive and self.session.clean):
                 raise
@@ -134,31 +89,25 @@ class _Chat:
         except BrokenPipeError:
             raise
         except Exception as error:
-            report_failure(error, debug=self.debug)
+            report_failure(error, debug=self.session.options.debug)
         self.code = self.code or code
 
 
 def show_demo(questions: Sequence[str]) -> ExitCode:
     """Show the demo agent at work on the questions, as turns of one conversation."""
     if not all(question.strip() for question in questions):
-        raise UserError(EMPTY.format("demo"))
+        raise UserError('The question is empty. Try: agent-brain demo "What is 17 times 23?"')
     screen = Screen(sys.stdout)
     code = ExitCode.ANSWERED
-    brain = Brain("react", tools=demo_tools(), llm=DemoLLM())
-    with open_session(brain, partial(LivePrinter, screen, verbose=True)) as session:
-        screen.line(
-            f"net {brain.net.name}: {', '.join(key.name for key in brain.net.states)}", "dim"
-        )
+    printer = partial(LivePrinter, screen, verbose=True)
+    with open_session(Options(model="demo"), printer) as session:
+        brain = session.brain
+        states = ", ".join(key.name for key in brain.net.states)
+        screen.line(f"net {brain.net.name}: {states}", "dim")
         screen.line(f"tools: {', '.join(brain.memory.available_tools)}", "dim")
         for question in questions:
             screen.line(f"\n> {question}\n", "bold")
-            result = session.run(question)
-            code = code or conclude(result, brain.limits)
+            code = code or session.conclude(session.run(question))
     screen.line(f"\n{DEMO_NOTE}", "dim")
     screen.line(DEMO_NEXT, "bold")
     return code
-
-
-def _conclude(session: Session, result: Result, agent: StoredAgentOptions) -> ExitCode:
-    how = how_to_answer(session.brain.memory, agent)
-    return conclude(result, session.brain.limits, how)

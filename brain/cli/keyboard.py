@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import signal
-import socket
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -31,9 +29,6 @@ def read_keyboard(prompt: str) -> str | None:
     """Return the next line from the keyboard, with line editing if available; None for Ctrl-D.
 
     The prompt is not written to a redirected stdout.
-
-    Raises:
-        KeyboardInterrupt: For Ctrl-C.
     """
     with suppress(ImportError):  # not available on Windows
         importlib.import_module("readline")
@@ -49,49 +44,15 @@ def read_keyboard(prompt: str) -> str | None:
 
 
 @contextmanager
-def signal_sockets() -> Iterator[tuple[socket.socket, socket.socket] | None]:
-    """Yield a connected pair of sockets, the first of which receives a byte at every signal.
-
-    Yields None on Windows and outside of the main thread.
-    """
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield None
-        return
-    receiver, sender = socket.socketpair()
-    with receiver, sender:
-        sender.settimeout(0)
-        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-        try:
-            yield receiver, sender
-        finally:
-            signal.set_wakeup_fd(before)
-
-
-@contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the wait for a key, whenever it is pressed.
-
-    ``input`` checks for signals and then waits in C: a signal in between would only be noticed at
-    the next key. A thread interrupts the wait with another signal, which readline handles.
-    """
-    with signal_sockets() as sockets:
-        if sockets is None:
-            yield
-            return
-        receiver, sender = sockets
-        main = threading.get_ident()
-        done = threading.Event()
-
-        def interrupt() -> None:
-            receiver.recv(1)
-            while not done.wait(0.05):
-                signal.pthread_kill(main, signal.SIGWINCH)
-
-        thread = threading.Thread(target=interrupt, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            sender.send(b"\0")
-            thread.join()
+    """Interrupt the wait for a key often, to notice a Ctrl-C from just before it began."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

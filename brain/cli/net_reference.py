@@ -1,9 +1,8 @@
-"""Find the nets and tools that a user names, and report on nets. Private."""
+"""Find the nets and tools that a user names. Private."""
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -12,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 from agent_brain.brainfile import net_from_file
-from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
-from agent_brain.demo import DemoLLM
-from agent_brain.nets import Net, NetDefinitionError, as_net, create_net
+from agent_brain.cli.exit_codes import UserError
+from agent_brain.nets import Net, as_net, create_net
 from agent_brain.states import LLM
 from agent_brain.tools import BaseTool, ToolDefinitionError
 from agent_brain.tools.function import as_tool
+from agent_brain.tools.suggest import did_you_mean
 
-USAGE = "write module:function, such as my_tools:search, or path/to/file.py:function"
+USAGE = "write module:function or path/to/file.py:function"
 SUFFIXES = (".toml", ".yaml", ".yml")
 
 
@@ -31,24 +30,8 @@ def is_file(name: str) -> bool:
     return Path(name).suffix.lower() in SUFFIXES
 
 
-def require_file(name: str) -> None:
-    """Raise UserError if ``name`` is not the path of a net file."""
-    if not is_file(name):
-        raise UserError(f"{name!r} is not a .toml, .yaml or .yml file. For other nets: ask --net")
-
-
 def load_net(name: str, llm: LLM) -> Net:
-    """Return the net that ``name`` refers to.
-
-    Args:
-        name: A registered net, a net file, or ``module:name`` of a net, of a dict of states, or of
-            a function that takes a model and returns one of these.
-        llm: The model of the net's states.
-
-    Raises:
-        UserError: There is no such net.
-        NetDefinitionError: The net is invalid.
-    """
+    """Return a registered net, that of a file, or ``module:name``: a net, states or a function."""
     if is_file(name):
         return net_from_file(name, llm)
     if ":" not in name:
@@ -61,34 +44,8 @@ def load_net(name: str, llm: LLM) -> Net:
     return as_net(value)
 
 
-def draw_net(name: str, language: Literal["mermaid", "dot", "svg"]) -> None:
-    """Write a net's diagram to stdout."""
-    with user_errors():
-        net = load_net(name, DemoLLM())
-    write = {"mermaid": net.to_mermaid, "dot": net.to_dot, "svg": net.to_svg}[language]
-    sys.stdout.write(write())
-
-
-def check_net(name: str) -> ExitCode:
-    """Report every problem of a net."""
-    with user_errors():
-        try:
-            net = load_net(name, DemoLLM())
-        except NetDefinitionError as error:
-            notify(str(error))
-            return ExitCode.FAILED
-    states = len(net.states)
-    print(f"{net.name}: {states} state{'s' * (states != 1)}, no problems")
-    for problem in net.allowed():
-        print(f"  allowed: [{problem.code}] {problem.message}")
-    return ExitCode.ANSWERED
-
-
 def load_tools(references: Sequence[str]) -> list[BaseTool]:
-    """Return the tools that the references name; modules are searched in the current folder too.
-
-    What a module prints while it is imported goes to stderr.
-    """
+    """Return the tools that the references name; modules are searched in the current folder too."""
     tools = []
     for reference in dict.fromkeys(references):
         what = f"--tool {reference!r}"
@@ -109,7 +66,15 @@ def _load_object(what: str, reference: str) -> object:
     try:
         return reduce(getattr, attribute.split("."), module)
     except AttributeError:
-        raise UserError(f"{what}: {_not_found(module, attribute)}") from None
+        found = [
+            name
+            for name, value in vars(module).items()
+            if (isinstance(value, BaseTool) or inspect.isfunction(value))
+            and value.__module__ == module.__name__
+        ]
+        known = f" Its functions and tools: {', '.join(sorted(found)) or 'none'}"
+        hint = did_you_mean(attribute, found) or known
+        raise UserError(f"{what}: there is no {attribute!r} in it.{hint}") from None
 
 
 def _load_module(name: str, what: str) -> ModuleType:
@@ -117,25 +82,17 @@ def _load_module(name: str, what: str) -> ModuleType:
     path = Path(name).resolve()
     if is_path and not path.is_file():
         raise UserError(f"{what}: there is no file {name!r}")
+    folder = str(path.parent if is_path else Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        _add_to_path(path.parent if is_path else Path.cwd())
         return _run_file(path) if is_path else importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing is not None and f"{name}.".startswith(f"{missing}."):  # not one that it imports
-            raise UserError(
-                f"{what}: there is no module {missing!r} in this folder or installed. "
-                "Or name a file: path/to/file.py:function"
-            ) from error
         raise UserError(
             f"{what}: {name!r} cannot be imported: {type(error).__name__}: {error}\n"
-            "  Use --debug to see the traceback"
+            f"  Modules are installed, or in this folder; for others {USAGE}. "
+            "Use --debug to see the traceback"
         ) from error
-
-
-def _add_to_path(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
 
 
 def _run_file(path: Path) -> ModuleType:
@@ -153,18 +110,3 @@ def _run_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
-
-
-def _not_found(module: ModuleType, attribute: str) -> str:
-    found = [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and (isinstance(value, BaseTool) or inspect.isfunction(value))
-        and value.__module__ == module.__name__
-    ]
-    near = difflib.get_close_matches(attribute, found, n=3)
-    if near:
-        return f"there is no {attribute!r} in it. Did you mean {' or '.join(map(repr, near))}?"
-    listed = ", ".join(sorted(found)) or "none"
-    return f"there is no {attribute!r} in it. Its functions and tools: {listed}"

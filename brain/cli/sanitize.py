@@ -25,12 +25,7 @@ _NOT_IN_A_LINE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def sanitize(text: str) -> str:
-    """Return ``text`` without anything that a terminal would act on.
-
-    Control characters become their symbols, so escape sequences are visible and have no effect;
-    carriage returns are removed; characters that change the text direction are replaced. Text may
-    be passed in pieces: no piece changes its meaning with the next one.
-    """
+    """Replace what a terminal would act on: text may come in pieces, as none needs the next."""
     return clean(text).translate(_VISIBLE)
 
 
@@ -40,14 +35,10 @@ def one_line(json_text: str) -> str:
 
 
 def brief(text: str, max_chars: int = MAX_RESULT, max_lines: int = MAX_LINES) -> str:
-    """Return the beginning of ``text``, and how much was left out."""
-    lines = text.strip("\n").splitlines()
-    kept = "\n".join(lines[:max_lines])
-    if len(kept) > max_chars:
-        return f"{kept[:max_chars]}… ({count(len(text) - max_chars, 'more character')})"
-    if len(lines) > max_lines:
-        return f"{kept}\n… ({count(len(lines) - max_lines, 'more line')})"
-    return kept
+    """Return the beginning of ``text``, with an ellipsis if something was left out."""
+    text = text.strip("\n")
+    kept = "\n".join(text.splitlines()[:max_lines])[:max_chars]
+    return kept if len(kept) == len(text) else f"{kept}… ({count(len(text), 'character')})"
 
 
 def count(number: int, noun: str) -> str:

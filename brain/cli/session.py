@@ -4,52 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from agent_brain.brain import Brain
-from agent_brain.cli.decisions import Read, ask_person
-from agent_brain.cli.exit_codes import UserError, user_errors
-from agent_brain.cli.keyboard import signal_sockets
-from agent_brain.cli.printers import Printer
+from agent_brain.brainfile import BrainSpec, read_spec
+from agent_brain.cli.decisions import Read, ask_person, how_to_answer
+from agent_brain.cli.exit_codes import ExitCode, UserError, conclude, notify, user_errors
+from agent_brain.cli.net_reference import is_file, load_net, load_tools
+from agent_brain.cli.options import Options
+from agent_brain.cli.printers import Printer, make_printer
+from agent_brain.cli.screen import busy
+from agent_brain.default_model import MODEL_VARIABLE, resolve_llm
+from agent_brain.demo import demo_tools
 from agent_brain.errors import ResumeError
-from agent_brain.limits import WAITING, StopReason
+from agent_brain.limits import WAITING, Limits, StopReason
 from agent_brain.memories import Memory
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.states.events import Position, RunFinished
 
-
-@contextlib.contextmanager
-def open_session(
-    brain: Brain, new_printer: Callable[[], Printer], servers: Sequence[str] = ()
-) -> Iterator[Session]:
-    """Yield a session, with the tools of MCP servers; close the brain at the end."""
-    with asyncio.Runner() as runner:
-        try:
-            if servers:
-                with user_errors():
-                    runner.run(brain.connect(*servers))
-            yield Session(brain, new_printer, runner)
-        finally:
-            runner.run(brain.aclose())
+DEMO_NOTE = (
+    "no model was chosen, so the built-in demo model answers: a small rule-based program, offline. "
+    f"Choose a real one with --model openai/gpt-4.1-mini, or set {MODEL_VARIABLE}"
+)
 
 
+@dataclass(slots=True)
 class Session:
-    """Runs a brain; Ctrl-C cancels the current run.
+    """Runs the agent that ``options`` describe; Ctrl-C cancels the current run.
 
     Between runs nothing executes, so the program may block while it reads the user's input.
     """
 
-    def __init__(
-        self, brain: Brain, new_printer: Callable[[], Printer], runner: asyncio.Runner
-    ) -> None:
-        self.brain = brain
-        self.clean = True
-        """False while a run is not yet closed, as after a second Ctrl-C."""
-        self._new_printer = new_printer
-        self._runner = runner
+    options: Options
+    brain: Brain
+    new_printer: Callable[[], Printer]
+    runner: asyncio.Runner
+    clean: bool = True  # false while a run is not yet closed, as after a second Ctrl-C
 
     def run(self, question: str) -> Result:
         """Run one turn. What tools print goes to stderr, because stdout is for the answer."""
@@ -71,15 +69,25 @@ class Session:
     def open_memory(self) -> Memory:
         """Return the memory, loaded from where it is stored."""
         with user_errors():
-            self._runner.run(self.brain.memory.open())
+            self.runner.run(self.brain.memory.open())
         return self.brain.memory
 
+    def conclude(self, result: Result) -> ExitCode:
+        """Return the exit code of a run, after reporting why it stopped and how to continue it."""
+        return conclude(result, how_to_answer(self.brain.memory, self.options))
+
     def _show(self, run: Run) -> Result:
-        self.clean, show = False, self._new_printer()  # before stdout is redirected
-        with contextlib.redirect_stdout(sys.stderr), _woken_by_signals(self._runner.get_loop()):
-            return self._runner.run(self._drive(run, show))
+        self.clean, show = False, self.new_printer()  # before stdout is redirected
+        with contextlib.redirect_stdout(sys.stderr):
+            return self.runner.run(self._drive(run, show))
 
     async def _drive(self, run: Run, show: Printer) -> Result:
+        loop = asyncio.get_running_loop()
+        signals = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
+        if signals:
+            # With a handler for one signal, every signal wakes the loop: a Ctrl-C in the moment
+            # before it sleeps would otherwise wait for the next event.
+            loop.add_signal_handler(signal.SIGURG, bool)
         try:
             async with run:
                 async for event in run:
@@ -87,32 +95,56 @@ class Session:
         except ResumeError as error:
             raise UserError(str(error)) from error
         except asyncio.CancelledError:
-            result = run.result  # the stream was closed before it could yield its last event
-            at = Position(result.run_id, result.steps)
-            show(
-                RunFinished(StopReason.CANCELLED, result.answer, result.output, result.usage, at=at)
-            )
+            end = run.result  # the stream was closed before it could yield its last event
+            at = Position(end.run_id, end.steps)
+            show(RunFinished(StopReason.CANCELLED, end.answer, end.output, end.usage, at=at))
             raise
         finally:
             self.clean = True
+            if signals:
+                loop.remove_signal_handler(signal.SIGURG)
         return run.result
 
 
 @contextlib.contextmanager
-def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Wake ``loop`` at every signal.
-
-    Otherwise a Ctrl-C in the moment before the loop sleeps is only noticed at the next event, and
-    a blocked tool may prevent that.
-    """
-    with signal_sockets() as sockets:
-        if sockets is None:
-            yield
-            return
-        receiver, _ = sockets
-        receiver.settimeout(0)
-        loop.add_reader(receiver, receiver.recv, 4096)
+def open_session(
+    options: Options, new_printer: Callable[[], Printer] | None = None
+) -> Iterator[Session]:
+    """Yield a session, with the tools of MCP servers; close its brain at the end."""
+    brain = build(options)
+    with asyncio.Runner() as runner:
         try:
-            yield
+            if options.servers:
+                with user_errors():
+                    runner.run(brain.connect(*options.servers))
+            yield Session(options, brain, new_printer or partial(make_printer, options), runner)
         finally:
-            loop.remove_reader(receiver)
+            runner.run(brain.aclose())
+
+
+def build(agent: Options) -> Brain:
+    """Return the agent that the options describe; they override the net's file, if it has one.
+
+    A note on stderr says that no model was chosen.
+    """
+    with user_errors():
+        spec = read_spec(agent.net) if is_file(agent.net) else BrainSpec.model_validate({})
+    named = (agent.model, spec.model, os.environ.get(MODEL_VARIABLE, ""))
+    chosen = next(name for name in named if name is not None).strip()
+    model = chosen or "demo"
+    tools = load_tools(agent.tools)
+    if model == "demo" and not tools and not agent.servers:
+        tools = demo_tools()
+    with user_errors(), contextlib.nullcontext() if model == "demo" else busy("Loading LiteLLM …"):
+        memory = agent.memory or spec.memory
+        kept = spec.memory_options if memory == spec.memory else {}
+        brain = Brain(
+            load_net(agent.net, resolve_llm(model)),
+            memory,
+            tools,
+            limits=Limits(**{**spec.limits.model_dump(), **agent.limits()}),
+            memory_options={**kept, **agent.storage(memory)},
+        )
+    if not chosen:
+        notify(DEMO_NOTE, kind="Note")
+    return brain

@@ -15,9 +15,11 @@ CANCELLED = 130
 
 def main() -> NoReturn:
     """Run the command with the arguments of this process, then leave the process."""
-    _open_missing_streams()
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:  # closed, as by >&-; the null device takes its descriptor
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # an encoding may lack some characters
     code: str | int | None = 0
     try:
@@ -30,7 +32,7 @@ def main() -> NoReturn:
 
 
 def _run_command() -> None:
-    import typer
+    from click.exceptions import Exit
 
     from agent_brain.cli.app import app
     from agent_brain.cli.exit_codes import exit_on_error
@@ -38,23 +40,17 @@ def _run_command() -> None:
     try:
         with exit_on_error(debug=False):  # help and version are written outside of the commands
             app(prog_name="agent-brain")
-    except typer.Exit as exit_:
+    except Exit as exit_:
         raise SystemExit(exit_.exit_code) from None
-
-
-def _open_missing_streams() -> None:
-    """Replace closed standard streams (``>&-``) by the null device.
-
-    It takes the lowest free descriptor, so no other file gets the number of a standard stream.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _leave(code: str | int | None) -> NoReturn:
     """Exit without waiting for cancelled tools that still run in a thread."""
-    running = _running_threads()
+    current = threading.current_thread()
+    others = [each for each in threading.enumerate() if each is not current and not each.daemon]
+    for thread in others:
+        thread.join(GRACE)
+    running = [thread.name for thread in others if thread.is_alive()]
     if not running:
         sys.exit(code)
     tools = [name for name in running if name.startswith("tool ")]
@@ -63,13 +59,3 @@ def _leave(code: str | int | None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
-
-
-def _running_threads() -> list[str]:
-    """Return the names of the threads that keep the process alive, after a short wait."""
-    current = threading.current_thread()
-    others = [thread for thread in threading.enumerate() if thread is not current]
-    others = [thread for thread in others if not thread.daemon]
-    for thread in others:
-        thread.join(GRACE)
-    return [thread.name for thread in others if thread.is_alive()]

@@ -23,6 +23,7 @@ _FORMATS = {
     "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
+_SPECIAL = {"enum", "const", "format"}
 _RANGE = re.compile(r"(?:from |: )(-?\d+(?:\.\d+)?).*?(?:to|,) (-?\d+(?:\.\d+)?)")
 _MAX_DEPTH = 4
 
@@ -36,15 +37,13 @@ def words(text: str) -> frozenset[str]:
 
 def resolve(schema: Any, root: Schema) -> Schema:
     """Return ``schema`` with references followed and the first alternative that is not null."""
+    named = {**root.get("definitions", {}), **root.get("$defs", {})}
     for _ in range(9):  # a reference may lead to itself
         if not isinstance(schema, Mapping):
             return {}
         choices = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
         if "$ref" in schema:
-            at: Any = root
-            for key in str(schema["$ref"]).split("/")[1:]:
-                at = at.get(key) if isinstance(at, Mapping) else None
-            schema = at
+            schema = named.get(str(schema["$ref"]).rpartition("/")[2])
         elif choices:
             schema = next((each for each in choices if each != {"type": "null"}), {})
         elif isinstance(schema.get("type"), list):
@@ -54,23 +53,14 @@ def resolve(schema: Any, root: Schema) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """Fills the parts of one schema.
+    """Fills the parts of one schema with what is known."""
 
-    Attributes:
-        root: The whole schema.
-        question: The question, for strings that are named so and for choices.
-        parts: Its parts, for lists of text.
-        answer: The answer, for other strings.
-        number: The answer as a number.
-        names: Names that a prompt lists to choose from.
-    """
-
-    root: Schema
+    root: Schema  # the whole schema
     question: str
-    parts: Sequence[str]
+    parts: Sequence[str]  # of the question, for lists of text
     answer: str
-    number: float
-    names: Sequence[str]
+    number: float  # in the answer
+    names: Sequence[str]  # that a prompt lists to choose from
 
     def fill(self, schema: Schema, name: str = "", depth: int = 0) -> Any:
         """Return a value for ``schema``, the part of the whole schema that is called ``name``."""
@@ -102,12 +92,11 @@ class Filler:
     def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
         items = resolve(schema.get("items", {}), self.root)
         least, most = schema.get("minItems", depth < _MAX_DEPTH), schema.get("maxItems", 100)
-        text = items.get("type", "string") == "string"
-        listed = (
-            list(self.parts)[:most] if text and not {"enum", "const", "format"} & set(items) else []
-        )
-        more = range(len(listed), min(least, most))
-        return [*listed, *(self.fill(items, name, depth + 1) for _ in more)]
+        text = items.get("type", "string") == "string" and not _SPECIAL & set(items)
+        filled: list[Any] = list(self.parts)[:most] if text else []
+        while len(filled) < min(least, most):
+            filled.append(self.fill(items, name, depth + 1))
+        return filled
 
     def _number(self, schema: Schema, hint: str, *, whole: bool) -> float:
         stated = _RANGE.search(hint)

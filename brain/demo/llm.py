@@ -11,11 +11,11 @@ from anyio.lowlevel import checkpoint
 from pydantic import TypeAdapter
 
 from agent_brain.demo.filling import Filler
-from agent_brain.demo.questions import DemoCall, DemoTurn, pick, read_sum, read_turns
+from agent_brain.demo.questions import Turn, pick, read_sum, read_turns
 from agent_brain.memories.message import Message, Role
 from agent_brain.states.models.llm import LLM, Piece, Thought
 from agent_brain.states.usage import Usage
-from agent_brain.tools import Action, BaseTool, ToolError, count_tokens
+from agent_brain.tools import Action, BaseTool, call_tool, count_tokens
 from agent_brain.tools.builtin import calculate
 from agent_brain.tools.text import to_compact_json
 
@@ -61,11 +61,20 @@ class DemoLLM(LLM):
         calls, answer = _calls(turns, tools), await _answer(turns)
         pieces: list[str | Action] = re.findall(r"\s*\S+\s*", answer)
         if calls:
-            thought = Thought(f"I will call {' and '.join(call.name for call in calls)}.")
-            pieces = [thought, *(Action(name=call.name, args=dict(call.args)) for call in calls)]
+            pieces = [Thought(f"I will call {' and '.join(call.name for call in calls)}."), *calls]
         elif output_type is not None:
             schema = TypeAdapter(output_type).json_schema()
-            pieces = [json.dumps(_filler(schema, turns, messages, answer).fill(schema))]
+            numbers = _NUMBER.findall(turns[-1].calls[-1][1].content if turns[-1].calls else answer)
+            prompts = "\n".join(each.content for each in messages if each.role is Role.SYSTEM)
+            filler = Filler(
+                root=schema,
+                question=turns[-1].question,
+                parts=_parts(turns[-1].question, []),
+                answer=answer,
+                number=float(numbers[-1]) if numbers else 1.0,
+                names=_LISTED.findall(prompts),
+            )
+            pieces = [json.dumps(filler.fill(schema))]
         for piece in pieces:
             await checkpoint()
             written.append(to_compact_json(piece.args) if isinstance(piece, Action) else piece)
@@ -75,41 +84,31 @@ class DemoLLM(LLM):
         yield Usage(read, count_tokens("".join(written)), 0.0, 1, self.model)
 
 
-def _join_requests(turns: list[DemoTurn], tools: Sequence[BaseTool]) -> list[DemoTurn]:
-    """Return the turns with the user's last question joined with the requests of states about it.
-
-    The last one that can be done counts, otherwise the user's.
-    """
-    first = len(turns) - 1
-    while first and turns[first].request:
-        first -= 1
-    asked = turns[first:]
-    able = [
-        turn.question
-        for turn in asked
-        if any(_can_do(part, tools) for part in _parts(turn.question, tools))
-    ]
-    question = able[-1] if able else asked[0].question
-    return [
-        *turns[:first],
-        DemoTurn(question, calls=[call for turn in asked for call in turn.calls]),
-    ]
+def _join_requests(turns: list[Turn], tools: Sequence[BaseTool]) -> list[Turn]:
+    """Return the turns with the requests of states joined with the question they are about."""
+    first = max(number for number, turn in enumerate(turns) if not (number and turn.request))
+    asked = [turn.question for turn in turns[first:]]
+    able = [text for text in asked if any(_can_do(part, tools) for part in _parts(text, tools))]
+    done = [call for turn in turns[first:] for call in turn.calls]
+    return [*turns[:first], Turn(able[-1] if able else asked[0], calls=done)]
 
 
 def _can_do(part: str, tools: Sequence[BaseTool]) -> bool:
     return bool(read_sum(part, "1") or pick(part, tools, "1"))
 
 
-def _calls(turns: Sequence[DemoTurn], tools: Sequence[BaseTool]) -> list[DemoCall]:
+def _calls(turns: Sequence[Turn], tools: Sequence[BaseTool]) -> list[Action]:
     """Return the calls that the last question asks for and that have no result yet."""
     turn, earlier = turns[-1], _earlier(turns)
-    wanted: list[DemoCall] = []
+    wanted: list[Action] = []
     for part in _parts(turn.question, tools) if tools else ():
         call = pick(part, tools, earlier)
         if call is not None:
-            same = [c for c in turn.calls if (c.name, dict(c.args)) == (call.name, dict(call.args))]
+            key = (call.name, call.args)
+            same = [result for made, result in turn.calls if (made.name, made.args) == key]
             earlier = same[0].content if same else "?"  # the next part may depend on it
-            if not same and len(turn.calls) < MAX_CALLS and call not in wanted:
+            new = not same and key not in [(each.name, each.args) for each in wanted]
+            if new and len(turn.calls) < MAX_CALLS:
                 wanted.append(call)
     return wanted
 
@@ -127,61 +126,38 @@ def _parts(question: str, tools: Sequence[BaseTool]) -> list[str]:
     return parts
 
 
-def _earlier(turns: Sequence[DemoTurn]) -> str:
+def _earlier(turns: Sequence[Turn]) -> str:
     """Return the last result, or the last number in an answer, before the last question."""
     for turn in reversed(turns[:-1]):
-        found = [turn.calls[-1].content] if turn.calls else _NUMBER.findall(turn.answer)
+        found = [turn.calls[-1][1].content] if turn.calls else _NUMBER.findall(turn.answer)
         if found:
             return str(found[-1])
     return ""
 
 
-async def _answer(turns: Sequence[DemoTurn]) -> str:
+async def _answer(turns: Sequence[Turn]) -> str:
+    """Return the answer to the last question; without calls, calculate what it asks for."""
     turn = turns[-1]
-    calls = turn.calls or await _sums(turns)
-    if calls:
-        return " ".join(dict.fromkeys(_result(call, turn.question) for call in calls))
+    sums = [] if turn.calls else _calls(turns, [calculate])
+    while sums:
+        for action in sums:
+            done = await call_tool(action, {calculate.name: calculate})
+            result = Message.tool(done.content, action, is_error=done.is_error)
+            turn.calls.append((action, result))
+        sums = _calls(turns, [calculate])
+    if turn.calls:
+        return " ".join(dict.fromkeys(_say(*call, turn.question) for call in turn.calls))
     if len(turns) > 1 and "first question" in turn.question:
         return f"Your first question was: “{turns[0].question}”"
     asked = " ".join(turn.question.split())[:100]
     return f"I have no tool for “{asked}”. {WHO}" if len(asked.split()) > 1 else f"Hello! {WHO}"
 
 
-async def _sums(turns: Sequence[DemoTurn]) -> list[DemoCall]:
-    """Return the arithmetic in the last question, calculated without the model asking for it."""
-    earlier, done = _earlier(turns), []
-    for part in _parts(turns[-1].question, []):
-        if expression := read_sum(part, earlier):
-            args = {"expression": expression}
-            try:
-                earlier = await calculate.execute(**args)
-                done.append(DemoCall(calculate.name, args, earlier))
-            except ToolError as error:
-                done.append(DemoCall(calculate.name, args, str(error), is_error=True))
-    return done
-
-
-def _result(call: DemoCall, question: str) -> str:
-    content = call.content.strip()
-    if call.is_error:
-        return f"The tool {call.name} reported an error: {content}"
-    if expression := call.args.get("expression") or read_sum(question):
+def _say(action: Action, result: Message, question: str) -> str:
+    content = result.content.strip()
+    if result.is_error:
+        return f"The tool {action.name} reported an error: {content}"
+    if expression := action.args.get("expression") or read_sum(question):
         return f"{expression} = {content}."
     end = "" if content.endswith((".", "!", "?")) else "."
-    return f"{call.name}({', '.join(map(str, call.args.values()))}) says: {content}{end}"
-
-
-def _filler(
-    schema: dict[str, Any], turns: Sequence[DemoTurn], messages: Sequence[Message], answer: str
-) -> Filler:
-    turn = turns[-1]
-    numbers = _NUMBER.findall(turn.calls[-1].content if turn.calls else answer)
-    prompts = "\n".join(message.content for message in messages if message.role is Role.SYSTEM)
-    return Filler(
-        root=schema,
-        question=turn.question,
-        parts=_parts(turn.question, []),
-        answer=answer,
-        number=float(numbers[-1]) if numbers else 1.0,
-        names=_LISTED.findall(prompts),
-    )
+    return f"{action.name}({', '.join(map(str, action.args.values()))}) says: {content}{end}"

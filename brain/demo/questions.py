@@ -11,8 +11,8 @@ from typing import Any
 
 from agent_brain.demo.filling import resolve, words
 from agent_brain.memories.message import Message, Role
-from agent_brain.tools import BaseTool
-from agent_brain.tools.builtin.arithmetic import ExpressionError, evaluate
+from agent_brain.tools import Action, BaseTool, ToolError
+from agent_brain.tools.builtin.calculator import evaluate
 from agent_brain.tools.builtin.zones import find_zone
 
 _OUTPUT_FORMAT = re.compile(r"\s*[^\n]*JSON Schema.*", re.DOTALL)  # not a part of the question
@@ -45,56 +45,36 @@ _NAME = re.compile(r"(?<=\s)[A-Z][\w-]*(?: [A-Z][\w-]*)*")
 _OBJECT = re.compile(r"\b(?:in|of|for|about|on|at|to|is)\s+(?:the |an? )?([\w-]+(?: [\w-]+)?)\W*$")
 
 
-@dataclass(frozen=True, slots=True)
-class DemoCall:
-    """A tool call, with its result once it has one."""
-
-    name: str
-    args: Mapping[str, Any]
-    content: str = ""
-    is_error: bool = False
-
-
 @dataclass(slots=True)
-class DemoTurn:
-    """A user message, the calls made for it, and the model's answer.
-
-    ``request`` is true if a state wrote the message, about an earlier one of the user.
-    """
+class Turn:
+    """What a user or a state asked, the calls with their results, and the model's answer."""
 
     question: str
-    request: bool = False
-    calls: list[DemoCall] = field(default_factory=list)
+    request: bool = False  # whether a state wrote it, about an earlier question of the user
+    calls: list[tuple[Action, Message]] = field(default_factory=list)
     answer: str = ""
 
 
-def read_turns(messages: Sequence[Message]) -> list[DemoTurn]:
+def read_turns(messages: Sequence[Message]) -> list[Turn]:
     """Return the turns of a conversation, oldest first; at least one."""
-    turns = [DemoTurn("")]
-    begun: dict[str | None, DemoCall] = {}
+    turns = [Turn("")]
+    begun: dict[str | None, Action] = {}
     for message in messages:
-        match message.role:
-            case Role.USER:
-                question = _OUTPUT_FORMAT.sub("", message.content)
-                turns.append(DemoTurn(question, message.cause_by is not None))
-            case Role.ASSISTANT if message.tool_calls:
-                begun |= {call.id: DemoCall(call.name, call.args) for call in message.tool_calls}
-            case Role.ASSISTANT:
-                turns[-1].answer = message.content
-            case Role.TOOL:
-                call = begun.get(message.tool_call_id, DemoCall(message.name or "tool", {}))
-                done = DemoCall(call.name, call.args, message.content, message.is_error)
-                turns[-1].calls.append(done)
+        if message.role is Role.USER:
+            question = _OUTPUT_FORMAT.sub("", message.content)
+            turns.append(Turn(question, message.cause_by is not None))
+        elif message.role is Role.TOOL:
+            call = begun.get(message.tool_call_id, Action(name=message.name or "tool"))
+            turns[-1].calls.append((call, message))
+        elif message.tool_calls:
+            begun |= {call.id: call for call in message.tool_calls}
+        elif message.role is Role.ASSISTANT:
+            turns[-1].answer = message.content
     return turns[1:] or turns
 
 
 def read_sum(text: str, earlier: str = "") -> str | None:
-    """Return the arithmetic expression that ``text`` asks for, if it does.
-
-    Args:
-        text: A question, such as "17 times 23 plus 4".
-        earlier: The value of "it" and "that".
-    """
+    """Return the expression that ``text`` asks for; ``earlier`` is the value of "it" and "that"."""
     said = _LEAD_IN.sub("", text.strip().lower()).strip(" ?!.=")
     if _EARLIER.search(said):
         if not re.fullmatch(_NUMBER, earlier):
@@ -106,29 +86,24 @@ def read_sum(text: str, earlier: str = "") -> str | None:
         return None
     try:
         evaluate(said)
-    except ExpressionError as error:
+    except ToolError as error:
         return said if "zero" in str(error) else None
     return said
 
 
-def pick(text: str, tools: Sequence[BaseTool], earlier: str = "") -> DemoCall | None:
-    """Return the call that ``text`` asks for; None if no tool fits or an argument is missing.
-
-    Args:
-        text: A question, or a part of one.
-        tools: The tools.
-        earlier: The value of "it" and "that".
-    """
+def pick(text: str, tools: Sequence[BaseTool], earlier: str = "") -> Action | None:
+    """Return the call that ``text`` asks for; None if no tool fits or an argument is missing."""
     expression = read_sum(text, earlier)
     fits = []
     for tool in tools:
         parameters = _parameters(tool)
         if expression is not None and "expression" in parameters:
-            return DemoCall(tool.name, {"expression": expression})
+            return Action(name=tool.name, args={"expression": expression})
         score = _score(text, tool, parameters)
-        args = _Values(text).arguments(tool, parameters) if score else None
+        required = tool.input_schema.get("required", ())
+        args = _Values(text).arguments(required, parameters) if score else None
         if args is not None:
-            fits.append((score, len(args), DemoCall(tool.name, args)))
+            fits.append((score, len(args), Action(name=tool.name, args=args)))
     return max(fits, key=lambda fit: fit[:2])[2] if fits else None
 
 
@@ -150,14 +125,10 @@ def _score(text: str, tool: BaseTool, parameters: Mapping[str, Mapping[str, Any]
 
 def _choice(text: str, part: Mapping[str, Any]) -> str | None:
     """Return the enum value that shares most words with ``text``, at least half of its own."""
-    asked = words(text)
-
-    def share(value: str) -> float:
-        return len(words(value) & asked) / (len(words(value)) or 1)
-
-    listed = [value for value in part.get("enum", ()) if isinstance(value, str)]
-    best = max(listed, key=share, default="")
-    return best if share(best) >= 0.5 else None
+    values = [value for value in part.get("enum", ()) if isinstance(value, str)]
+    shares = {value: len(words(value) & words(text)) / (len(words(value)) or 1) for value in values}
+    best = max(shares, key=shares.__getitem__, default=None)
+    return best if best is not None and shares[best] >= 0.5 else None
 
 
 class _Values:
@@ -172,30 +143,38 @@ class _Values:
         self._texts = self._texts or _NAME.findall(rest) or _OBJECT.findall(rest)
 
     def arguments(
-        self, tool: BaseTool, parameters: Mapping[str, Mapping[str, Any]]
+        self, required: Sequence[str], parameters: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, Any] | None:
-        """Return the arguments for a tool; None if a required one is missing."""
-        args: dict[str, Any] = {}
-        for name, part in parameters.items():
-            required = name in tool.input_schema.get("required", ())
-            value = self._value(name, part, required=required)
-            if value is not None:
-                args[name] = value
-            elif required:
-                return None
-        return args
+        """Return the arguments for the parameters; None if a required one is missing."""
+        values = {
+            name: self._value(name, part, required=name in required)
+            for name, part in parameters.items()
+        }
+        args = {name: value for name, value in values.items() if value is not None}
+        return args if all(name in args or name not in values for name in required) else None
 
     def _value(self, name: str, part: Mapping[str, Any], *, required: bool) -> Any:
-        if part.get("enum"):
-            return _choice(self._text, part)
+        parts = set(name.lower().split("_"))
         match part.get("type", "string"):
+            case _ if part.get("enum"):
+                return _choice(self._text, part)
             case "integer" | "number":
                 return self._number(name, required=required)
             case "array" if required:
                 numeric = resolve(part.get("items"), part).get("type") in ("integer", "number")
                 return (self._numbers if numeric else self._texts) or None
-            case "string":
-                return self._string(name, required=required)
+            case "string" if "date" in parts:
+                return self._dates.pop(0) if self._dates else None
+            case "string" if "zone" in parts:
+                return next((place for place in self._texts if find_zone(place)), None)
+            case "string" if required and parts & {"query", "question"}:
+                return self._text.strip()
+            case "string" if required and "expression" not in parts:
+                before = r"(?:from|\d)" if "from" in parts else r"\b(?:to|in)"
+                unit = re.search(rf"{before} +([\w/]+)", self._text)
+                if unit and parts & {"from", "to"}:
+                    return unit[1]
+                return self._texts.pop(0) if self._texts else None
         return None
 
     def _number(self, name: str, *, required: bool) -> float | None:
@@ -206,20 +185,6 @@ class _Values:
         if value in self._numbers:
             self._numbers.remove(value)
         return int(value) if value.is_integer() else value
-
-    def _string(self, name: str, *, required: bool) -> str | None:
-        parts = set(name.lower().split("_"))
-        if "date" in parts:
-            return self._dates.pop(0) if self._dates else None
-        if "zone" in parts:
-            return next((place for place in self._texts if find_zone(place)), None)
-        if not required or "expression" in parts:
-            return None
-        if parts & {"query", "question"}:
-            return self._text.strip()
-        pattern = r"(?:from|\d) +([\w/]+)" if "from" in parts else r"\b(?:to|in) +([\w/]+)"
-        end = re.search(pattern, self._text) if parts & {"from", "to"} else None
-        return end[1] if end else self._texts.pop(0) if self._texts else None
 
 
 def _iso(date: str) -> str:

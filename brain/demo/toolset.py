@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal
 
 from agent_brain.tools import BaseTool, ToolError, tool
-from agent_brain.tools.builtin.calculator import calculate, convert_units
+from agent_brain.tools.builtin import calculate, convert_units
 from agent_brain.tools.builtin.clock import WEEKDAYS, clock_tool
 
 
 @tool(idempotent=True)
 async def date_math(
     operation: Literal["days_between", "add_days", "weekday"],
-    date: str,
-    other_date: str | None = None,
+    date: dt.date,
+    other_date: dt.date | None = None,
     days: int = 0,
 ) -> int | str:
     """Work with dates: days between two dates, a date some days after another, a weekday.
@@ -26,24 +26,16 @@ async def date_math(
         other_date: For days_between: the later date.
         days: For add_days: the number of days, negative for earlier dates.
     """
-    start = _date(date)
     if operation == "weekday":
-        return WEEKDAYS[start.weekday()]
+        return WEEKDAYS[date.weekday()]
     if operation == "add_days":
         try:
-            return (start + timedelta(days=days)).isoformat()
+            return (date + dt.timedelta(days=days)).isoformat()
         except OverflowError:
             raise ToolError("The result is outside the years 1 to 9999.") from None
     if other_date is None:
         raise ToolError("days_between needs other_date, the second date.")
-    return (_date(other_date) - start).days
-
-
-def _date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise ToolError(f"{text!r} is not a date: {error}. Write YYYY-MM-DD.") from None
+    return (other_date - date).days
 
 
 @tool(idempotent=True)
@@ -63,7 +55,7 @@ async def text_tool(
     return text[::-1] if operation == "reverse" else text.upper()
 
 
-def demo_tools(*, clock: Callable[[tzinfo], datetime] = datetime.now) -> list[BaseTool]:
+def demo_tools(*, clock: Callable[[dt.tzinfo], dt.datetime] = dt.datetime.now) -> list[BaseTool]:
     """Return the tools of the demo: calculate, date_math, text_tool, convert_units, current_time.
 
     Args:

@@ -150,8 +150,15 @@ async def _serve_http(
             app = require_token(app, token)
         config = uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=2)
         shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
-        on_ready(f"http://{shown}:{listener.getsockname()[1]}/mcp")
-        await uvicorn.Server(config).serve(sockets=[listener])
+        url = f"http://{shown}:{listener.getsockname()[1]}/mcp"
+
+        class Server(uvicorn.Server):
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                if self.started:
+                    on_ready(url)
+
+        await Server(config).serve(sockets=[listener])
 
 
 def _check_address(address: tuple[str, int]) -> None:

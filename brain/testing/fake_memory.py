@@ -8,6 +8,7 @@ from typing import Any
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.stored import checked
 from agent_brain.memories.views.groups import arranged
 from agent_brain.testing.differences import explain_actions, explain_messages
 from agent_brain.tools.action import Action
@@ -72,9 +73,18 @@ class FakeMemory(Memory):
         self._goal = as_message(goal)
 
     async def update(self, messages: list[Message]) -> None:
-        """Add the messages."""
-        self.calls.append(("update", list(messages)))
-        self._messages.extend(messages)
+        """Add the messages; known IDs are ignored.
+
+        Raises:
+            MemoryUseError: Something in it is not a message.
+        """
+        given = checked(messages)
+        self.calls.append(("update", list(given)))
+        known = {message.id for message in (*self._turn(), *self._messages)}
+        for message in given:
+            if message.id not in known:
+                known.add(message.id)
+                self._messages.append(message)
 
     async def goal(self) -> list[Message]:
         """Return the goal."""

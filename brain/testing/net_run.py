@@ -14,7 +14,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.nets.net import Net, as_net
 from agent_brain.result import Result
-from agent_brain.run import Plan, Run
+from agent_brain.run import Run, RunPlan
 from agent_brain.states.base import State
 from agent_brain.states.events import Event, StateEntered, TextDelta
 from agent_brain.stuck import StuckPolicy
@@ -163,7 +163,7 @@ async def run_net(
     task = None if goal is None else as_message(goal)
     done, person = NetRun(memory), Person(approve, answers)
     try:
-        await _run_to_end(done, Plan(checked, memory, Limits(**limits), stuck), task, person)
+        await _run_to_end(done, RunPlan(checked, memory, Limits(**limits), stuck), task, person)
     except Exception as error:
         if check:
             raise
@@ -174,7 +174,9 @@ async def run_net(
     return done
 
 
-async def _run_to_end(done: NetRun[Any], plan: Plan, task: Message | None, person: Person) -> None:
+async def _run_to_end(
+    done: NetRun[Any], plan: RunPlan, task: Message | None, person: Person
+) -> None:
     """Run, and resume for as long as the person decides what the run waits for."""
     decisions: Decisions | None = Decisions()
     while decisions is not None:

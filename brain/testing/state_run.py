@@ -10,10 +10,12 @@ from typing import Generic, TypeVar
 
 from agent_brain.budget import Budget
 from agent_brain.engine import Engine
-from agent_brain.errors import ScratchError
+from agent_brain.errors import ScratchError, StateDefinitionError, TransitionError
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.nets.delegation import Delegate
+from agent_brain.nets.edges import known_targets
+from agent_brain.nets.validation import check_state
 from agent_brain.states.aclosing import closing
 from agent_brain.states.base import State, seal
 from agent_brain.states.events import (
@@ -97,14 +99,20 @@ async def run_state(
 
     Raises:
         AssertionError: ``input`` has answers to questions that the state did not ask.
+        StateDefinitionError: A method of the state is not async, or ``run`` does not yield.
+        TransitionError: ``next_state`` returned what is not a state, or not declared.
         Exception: Whatever the state raises, after ``on_exit``.
     """
+    name = type(state).__name__
+    problems = [str(problem) for problem in check_state(state, name)]
+    if problems:
+        raise StateDefinitionError("\n".join(problems))
     seal(state)
     person, done = Person(approve, input), StateRun(memory)
     control = memory.control
     while True:
         await _run_once(state, done)
-        control.check_notes(type(state).__name__)
+        control.check_notes(name)
         if not done.waits:
             break
         decisions = person.decide(control)
@@ -114,16 +122,39 @@ async def run_state(
         decisions.write(control)
         control.status, done.waits = "running", False
     person.assert_heard()
-    done.next_state = await state.next_state(memory)
+    done.next_state = proposed = await state.next_state(memory)
+    _check_proposal(state, proposed, memory)
     control.human_requests = None
     return done
+
+
+def _check_proposal(state: State, proposed: object, memory: Memory) -> None:
+    if proposed is None and memory.done:
+        return
+    members = [proposed] if isinstance(proposed, Enum) else []
+    known = known_targets(state, members)
+    if known is not None:
+        allowed = ["the end (None)" if t is None else str(t) for t in known]
+        valid = any(proposed is target for target in known)
+    else:
+        allowed = ["members of the Enum of its net", "the end (None)"]
+        valid = bool(members) or proposed is None
+    if not valid:
+        raise TransitionError(type(state).__name__, proposed, allowed)
 
 
 async def _run_once(state: State, done: StateRun[M]) -> None:
     try:
         try:
             await state.on_enter(done.memory)
-            async with closing(state.run(done.memory)) as stream:
+            running: object = state.run(done.memory)
+            if not isinstance(running, AsyncIterator):
+                raise TypeError(
+                    f"{type(state).__name__}.run() returned an object of type "
+                    f"{type(running).__name__}: write it as an async generator, 'async def' with "
+                    "'yield'"
+                )
+            async with closing(running) as stream:
                 await _read(stream, state, done)
         finally:
             await state.on_exit(done.memory)
@@ -188,7 +219,8 @@ def _keep(done: StateRun[M], item: StreamItem) -> None:
         return
     if not isinstance(item, Event):
         raise TypeError(
-            f"The state yielded {item!r}: yield text, or an event from agent_brain.states"
+            f"The state yielded {item!r}: yield text, an event from agent_brain.states, or work "
+            "such as llm.call(…)"
         )
     done.events.append(item)
     if isinstance(item, TextDelta):

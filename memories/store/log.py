@@ -55,6 +55,7 @@ class MessageLog:
         self._asked_last: Collection[str] = ()  # calls of the group at the end
         self._unanswered: set[str] | None = None  # calls of the last group that lack results
         self._ids: dict[tuple[Role | None, str | None], dict[str, None]] | None = None
+        self._all: list[Message] | None = None  # a list is copied faster than a dict's values
         self._gaps = 0
         self._loaded = False  # whether there were texts, whose calls are not in _asked
         self.moved = False
@@ -71,9 +72,11 @@ class MessageLog:
 
     def all(self) -> list[Message]:
         """Return all messages, in order."""
-        if self.encoded:
-            self._decode_all()
-        return list(self._messages.values())  # type: ignore[arg-type]  # all are decoded
+        if self._all is None:
+            if self.encoded:
+                self._decode_all()
+            self._all = list(self._messages.values())  # type: ignore[arg-type]  # all are decoded
+        return self._all.copy()
 
     def __reversed__(self) -> Iterator[Message]:
         for message_id in reversed(self._messages):
@@ -147,6 +150,7 @@ class MessageLog:
             JournalError: A text that must be decoded is not a message.
         """
         strays, asking = _strays(lines, calls)
+        self._all = None
         self._loaded = True
         self.tidy = False
         done = 0
@@ -213,6 +217,8 @@ class MessageLog:
             if message_id not in known:
                 self.last = self._newest[message_id] = self.last + 1
                 known[message_id] = message
+                if self._all is not None:
+                    self._all.append(message)
                 if fields["role"] is TOOL or fields["tool_calls"]:
                     self._join(message)
                     known = self._messages
@@ -272,6 +278,7 @@ class MessageLog:
         calls = {call.id for call in self[asking].tool_calls}
         while between and between[-1].role is TOOL and between[-1].tool_call_id in calls:
             between.pop()
+        self._all = None
         for message in reversed(between):
             self._messages[message.id] = self._messages.pop(message.id)
         self._gaps += len(between)
@@ -296,6 +303,7 @@ class MessageLog:
     def take(self, message_ids: Iterable[str]) -> list[tuple[int, Message]]:
         """Remove messages and return them with their places; unknown IDs are ignored."""
         taken = []
+        self._all = None
         self.tidy = False
         for message_id in message_ids:
             message = self._messages.pop(message_id, None)
@@ -346,6 +354,7 @@ class MessageLog:
     def replace(self, message: Message) -> None:
         """Store ``message`` instead of the one with its ID; role and cause must be the same."""
         self._messages[message.id] = message
+        self._all = None
 
     # Looking up
 

@@ -18,36 +18,22 @@ Counts: TypeAlias = Counter[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One state.
-
-    Attributes:
-        label: The name of the state.
-        inside: The nets that run inside it.
-        visits: How often the run left it.
-        fallback: Whether it is the fallback of the net.
-    """
+    """One state."""
 
     label: str
-    inside: tuple[Diagram, ...] = ()
-    visits: int = 0
+    inside: tuple[Diagram, ...] = ()  # the nets that run inside it
+    visits: int = 0  # how often the run left it
     fallback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """One edge.
-
-    Attributes:
-        source: The name of a state.
-        target: The name of the next state; None is the end.
-        taken: How often the run took it.
-        on_error: Whether it is taken after an error of the state.
-    """
+    """One edge."""
 
     source: str
-    target: str | None
-    taken: int = 0
-    on_error: bool = False
+    target: str | None  # None is the end
+    taken: int = 0  # how often
+    on_error: bool = False  # taken after an error of the state
 
     @property
     def text(self) -> str:

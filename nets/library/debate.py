@@ -12,6 +12,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.composition import NetLike
 from agent_brain.nets.delegation import Branch, Delegate, answer_of
+from agent_brain.nets.kept_results import KeptResults, RemainingBranches
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net, as_net
 from agent_brain.states import prompts
@@ -48,12 +49,7 @@ class Debate(Enum):
 
 
 class Debated(Notes):
-    """The rounds of a debate, and the private messages of each persona.
-
-    Attributes:
-        rounds: What each persona said, by name.
-        private: The messages in each persona's own memory, by name, oldest first.
-    """
+    """The rounds of a debate, and the private messages of each persona."""
 
     rounds: list[dict[str, str]] = Field(default_factory=list)
     private: dict[str, list[Message]] = Field(default_factory=dict)
@@ -143,17 +139,7 @@ def all_sides(memory: Memory) -> str:
 
 
 class RoundState(State):
-    """One round of a debate. It does not change the messages of the memory.
-
-    Args:
-        personas: Nets by name.
-        rounds: The number of rounds.
-        on_round: The state for the next round.
-        on_done: The state after the last round.
-
-    Raises:
-        StateDefinitionError: There are fewer than two personas, or ``rounds`` is less than 1.
-    """
+    """One round of a debate. It does not change the messages of the memory."""
 
     parallel = True
 
@@ -174,20 +160,22 @@ class RoundState(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run all personas concurrently and store what they said."""
-        notes = Debated.take_up(memory)
+        notes = Debated.load(memory)
         async with AsyncExitStack() as stack:
             branches: list[Branch] = []
             for name, net in self.personas.items():
                 fork = await stack.enter_async_context(await memory.fork())
                 await fork.update([*notes.private.get(name, ()), _request(notes, name)])
                 branches.append(Branch(name, net, fork))
-            yield Delegate(branches)
+            kept = KeptResults(memory)
+            yield RemainingBranches(Delegate(branches, as_thoughts=True), kept, messages=True)
             if not all(branch.completed for branch in branches):
-                return  # a limit was reached: on resume the round starts again
+                return  # a limit was reached: on resume those that were cut off speak again
             notes.private = {b.name: await _since(memory, b.memory) for b in branches}
             notes.rounds.append({b.name: await answer_of(b) for b in branches})
         notes.ended = len(notes.rounds) == self.rounds
         notes.write(memory)
+        kept.clear()
 
     async def next_state(self, memory: Memory) -> Enum:
         """Return ``on_round``, or ``on_done`` after the last round."""

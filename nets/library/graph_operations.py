@@ -94,11 +94,7 @@ _operations: TypeAdapter[tuple[Operation, ...]] = TypeAdapter(tuple[Operation, .
 
 
 def read_operations(given: Sequence[Operation | Mapping[str, Any]]) -> tuple[Operation, ...]:
-    """Return validated operations, from objects or plain data.
-
-    Raises:
-        NetDefinitionError: The operations have problems; the error lists all of them.
-    """
+    """Return validated operations, from objects or plain data."""
     try:
         operations = _operations.validate_python(list(given))
     except ValidationError as error:

@@ -87,16 +87,7 @@ _OUTPUTS: Mapping[str, type[BaseModel]] = {
 
 
 class OperationState(State):
-    """Run all operations whose inputs are ready, concurrently.
-
-    Args:
-        llm: The model of operations without a function.
-        operations: The graph, from
-            :func:`~agent_brain.nets.library.graph_operations.read_operations`.
-        on_more: The next state while operations are left, usually this one.
-        on_done: The next state when all are done.
-        prompt: System prompt of the model.
-    """
+    """Run all operations whose inputs are ready, concurrently."""
 
     def __init__(
         self,
@@ -115,7 +106,7 @@ class OperationState(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Run the operations and store their thoughts."""
-        graph = Graph.take_up(memory)
+        graph = Graph.load(memory)
         todo = [o for o in self.operations if o.name not in graph.made and graph.has(o.inputs)]
         messages = await build_messages(self.llm, memory, self.prompt)
         portions = [(o, ideas) for o in todo for ideas in _portions(o, graph.inputs(o))]

@@ -117,15 +117,7 @@ def plan_execute(
 
 
 class StepEvaluationState(EvaluationState):
-    """Evaluate a step, then continue with the next one, a new plan, or the answer.
-
-    Args:
-        evaluate: As in :class:`EvaluationState`, like the other options.
-        on_step: The state for the next step.
-        on_pass: The state after the last step.
-        on_fail: The state for a new plan.
-        attempts: The maximum number of plans, after which ``on_pass`` follows even a failure.
-    """
+    """Evaluate a step, then continue with the next one, a new plan, or the answer."""
 
     def __init__(
         self,

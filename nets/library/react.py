@@ -61,7 +61,7 @@ def react(
                 on_answer=ReAct.ANSWER,
                 prompt=prompt,
                 mode=mode,
-                aside=separate,
+                as_thoughts=separate,
             ),
             ReAct.ACTION: ActionState(ReAct.REASONING, max_concurrency=max_concurrency),
             ReAct.ANSWER: AnswerState(

@@ -65,7 +65,7 @@ def refact(
                 on_answer=RefAct.ANSWER,
                 prompt=prompt,
                 mode=mode,
-                aside=separate,
+                as_thoughts=separate,
             ),
             RefAct.ACTION: ActionState(RefAct.REFLECTION, max_concurrency=max_concurrency),
             RefAct.REFLECTION: ReflectionState(

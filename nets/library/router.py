@@ -111,17 +111,7 @@ def default_routes(llm: LLM | str) -> Mapping[str, Route]:
 
 
 class ChoiceState(OneTargetState):
-    """Choose a route, by a model or by a function.
-
-    Args:
-        choose: A model; or a function of the memory, sync or async, that returns a name.
-        routes: The routes by name.
-        on_done: The next state.
-        prompt: System prompt; ``{routes}`` are names and descriptions.
-
-    Raises:
-        StateDefinitionError: There are no routes; while running: a function chose none of them.
-    """
+    """Choose a route, by a model or by a function."""
 
     def __init__(
         self,
@@ -162,12 +152,7 @@ class ChoiceState(OneTargetState):
 
 
 class RouteState(OneTargetState):
-    """Run the chosen net on the memory itself.
-
-    Args:
-        nets: The nets by name.
-        on_done: The next state; None ends the run.
-    """
+    """Run the chosen net on the memory itself."""
 
     def __init__(self, nets: Mapping[str, NetLike], *, on_done: Enum | None = None) -> None:
         self.nets = {name: as_net(net) for name, net in nets.items()}

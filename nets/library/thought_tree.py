@@ -23,19 +23,12 @@ class Value(BaseModel, frozen=True):
 
 
 class TreeNode(BaseModel):
-    """One thought in the tree.
-
-    Attributes:
-        thought: The text.
-        parent: The number of the previous thought; None for a first one.
-        depth: The number of thoughts up to this one, inclusive.
-        value: Its value; None before it is judged.
-    """
+    """One thought in the tree."""
 
     thought: str
-    parent: int | None
-    depth: int
-    value: Value | None = None
+    parent: int | None  # None for a first one
+    depth: int  # the number of thoughts up to this one, inclusive
+    value: Value | None = None  # None before it is judged
 
 
 def _beginning() -> list[int | None]:
@@ -99,19 +92,12 @@ class Tree(Notes):
 
 
 class Bounds(BaseModel, frozen=True):
-    """The bounds of a search.
+    """The bounds of a search."""
 
-    Attributes:
-        breadth: The number of thoughts to follow, of a level or (depth first) of a node.
-        depth: The number of thoughts in a complete path.
-        threshold: Thoughts must have a higher score to be followed.
-        max_calls: The maximum number of proposals and judgements.
-    """
-
-    breadth: int = Field(ge=1)
-    depth: int = Field(ge=1)
-    threshold: float
-    max_calls: int = Field(ge=1)
+    breadth: int = Field(ge=1)  # thoughts to follow, of a level or (depth first) of a node
+    depth: int = Field(ge=1)  # thoughts in a complete path
+    threshold: float  # thoughts must have a higher score to be followed
+    max_calls: int = Field(ge=1)  # proposals and judgements
 
 
 Search: TypeAlias = Callable[[Tree, Bounds], None]

@@ -60,17 +60,7 @@ def written(path: Path) -> str:
 
 
 class ProposeState(State):
-    """Propose continuations of all paths on the frontier, concurrently.
-
-    Args:
-        propose: A model; or a function of the memory and the thoughts so far, sync or async, that
-            returns the thoughts that could come next.
-        on_done: The state that judges them.
-        count: The number of thoughts that a model proposes for each path.
-        sample: Whether to call the model ``count`` times for one thought each.
-        bounds: The bounds of the search.
-        prompt: System prompt of a model.
-    """
+    """Propose continuations of all paths on the frontier, concurrently."""
 
     def __init__(
         self,
@@ -91,7 +81,7 @@ class ProposeState(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Propose thoughts and store them as fresh."""
-        tree = Tree.take_up(memory)
+        tree = Tree.load(memory)
         affordable = max(0, self.bounds.max_calls - tree.calls) // self.samples
         parents = tree.frontier[:affordable]
         paths = [tree.path(parent) for parent in parents for _ in range(self.samples)]
@@ -136,19 +126,7 @@ class ProposeState(State):
 
 
 class SearchState(State):
-    """Judge the fresh thoughts concurrently, and choose which to follow.
-
-    Args:
-        evaluate: A model; or a function of the memory and a path of thoughts, sync or async, that
-            returns a score from 0 to 1, or a :class:`Value`. A complete path with a score of 1 is a
-            solution.
-        search: The strategy, such as :func:`breadth_first`.
-        on_more: The state that proposes more thoughts.
-        on_done: The state after the search.
-        votes: The number of votes of a model on the best path; 0 to judge each path by itself.
-        bounds: The bounds of the search.
-        prompt: System prompt of a model.
-    """
+    """Judge the fresh thoughts concurrently, and choose which to follow."""
 
     def __init__(
         self,

@@ -94,15 +94,7 @@ def choice_question(
 
 
 class VoteState(TellState):
-    """Vote on the :class:`Candidates`, and answer with the winner.
-
-    Args:
-        vote: ``"majority"``; a model that judges; or a function of the memory and the answers, sync
-            or async, that returns one.
-        normalise: Maps equal answers to equal texts, for the majority.
-        output_type: The type of the answers, if they are JSON.
-        prompt: System prompt of a judging model.
-    """
+    """Vote on the :class:`Candidates`, and answer with the winner."""
 
     def __init__(
         self,

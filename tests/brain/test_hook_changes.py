@@ -7,22 +7,25 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Literal
 
+import anyio
 import pytest
 
-from agent_brain import Brain, Limits, Memory, Net, State, react, tool
-from agent_brain.errors import LLMServerError, Refused, StateDefinitionError
+from agent_brain import LLM, Brain, Limits, Memory, Net, State, react, tool
+from agent_brain.errors import LLMRefusalError, LLMServerError, Refused, StateDefinitionError
 from agent_brain.states import (
     Finish,
     Hook,
     ModelRequest,
     ModelResponse,
+    ResponseStarted,
     TextDelta,
     ToolRequest,
     ToolResponse,
     Usage,
 )
-from agent_brain.testing import ScriptedLLM
+from agent_brain.testing import ScriptedLLM, run_net
 from agent_brain.tools import Action
+from tests.nets.models import FunctionLLM
 
 pytestmark = pytest.mark.anyio
 
@@ -280,6 +283,107 @@ async def test_calls_that_never_began_are_not_said_to_be_interrupted() -> None:
         await brain.run("Pay")
     results = [m.content for m in await brain.memory.dump() if m.tool_call_id]
     assert results == ["The call was not run: the run was cut short"] * 2
+
+
+class FailsAfterwards(Hook):
+    def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> None:
+        raise KeyError("a bug")
+
+
+class Hide(Hook):
+    def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> ToolResponse:
+        return replace(response, content="(hidden)")
+
+
+@pytest.mark.parametrize(
+    ("hooks", "recorded"),
+    [([FailsAfterwards()], "paid 1"), ([FailsAfterwards(), Hide()], "(hidden)")],
+    ids=["as the tool returned it", "as the hooks before it left it"],
+)
+async def test_the_result_of_a_call_is_recorded_when_a_hook_fails_afterwards(
+    hooks: list[Hook], recorded: str
+) -> None:
+    brain = Brain(react(ScriptedLLM([[call(1)], "Done."])), tools=[payment([])], hooks=hooks)
+    with pytest.raises(KeyError, match="a bug"):
+        await brain.run("Pay")
+    [result] = [m for m in await brain.memory.dump() if m.tool_call_id]
+    assert (result.content, result.is_error) == (recorded, False)
+    assert (await brain.resume()).answer == "Done."
+
+
+async def test_the_answer_of_a_brain_is_recorded_when_a_hook_fails_afterwards() -> None:
+    inner = Brain(react(ScriptedLLM(["42"])))
+    ask = Action(name="expert", args={"task": "?"})
+    brain = Brain(
+        react(ScriptedLLM([ask])),
+        tools=[inner.as_tool("expert", "Knows.")],
+        hooks=[FailsAfterwards()],
+    )
+    with pytest.raises(KeyError, match="a bug"):
+        await brain.run("?")
+    assert [m.content for m in await brain.memory.dump() if m.tool_call_id] == ["42"]
+
+
+async def test_the_result_of_a_call_is_recorded_when_the_run_is_cancelled_in_a_hook() -> None:
+    reached = anyio.Event()
+
+    class Waits(Hook):
+        async def after_tool_call(self, request: ToolRequest, response: ToolResponse) -> None:
+            reached.set()
+            await anyio.sleep_forever()
+
+    brain = Brain(react(ScriptedLLM([[call(1)]])), tools=[payment([])], hooks=[Waits()])
+    async with anyio.create_task_group() as group:
+        group.start_soon(brain.run, "Pay")
+        await reached.wait()
+        group.cancel_scope.cancel()
+    assert [m.content for m in await brain.memory.dump() if m.tool_call_id] == ["paid 1"]
+
+
+class Instead(Hook):
+    """Has another model called."""
+
+    def __init__(self, llm: LLM) -> None:
+        self.llm = llm
+
+    def before_model_call(self, request: ModelRequest) -> ModelRequest:
+        return replace(request, llm=self.llm)
+
+
+class Named(FunctionLLM):
+    def __init__(self, model: str, reply: Any) -> None:
+        super().__init__(reply)
+        self.model = model
+
+
+@pytest.mark.parametrize("buffer", [False, True])
+async def test_events_and_errors_name_the_model_that_a_hook_has_called(buffer: bool) -> None:
+    hook = Instead(Named("other", lambda call: ["Hello", Finish("stop")]))
+    hook.buffer = buffer
+    async with Brain(react(ScriptedLLM()), hooks=[hook]).stream("?") as run:
+        events = [event async for event in run]
+    kinds = [event.kind for event in events]
+    [started] = [event for event in events if isinstance(event, ResponseStarted)]
+    assert (started.model, run.result.answer) == ("other", "Hello")
+    assert kinds.index("response_started") < kinds.index("text_delta")
+
+    refusing = Instead(Named("other", lambda call: [Finish("refusal")]))
+    with pytest.raises(LLMRefusalError) as refused:
+        await Brain(react(ScriptedLLM()), hooks=[refusing]).run("?")
+    assert refused.value.model == "other"
+
+
+async def test_a_call_that_a_hook_refuses_names_the_model_that_was_asked_for() -> None:
+    class Guard(Hook):
+        def before_model_call(self, request: ModelRequest) -> None:
+            raise Refused("no")
+
+    llm = ScriptedLLM()
+    run = await run_net(Net({Only.A: Ask(llm)}, hooks=[Guard()]), "?", check=False)
+    calls = [e for e in run.events if e.kind in ("response_started", "usage_reported")]
+    assert [event.kind for event in calls] == ["response_started", "usage_reported"]
+    assert calls[0].model == llm.model  # type: ignore[attr-defined]
+    assert isinstance(run.error, Refused)
 
 
 class Only(Enum):

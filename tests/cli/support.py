@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from agent_brain.cli.app import app
 

@@ -65,8 +65,8 @@ def test_a_call_is_decided_in_the_chat(script, tools, typed, told):
     "typed, said",
     [
         ("maybe", "Write yes, no, edit or later"),
-        ("edit {", "The arguments of pay are not JSON"),
-        ("edit [1]", "not a JSON object"),
+        ("edit [1]", "Write yes, no, edit or later"),
+        ('edit {"amount": }', "The arguments of pay are not JSON"),
         ('edit {"amount": "much"}', "amount"),
     ],
 )
@@ -103,7 +103,7 @@ def test_a_decision_can_be_postponed(script, tools, tmp_path, ending):
     kept = ("--folder", str(tmp_path / "kept"), "--session", "ann")
     result = invoke("chat", *SCRIPTED, *tools, *kept, stdin=f"Pay Ann\n{ending}")
     assert result.exit_code == 3
-    assert "waits for a person" in result.stderr
+    assert "the run waits for approval" in result.stderr
     later = invoke("chat", *SCRIPTED, *tools, *kept, stdin="yes\n")
     assert (later.exit_code, later.stdout) == (0, "Done.\n")
     assert in_order(later.stderr, ["This conversation waits for you", "  approve   pay("])
@@ -135,10 +135,10 @@ def test_ask_says_how_to_answer_and_resume_does(script, tools, tmp_path):
     assert in_order(
         result.stderr,
         [
-            "Stopped: the agent waits for a person; there is no answer yet\n",
+            "Stopped: the run waits for approval; there is no answer yet\n",
             '  pay(amount=500, to="Ann"): --approve call_1, --deny call_1=WHY or --edit call_1=JSON\n',
-            "Answer with: agent-brain resume --model demo --net scripted --folder ",
-            "--session 'a b'",
+            "Answer with agent-brain resume",
+            "my kept'",
         ],
     )
     part = invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "call_1")
@@ -209,7 +209,7 @@ def test_approving_all_calls_answers_no_question(script, tools, tmp_path):
     kept = ("--folder", str(tmp_path / "kept"))
     invoke("ask", *SCRIPTED, *tools, *kept, "Book")
     wrong = invoke("resume", *SCRIPTED, *tools, *kept, "--approve", "all")
-    assert (wrong.exit_code, "The run waits for a person" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "matches nothing that waits" in wrong.stderr) == (2, True)
 
 
 def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
@@ -220,7 +220,7 @@ def test_there_may_be_nothing_to_resume(script, tools, tmp_path):
     assert not (tmp_path / "kept").exists()
     assert invoke("ask", *SCRIPTED, *kept, "hi").stdout == "Hello.\n"
     result = invoke("resume", *SCRIPTED, *kept, "--approve", "all")
-    assert (result.exit_code, "does not wait for decisions" in result.stderr) == (2, True)
+    assert (result.exit_code, "matches nothing that waits" in result.stderr) == (2, True)
     result = invoke("resume", *SCRIPTED)
     assert (result.exit_code, "--folder is missing" in result.stderr) == (2, True)
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from agent_brain import Limits, Result, StopReason
+from agent_brain import Result, StopReason
 from agent_brain.cli import keyboard, main, start
 from agent_brain.cli.exit_codes import ExitCode, conclude
 from agent_brain.states.usage import Usage
@@ -87,9 +87,9 @@ def test_the_prompt_stays_out_of_a_redirected_stdout(monkeypatch, capsys, tmp_pa
     "reason,code,words",
     [
         (StopReason.DONE, ExitCode.ANSWERED, ""),
-        (StopReason.MAX_COST, ExitCode.STOPPED, "the limit of $0.5 was reached (--max-cost)"),
-        (StopReason.APPROVAL, ExitCode.STOPPED, "waits for a person"),
-        (StopReason.MAX_TOKENS, ExitCode.STOPPED, "the run ended early (max_tokens)"),
+        (StopReason.MAX_COST, ExitCode.STOPPED, "the limit of cost was reached (--max-cost)"),
+        (StopReason.APPROVAL, ExitCode.STOPPED, "waits for approval"),
+        (StopReason.MAX_TOKENS, ExitCode.STOPPED, "the limit of tokens was reached"),
         (StopReason.CANCELLED, ExitCode.CANCELLED, "cancelled"),
     ],
 )
@@ -103,7 +103,7 @@ def test_why_a_run_ended_is_reported_with_its_exit_code(capsys, reason, code, wo
         messages=[],
         run_id="run",
     )
-    assert conclude(result, Limits(max_cost=0.5)) is code
+    assert conclude(result) is code
     err = capsys.readouterr().err
     assert words in err
     assert bool(err) == (reason is not StopReason.DONE)

@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 
-from agent_brain.cli.options import OutputOptions
+from agent_brain.cli.options import Options
 from agent_brain.cli.printers import LivePrinter, make_printer
 from agent_brain.cli.sanitize import brief, call_text, cut, one_line, sanitize
 from agent_brain.cli.screen import Screen
@@ -140,7 +140,7 @@ def test_echo_shows_the_question():
 def test_a_terminal_gets_everything_on_one_stream(monkeypatch):
     out, err = StringIO(), StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
-    printer = make_printer(OutputOptions(), out, err)
+    printer = make_printer(Options(), out, err)
     printer(ActionRequested(ADD))
     printer(TextDelta("Hi"))
     assert "\x1b[36m" in out.getvalue()
@@ -150,7 +150,7 @@ def test_a_terminal_gets_everything_on_one_stream(monkeypatch):
 
 def test_only_the_text_of_the_last_step_is_the_answer():
     out, err = StringIO(), StringIO()
-    printer = make_printer(OutputOptions(), out, err)
+    printer = make_printer(Options(), out, err)
     for step, text in enumerate(("A plan.", "An ", "answer.")):
         printer(TextDelta(text, at=Position("run", min(step, 1), "S")))
     printer(RunFinished("done", "An answer."))
@@ -160,7 +160,7 @@ def test_only_the_text_of_the_last_step_is_the_answer():
 
 def test_an_empty_answer_prints_nothing():
     out = StringIO()
-    make_printer(OutputOptions(), out, StringIO())(RunFinished("max_steps", ""))
+    make_printer(Options(), out, StringIO())(RunFinished("max_steps", ""))
     assert out.getvalue() == ""
 
 
@@ -187,8 +187,8 @@ def test_json_stays_on_one_line():
 
 
 def test_long_texts_are_cut():
-    assert brief("a\nb\nc", max_lines=2) == "a\nb\n… (1 more line)"
-    assert brief("abcdef", max_chars=4) == "abcd… (2 more characters)"
+    assert brief("a\nb\nc", max_lines=2) == "a\nb… (5 characters)"
+    assert brief("abcdef", max_chars=4) == "abcd… (6 characters)"
     assert brief("ab\n") == "ab"
     assert cut("a  b\nc", 4) == "a b…"
     assert len(call_text(Action(name="f", args={"x": "y" * 500, "z": 1}))) < 120

@@ -238,7 +238,7 @@ async def test_hostile_words_are_declined_quickly(text):
 @pytest.mark.parametrize(
     "name, args, reason",
     [
-        ("date_math", {"operation": "weekday", "date": "soon"}, "YYYY-MM-DD"),
+        ("date_math", {"operation": "weekday", "date": "soon"}, "valid date"),
         ("date_math", {"operation": "days_between", "date": "2026-01-01"}, "other_date"),
         ("date_math", {"operation": "add_days", "date": "9999-12-31", "days": 1}, "9999"),
         ("date_math", {"operation": "add_days", "date": "2000-01-01", "days": 10**12}, "9999"),

@@ -149,7 +149,8 @@ async def test_paths_use_tools_and_answer_in_the_output_type() -> None:
 
 
 async def test_a_limit_reached_on_the_paths_ends_the_run_with_their_answers_kept() -> None:
-    brain = Brain(self_consistency(each_once(PATHS * 2), paths=3), limits=Limits(max_steps=2))
+    llm = FunctionLLM(lambda call: "The answer is 5.")
+    brain = Brain(self_consistency(llm, paths=3), limits=Limits(max_steps=2))
     result = await brain.run(GOAL)
     assert result.stop_reason is StopReason.MAX_STEPS
     assert len(Candidates.read(brain.memory).answers) == 3

@@ -26,7 +26,7 @@ HEAVY = {
         "rich",
         "tiktoken",
         "trio",
-        "typer",
+        "click",
     ),
 }
 PACKAGES = ("tools", "memories", "states", "nets")

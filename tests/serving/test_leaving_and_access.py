@@ -13,10 +13,10 @@ from typing import Any
 
 import httpx
 import pytest
-import typer
+import uvicorn
 
 from agent_brain import Brain
-from agent_brain.cli.mcp import mcp as mcp_command
+from agent_brain.cli.app import mcp as mcp_command
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving import serve
 from agent_brain.serving.access import is_loopback
@@ -99,12 +99,10 @@ def test_with_a_token_only_who_has_it_may_ask(given, host):
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "example.org", "192.168.1.7"])
 def test_beyond_this_computer_a_token_is_asked_for(host, capsys, monkeypatch):
     monkeypatch.delenv("AGENT_BRAIN_MCP_TOKEN", raising=False)
-    app = typer.Typer()
-    app.command()(mcp_command)
     with pytest.raises(SystemExit) as ending:
-        app(["--http", f"{host}:0", "--model", "demo"])
+        mcp_command(["--http", f"{host}:0", "--model", "demo"])
     assert ending.value.code == 2
-    assert "AGENT_BRAIN_MCP_TOKEN" in capsys.readouterr().err
+    assert "give a token" in capsys.readouterr().err
     with pytest.raises(BrainDefinitionError, match="give a token"):
         serve(Brain, address=(host.strip("[]"), 0))
 
@@ -122,10 +120,8 @@ def test_which_addresses_are_this_computers_own():
 
 
 def test_a_taken_port_is_named(capsys):
-    app = typer.Typer()
-    app.command()(mcp_command)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SystemExit) as ending:
-        app(["--http", str(taken.getsockname()[1]), "--model", "demo"])
+        mcp_command(["--http", str(taken.getsockname()[1]), "--model", "demo"])
     said = " ".join(capsys.readouterr().err.split())
     assert ending.value.code == 2
     assert "the port is taken" in said
@@ -136,10 +132,8 @@ def test_a_server_that_cannot_be_started_is_named_at_once(tmp_path, capsys):
     config = tmp_path / "servers.json"
     dying = {"command": sys.executable, "args": [str(SERVERS / "odd.py"), "dies"]}
     config.write_text(json.dumps({"mcpServers": {"dying": dying}}))
-    app = typer.Typer()
-    app.command()(mcp_command)
     with pytest.raises(SystemExit) as ending:
-        app(["--http", "0", "--model", "demo", "--mcp", str(config)])
+        mcp_command(["--http", "0", "--model", "demo", "--mcp", str(config)])
     assert ending.value.code == 2
     assert "cannot open the database" in capsys.readouterr().err
 
@@ -191,6 +185,24 @@ def test_it_ends_when_its_client_closes_stdin():
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(15) == 0
+
+
+def test_the_url_is_announced_once_the_server_has_started(monkeypatch):
+    happened = []
+    start = uvicorn.Server.startup
+
+    async def startup(self, sockets=None):
+        await start(self, sockets)
+        happened.append("started")
+
+    def on_ready(url):
+        happened.append("announced")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(uvicorn.Server, "startup", startup)
+    with pytest.raises(KeyboardInterrupt):
+        serve(Brain, address=("127.0.0.1", 0), on_ready=on_ready)
+    assert happened == ["started", "announced"]
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-import typer
 from mcp import Client, StdioServerParameters
 
 from agent_brain import Brain, Limits
-from agent_brain.cli.mcp import mcp as mcp_command
+from agent_brain.cli.app import mcp as mcp_command
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.serving import Conversations, make_server
 from agent_brain.testing import ScriptedLLM
@@ -23,7 +22,7 @@ from agent_brain.tools import Action, report_progress
 
 pytestmark = pytest.mark.anyio
 
-COMMAND = ["-c", "import typer; from agent_brain.cli.mcp import mcp; typer.run(mcp)"]
+COMMAND = ["-m", "agent_brain", "mcp"]
 WAITING = str(Path(__file__).parent / "waiting.py")
 HTTPX_ON_TRIO = "ignore:Async generator 'http:ResourceWarning"  # the client's own affair
 BOTH_PROTOCOLS = pytest.mark.parametrize(
@@ -379,15 +378,12 @@ async def test_the_command_uses_servers_itself(tmp_path):
         (["--http", "70000"], "write a port, or host:port"),
         (["no_such_net"], "no_such_net"),
         (["gone.toml"], "gone.toml"),
-        (["--max-steps", "0"], "is not greater than 0"),
+        (["--max-steps", "0"], "0 is not in the range"),
     ],
 )
 def test_mistakes_are_reported_before_anything_is_served(arguments, said, capsys):
-    app = typer.Typer()
-    app.command()(mcp_command)
-
     with pytest.raises(SystemExit) as ending:
-        app([*arguments, "--model", "demo"])
+        mcp_command([*arguments, "--model", "demo"])
 
     assert ending.value.code == 2
     assert said in capsys.readouterr().err

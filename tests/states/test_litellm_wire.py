@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
+import aiohttp
+import anyio
 import pytest
 
 from agent_brain.memories.message import Attachment, Message
@@ -411,3 +415,18 @@ async def test_tokens_read_from_the_cache_are_reported() -> None:
     with OpenAIServer([claude(claude_text("Hi"))]) as server:
         usage: Any = (await answer(model_of(server, CLAUDE)))[-1]
     assert (usage.input_tokens, usage.cached_tokens) == (100, 80)
+
+
+async def open_sessions() -> set[Any]:
+    def found() -> set[Any]:
+        return {o for o in gc.get_objects() if type(o) is aiohttp.ClientSession and not o.closed}
+
+    before = found()
+    with OpenAIServer([claude(claude_text("Hi"))]) as server:
+        await answer(model_of(server, CLAUDE))
+    return found() - before
+
+
+async def test_aclose_closes_the_client_that_litellm_shares_between_event_loops() -> None:
+    await open_sessions()  # makes the client
+    assert await anyio.to_thread.run_sync(asyncio.run, open_sessions()) == set()

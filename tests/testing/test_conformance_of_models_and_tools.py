@@ -156,9 +156,9 @@ async def test_the_model_with_faults_conforms_without_one() -> None:
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        ("fails strangely", "A call that fails raised KeyError.*raise a subclass of LLMError"),
-        ("one at a time", "Of two calls at once, one raised ValueError"),
-        ("open scope", "is open across a yield"),
+        ("fails strangely", "KeyError: .*\nThe rule is .*Raise a subclass of LLMError"),
+        ("one at a time", "ValueError: busy\nThe rule is .*one object serves many calls at once"),
+        ("open scope", "The rule is .*Close timeouts and task groups before each yield"),
         ("swallows cancellation", "ended like a complete one, without Usage"),
     ],
 )
@@ -172,7 +172,7 @@ async def test_a_failure_is_a_sentence(fault: str, sentence: str) -> None:
 @pytest.mark.anyio
 async def test_a_stream_that_is_a_coroutine_is_explained() -> None:
     [check] = [c for c in llm_conformance(lambda: Coroutine("")) if "generator" in c.name]
-    with pytest.raises(AssertionError, match="write it with yield"):
+    with pytest.raises(AssertionError, match="Write stream\\(\\) as an async generator"):
         await check()
 
 
@@ -185,6 +185,7 @@ class Odd(BaseTool):
             schema = {"type": "object", "required": ["x"]}
         super().__init__("odd", "" if fault == "wordless" else "Odd.", schema)
         self.fault = fault
+        self.busy: list[int] = []
 
     def validate(self, args: Any) -> Any:
         if self.fault == "changes arguments":
@@ -194,6 +195,12 @@ class Odd(BaseTool):
     async def execute(self, **kwargs: Any) -> Any:
         if self.fault == "raises":
             raise OSError("broken")
+        if self.fault == "one at a time":
+            if self.busy:
+                raise OSError("busy")
+            self.busy.append(1)
+            await anyio.lowlevel.checkpoint()
+            self.busy.clear()
         if self.fault == "keeps state":
             self.last = kwargs
         return "ok"
@@ -209,6 +216,7 @@ TOOL_FAULTS = {
     "changes arguments": "validation_does_not_modify_arguments",
     "takes anything": "bad_arguments_are_refused_with_problems",
     "raises": "a_call_returns_text",
+    "one at a time": "concurrent_calls_both_finish",
     "keeps state": "a_call_does_not_modify_the_tool",
 }
 

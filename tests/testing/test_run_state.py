@@ -117,7 +117,7 @@ async def test_assigning_to_itself_raises_as_in_a_net():
 
 @pytest.mark.parametrize("item", [5, None, {"type": "text"}])
 async def test_yielding_anything_else_raises(item):
-    with pytest.raises(TypeError, match="yield text, or an event"):
+    with pytest.raises(TypeError, match=r"yield text, an event .*, or work"):
         await run_state(Noting(item), FakeMemory())
 
 

@@ -74,18 +74,7 @@ def _meanings(address: Address) -> list[Address]:
 
 
 async def checked_address(host: str, port: int, resolver: Resolve, *, private: bool) -> str:
-    """Return an address of ``host`` that may be connected to, without resolving it again.
-
-    Args:
-        host: A name or an address.
-        port: The port.
-        resolver: Resolves a name to addresses.
-        private: Whether private addresses are allowed.
-
-    Raises:
-        ToolError: It has no address, one that is not public (even beside public ones), or a name
-            for use inside a network.
-    """
+    """Return an address of ``host`` to connect to; refuse a host with any that is not public."""
     try:
         addresses = await resolver(host, port)
     except (OSError, UnicodeError) as error:

@@ -48,13 +48,6 @@ class ConfinedFolder:
     Each component of a path is opened relative to the one before it, refusing links, so replacing
     a file or folder meanwhile cannot lead outside. Where the system does not support that
     (Windows), the opened file is checked to be the one at the path.
-
-    Args:
-        path: The folder; its own path may contain links.
-        max_bytes: Larger files are refused.
-
-    Raises:
-        ToolDefinitionError: It is not a folder.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, max_bytes: int) -> None:
@@ -64,11 +57,7 @@ class ConfinedFolder:
             raise ToolDefinitionError(f"{str(path)!r} is not a folder that files can be read from")
 
     def read(self, path: str) -> bytes:
-        """Return the content of a file.
-
-        Raises:
-            ToolError: It is outside, not a plain file, too large, or cannot be read.
-        """
+        """Return the content of a plain file, or raise ToolError."""
         with self._opened(_parts(path)) as fd:
             found = os.fstat(fd)
             if stat.S_ISDIR(found.st_mode):
@@ -86,13 +75,7 @@ class ConfinedFolder:
         return data
 
     def walk(self, path: str, *, depth: int) -> Iterator[FolderEntry]:
-        """Yield the entries of a folder, ``depth`` levels deep, without links.
-
-        A subfolder that cannot be read is an entry with a ``problem``.
-
-        Raises:
-            ToolError: It is outside, not a folder, or cannot be read.
-        """
+        """Yield what is in a folder, ``depth`` levels deep, without links, or raise ToolError."""
         parts = _parts(path)
         return self._below(parts, self._names(parts), depth)
 

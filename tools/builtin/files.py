@@ -176,12 +176,7 @@ def _text_matcher(query: str, *, ignore_case: bool) -> Matcher:
 
 
 def _regex_matcher(query: str, *, ignore_case: bool) -> Matcher:
-    """Return a function that says whether a line matches the regular expression ``query``.
-
-    Only RE2 is used: it takes linear time and limited memory. Engines that backtrack are unsafe for
-    patterns written by a model: ``re`` has no timeout, and ``regex``, which has one, can be made to
-    use all memory while it compiles.
-    """
+    """Match by RE2 alone: engines that backtrack are unsafe for patterns written by a model."""
     import re2
 
     _check_length(query, LONGEST)

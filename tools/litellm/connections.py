@@ -49,14 +49,32 @@ class Connections:
             self._closing.add(loop)
             return
         self._closing.discard(loop)
-        clients = load_litellm().in_memory_llm_clients_cache
-        for key in [key for key in clients.cache_dict if key.endswith(f"-{id(loop)}")]:
-            client = clients.cache_dict[key]
-            clients.delete_cache(key)
-            methods = (getattr(client, name, None) for name in ("aclose", "close"))
-            close = next(filter(inspect.iscoroutinefunction, methods), None)
-            if close is not None:
-                await close()
+        litellm = load_litellm()
+        clients = litellm.in_memory_llm_clients_cache
+        for key, client in list(clients.cache_dict.items()):
+            if key.endswith(f"-{id(loop)}"):
+                clients.delete_cache(key)
+                await _close(client)
+            elif _loop_of(client) is loop:
+                await _close(client)
+        shared = vars(litellm).get("module_level_aclient")  # of no loop; made when first used
+        if shared is not None and _loop_of(shared) is loop:
+            await _close(shared)
+
+
+async def _close(client: object) -> None:
+    methods = (getattr(client, name, None) for name in ("aclose", "close"))
+    close = next(filter(inspect.iscoroutinefunction, methods), None)
+    if close is not None:
+        await close()
+
+
+def _loop_of(client: object) -> object:
+    """Return the event loop that the open session of a client belongs to; None if unknown."""
+    found: object = client
+    for name in ("_client", "_transport", "client", "_loop"):
+        found = getattr(found, name, None)
+    return found
 
 
 connections = Connections()

@@ -48,11 +48,7 @@ def is_loaded() -> bool:
 
 
 async def litellm_on_asyncio() -> Any:
-    """Return litellm; the first call imports it in a thread, as that takes a second or more.
-
-    Raises:
-        EventLoopError: The running event loop is not asyncio's.
-    """
+    """Return litellm; the first call imports it in a thread, as that takes a second or more."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

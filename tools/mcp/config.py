@@ -6,7 +6,6 @@ Problems are collected and never repeat a configured value, which may be secret.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
@@ -14,8 +13,19 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from agent_brain.tools.errors import McpConfigError
 from agent_brain.tools.mcp.names import fitting, unused
@@ -31,33 +41,56 @@ from agent_brain.tools.mcp.spec import (
 )
 from agent_brain.tools.secrets import configured_secrets, register_secrets
 from agent_brain.tools.suggest import closest
-from agent_brain.tools.values import is_amount, is_count
+from agent_brain.tools.values import error_lines
 
 McpSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
 JAVASCRIPT = (".js", ".mjs", ".cjs")
 KEYS_OF = {"command": {"command", "args", "env", "cwd"}, "url": {"url", "headers"}}
-LIMITS = {"maxResultTokens": RESULT_TOKENS, "maxDescriptionTokens": DESCRIPTION_TOKENS}
-ALIASES = {"max_result_tokens": "maxResultTokens", "max_description_tokens": "maxDescriptionTokens"}
-OPTIONS = {"type", "disabled", "timeout", "startTimeout", "approval", *LIMITS}
-KEYS = KEYS_OF["command"] | KEYS_OF["url"] | OPTIONS
 KINDS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}", re.ASCII)
 
 
+def _http_url(url: str) -> str:
+    if not _is_url(url):
+        raise PydanticCustomError("url", "It must begin with http:// or https:// and name a host")
+    return url
+
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+_Tokens = Annotated[int, Field(strict=True, gt=0)]
+
+
+class _Entry(BaseModel):
+    """The entry of one server. Keys that only other programs know are ignored."""
+
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
+
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] | None = None
+    disabled: bool = False
+    command: _Text = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    cwd: _Text | None = None
+    url: Annotated[str, AfterValidator(_http_url)] = ""
+    headers: dict[str, str] = {}
+    timeout: _Seconds | None = CALL_SECONDS
+    start_timeout: _Seconds = START_SECONDS
+    approval: Approval = "never"
+    max_result_tokens: _Tokens | None = RESULT_TOKENS
+    max_description_tokens: _Tokens | None = DESCRIPTION_TOKENS
+
+
+OPTIONS = {"timeout", "start_timeout", "approval", "max_result_tokens", "max_description_tokens"}
+KEYS = {*_Entry.model_fields, *map(to_camel, _Entry.model_fields)}
+
+
 def read_sources(
     sources: Iterable[McpSource], environ: Mapping[str, str] | None = None
 ) -> list[ServerSpec]:
-    """Return the servers in ``sources``, with unique names.
-
-    Args:
-        sources: URLs, paths of scripts or of JSON files, ``{"mcpServers": {…}}`` dicts.
-        environ: Values for ``${NAME}`` in a configuration; by default the process's environment.
-
-    Raises:
-        McpConfigError: All problems in all sources.
-    """
+    """Return the servers in ``sources``, with unique names, or raise an error with all problems."""
     environ = os.environ if environ is None else environ
     problems: list[str] = []
     specs: list[ServerSpec] = []
@@ -141,144 +174,68 @@ def _read_config(
         if not isinstance(entry, Mapping):
             problems.append(f"server {name!r}: it must be an object with command or url")
         elif entry.get("disabled") is not True:
-            reader = _ServerEntry(str(name), entry, environ)
-            spec = reader.read()
-            problems += [f"server {name!r}: {problem}" for problem in reader.problems]
-            if spec is not None and not reader.problems:
-                specs.append(spec)
+            inside: list[str] = []
+            spec = _read_entry(str(name), entry, environ, inside)
+            problems += [f"server {name!r}: {problem}" for problem in inside]
+            specs += [spec] if spec is not None and not inside else []
     return specs
 
 
-class _ServerEntry:
-    """Reads the entry of one server and collects all its problems."""
-
-    def __init__(self, name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-        self.name = name
-        self.entry = {ALIASES.get(key, key): value for key, value in entry.items()}
-        self.problems: list[str] = []
-        self._environ = environ
-        self._missing: dict[str, None] = {}
-        self._secrets: set[str] = set()
-
-    def read(self) -> ServerSpec | None:
-        """Return the spec; it is valid only if there are no problems."""
-        for key in self.entry:  # other programs have keys of their own: report near misses only
-            near = None if key in KEYS else closest(str(key), KEYS, cutoff=0.75)
-            if near:
-                self.problems.append(f"there is no {key!r}: did you mean {near!r}?")
-        kind = self._kind()
-        spec: ServerSpec | None = None
-        if kind is not None:
-            other = "url" if kind == "command" else "command"
-            for key in sorted(KEYS_OF[other] & self.entry.keys()):
-                self.problems.append(f"{key} goes with {other}, not with {kind}")
-            spec = self._stdio() if kind == "command" else self._http()
-        if self._missing:
-            names = ", ".join(self._missing)
-            self.problems.append(
-                f"environment variables that are not set: {names}. Set them, or give a default, "
-                "as in ${NAME:-default}"
-            )
-        return spec
-
-    def _kind(self) -> str | None:
-        given = [key for key in KEYS_OF if key in self.entry]
-        declared = self.entry.get("type")
-        if declared == "sse":
-            self.problems.append(
-                "the transport 'sse' is obsolete and not supported: use the server's streamable "
-                "HTTP endpoint, with type 'http'"
-            )
-        elif declared is not None and declared not in KINDS:
-            self.problems.append(f"type must be one of {', '.join(map(repr, KINDS))}")
-        elif len(given) != 1:
-            self.problems.append("give it either command (a program) or url (a running server)")
-        elif declared is not None and KINDS[declared] != given[0]:
-            self.problems.append(f"type {declared!r} goes with {KINDS[declared]}, not {given[0]}")
-        else:
-            return given[0]
+def _read_entry(
+    name: str, entry: Mapping[str, Any], environ: Mapping[str, str], problems: list[str]
+) -> ServerSpec | None:
+    """Return the server that an entry describes; it is valid only if there are no problems."""
+    variables: dict[str, str | None] = {}
+    known = _expand({key: entry[key] for key in entry if key in KEYS}, environ, variables)
+    for key in entry:  # other programs have keys of their own: report near misses only
+        near = None if key in KEYS else closest(str(key), KEYS, cutoff=0.75)
+        if near:
+            problems.append(f"there is no {key!r}: did you mean {near!r}?")
+    given = [key for key in KEYS_OF if key in entry]
+    if len(given) != 1:
+        problems.append("give it either command (a program) or url (a running server)")
         return None
+    kind, other = given[0], "url" if given[0] == "command" else "command"
+    misplaced = sorted(KEYS_OF[other] & entry.keys())
+    problems += [f"{key} goes with {other}, not with {kind}" for key in misplaced]
+    if missing := [variable for variable, value in variables.items() if value is None]:
+        problems.append(
+            f"environment variables that are not set: {', '.join(missing)}. Set them, or give a "
+            "default, as in ${NAME:-default}"
+        )
+    try:
+        read = _Entry.model_validate(known)
+    except ValidationError as error:
+        problems += error_lines(error)
+        return None
+    if read.type is not None and KINDS[read.type] != kind:
+        problems.append(f"type {read.type!r} goes with {KINDS[read.type]}, not {kind}")
+    hidden = read.env or read.headers
+    register_secrets(configured_secrets({**hidden, "url": read.url}))
+    options: dict[str, Any] = {"name": name, **read.model_dump(include=OPTIONS)}
+    options["secrets"] = frozenset(filter(None, (*variables.values(), *hidden.values())))
+    if kind == "url":
+        return HttpServer(url=read.url, headers=read.headers, **options)
+    return StdioServer(
+        command=read.command, args=tuple(read.args), env=read.env, cwd=read.cwd, **options
+    )
 
-    def _stdio(self) -> StdioServer:
-        env = self._texts("env")
-        args = self.entry.get("args", [])
-        if not isinstance(args, list | tuple) or not all(isinstance(arg, str) for arg in args):
-            self.problems.append("args must be a list of strings")
-            args = []
-        command = self._text("command")
-        cwd = self._text("cwd") if "cwd" in self.entry else None
-        args = tuple(map(self._expand, args))
-        register_secrets(configured_secrets(env))
-        return StdioServer(command=command, args=args, env=env, cwd=cwd, **self._common(env))
 
-    def _http(self) -> HttpServer:
-        headers = self._texts("headers")
-        url = self._text("url")
-        if url and not _is_url(url):
-            self.problems.append("url must begin with http:// or https:// and name a host")
-        register_secrets(configured_secrets({**headers, "url": url}))
-        return HttpServer(url=url, headers=headers, **self._common(headers))
+def _expand(value: Any, environ: Mapping[str, str], used: dict[str, str | None]) -> Any:
+    """Replace ``${NAME}`` and ``${NAME:-default}``, and note the values of variables."""
 
-    def _common(self, hidden: Mapping[str, str]) -> dict[str, Any]:
-        approval = self.entry.get("approval", "never")
-        if approval not in get_args(Approval):
-            choices = ", ".join(map(repr, get_args(Approval)))
-            self.problems.append(f"approval must be one of {choices}")
-        endless = "timeout" in self.entry and self.entry["timeout"] is None
-        return {
-            "name": self.name,
-            "timeout": None if endless else self._seconds("timeout", CALL_SECONDS),
-            "start_timeout": self._seconds("startTimeout", START_SECONDS),
-            "approval": approval,
-            "max_result_tokens": self._tokens("maxResultTokens"),
-            "max_description_tokens": self._tokens("maxDescriptionTokens"),
-            "secrets": frozenset(self._secrets | set(hidden.values())),
-        }
-
-    def _seconds(self, key: str, default: float) -> float:
-        value = self.entry.get(key, default)
-        if is_amount(value) and value < math.inf:
-            return float(value)
-        self.problems.append(f"{key} must be a number of seconds greater than 0")
-        return default
-
-    def _tokens(self, key: str) -> int | None:
-        value: int | None = self.entry.get(key, LIMITS[key])
-        if value is not None and not is_count(value):
-            self.problems.append(
-                f"{key} must be a number of tokens greater than 0, or null for no limit"
-            )
-        return value
-
-    def _text(self, key: str) -> str:
-        value = self.entry.get(key)
-        if not isinstance(value, str) or not value.strip() or "\0" in value:
-            self.problems.append(f"{key} must be a string that is not empty")
-            return ""
-        return self._expand(value)
-
-    def _texts(self, key: str) -> dict[str, str]:
-        values = self.entry.get(key, {})
-        if not isinstance(values, Mapping) or not all(
-            isinstance(text, str) for pair in values.items() for text in pair
-        ):
-            self.problems.append(f"{key} must be an object of strings")
-            return {}
-        return {name: self._expand(value) for name, value in values.items()}
-
-    def _expand(self, text: str) -> str:
-        """Replace ``${NAME}`` and ``${NAME:-default}``, and note the values as secrets."""
-        return _VARIABLE.sub(self._value, text)
-
-    def _value(self, match: re.Match[str]) -> str:
+    def look_up(match: re.Match[str]) -> str:
         name, default = match.groups()
-        value = self._environ.get(name)
-        if value or (value is not None and default is None):
-            self._secrets.add(value)
-            return value
-        if default is None:
-            self._missing[name] = None
-        return default or ""
+        found = environ.get(name)
+        if found or default is None:
+            used[name] = found
+        return found or default or ""
+
+    if isinstance(value, str):
+        return _VARIABLE.sub(look_up, value)
+    if isinstance(value, Mapping):
+        return {key: _expand(each, environ, used) for key, each in value.items()}
+    return [_expand(each, environ, used) for each in value] if isinstance(value, list) else value
 
 
 def _is_url(text: str) -> bool:

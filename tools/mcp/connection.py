@@ -48,18 +48,11 @@ class Connection:
     restart is allowed: so a program that crashes once a night stays available, and one that crashes
     at every call does not. A server over HTTP is not restarted: a call that cannot reach it tries
     once to reconnect.
-
-    Args:
-        spec: The server.
-        group: Runs its task.
-
-    Attributes:
-        changed: Whether the server may have other tools by now.
     """
 
     def __init__(self, spec: ServerSpec, group: TaskGroup) -> None:
         self.spec = spec
-        self.changed = False
+        self.changed = False  # whether the server may have other tools by now
         self._group = group
         self._client: Client | None = None
         self._state: Literal["starting", "up", "restarting", "away", "gone"] = "starting"
@@ -77,11 +70,7 @@ class Connection:
         self._starting: anyio.CancelScope | None = None
 
     async def start(self) -> None:
-        """Start the server and shake hands.
-
-        Raises:
-            McpServerError: It could not be started; its process has ended.
-        """
+        """Start the server and shake hands; if that fails, its process has ended."""
         self._group.start_soon(self._live)
         await self._settled.wait()
         if self._state == "gone":
@@ -101,11 +90,7 @@ class Connection:
         await self._ended.wait()
 
     async def list_tools(self) -> list[Tool]:
-        """Return all its tools, page by page.
-
-        Raises:
-            McpServerError: It cannot be reached, or its answer is not a list of tools.
-        """
+        """Return all its tools, page by page."""
         self.changed = False
         client, over = await self._reach()
         tools: list[Tool] = []
@@ -130,11 +115,7 @@ class Connection:
     async def call(
         self, tool: str, args: dict[str, Any], on_progress: ProgressFnT | None
     ) -> CallToolResult:
-        """Run a tool on the server; cancelling the caller cancels the call there.
-
-        Raises:
-            McpServerError: It cannot be reached, died, or answered with an error.
-        """
+        """Run a tool on the server; cancelling the caller cancels the call there."""
         client, over = await self._reach()
         try:
             result = await client.call_tool(tool, args, progress_callback=on_progress)

@@ -30,11 +30,7 @@ THREAD = "agent-brain-mcp"
 
 
 class Host:
-    """The thread, from :meth:`open` to :meth:`aclose`.
-
-    Attributes:
-        group: Runs tasks that live as long as the thread; for use in the thread.
-    """
+    """The thread, from :meth:`open` to :meth:`aclose`."""
 
     def __init__(self) -> None:
         self.group: TaskGroup
@@ -52,11 +48,7 @@ class Host:
         return host
 
     async def call(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
-        """Await ``function(*args)`` in the thread; cancelling the caller cancels it.
-
-        Raises:
-            RuntimeError: The host has been closed.
-        """
+        """Await ``function(*args)`` in the thread; cancelling the caller cancels it."""
         if self._thread is None:
             raise RuntimeError("the host is closed")
         return await self._portal.call_async(function, *args)

@@ -15,15 +15,9 @@ Names = dict[tuple[str, str], str]  # (server, its name of the tool) -> name for
 
 
 def choose_names(listed: Listed, taken: Collection[str], before: Names) -> Names:
-    """Choose a name for every tool.
+    """Choose a name for every tool: its own if that is unique, otherwise ``server_tool``.
 
-    A tool keeps its name if it is unique; tools that share a name become ``server_tool``. A name
-    never changes later, so that a conversation keeps its meaning when a server adds a tool.
-
-    Args:
-        listed: The servers' own names of their tools.
-        taken: Names of other tools.
-        before: The names chosen so far.
+    A name never changes later, so a conversation keeps its meaning when a server adds a tool.
     """
     tools = [(server, tool) for server, names in listed.items() for tool in dict.fromkeys(names)]
     chosen = {tool: before[tool] for tool in tools if tool in before}

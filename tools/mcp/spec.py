@@ -20,26 +20,15 @@ SHORTEST_SECRET = 4  # shorter values, such as "1" or "yes", occur in any text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """Base class: the options of all servers.
-
-    Attributes:
-        name: Name of the server.
-        timeout: Seconds that a call may take; None waits.
-        start_timeout: Seconds that starting and listing may take.
-        approval: Which of its tools need approval: none, those that may be destructive, or all.
-        max_result_tokens: Limit on the length of a result; None for no limit.
-        max_description_tokens: Limit on each description of a tool and in its schema, and a tenth
-            of the limit on the schema; None for no limit.
-        secrets: Texts that must not be shown.
-    """
+    """Base class: the options of all servers."""
 
     name: str
-    timeout: float | None = CALL_SECONDS
-    start_timeout: float = START_SECONDS
+    timeout: float | None = CALL_SECONDS  # of a call
+    start_timeout: float = START_SECONDS  # of starting and listing
     approval: Approval = "never"
     max_result_tokens: int | None = RESULT_TOKENS
-    max_description_tokens: int | None = DESCRIPTION_TOKENS
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    max_description_tokens: int | None = DESCRIPTION_TOKENS  # of a tool, and a tenth of its schema
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)  # must not be shown
 
     @property
     def place(self) -> str:

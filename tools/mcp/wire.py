@@ -40,27 +40,17 @@ Report = Callable[[str, str], None]
 
 
 class Wire:
-    """Both directions of a connection.
-
-    Args:
-        on_end: Called when the server has closed its side, in either direction.
-        on_unusable: Called with the name of a tool that is left out, and the reason.
-        version: Returns the protocol version of the session.
-
-    Attributes:
-        opened: The streams are open, or could not be opened. Starting a program must not be
-            cancelled before: nothing would wait for its end.
-        output_schemas: Output schemas by tool names. They are hidden from the SDK, which would
-            validate results with patterns that may never end.
-    """
+    """Both directions of a connection."""
 
     def __init__(
         self, on_end: Callable[[], None], on_unusable: Report, version: Callable[[], str]
     ) -> None:
-        self.on_end = on_end
+        self.on_end = on_end  # called when the server has closed a direction
+        # Starting a program must not be cancelled before: nothing would wait for its end.
         self.opened = anyio.Event()
+        # By tool; hidden from the SDK, which would validate results with patterns that never end.
         self.output_schemas: dict[str, Any] = {}
-        self._on_unusable = on_unusable
+        self._on_unusable = on_unusable  # called with a tool that is left out, and the reason
         self._version = version
         self._listings: set[Any] = set()
 

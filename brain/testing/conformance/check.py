@@ -36,11 +36,24 @@ class Check:
         """Check the behaviour.
 
         Raises:
-            AssertionError: The behaviour differs from what is expected.
+            AssertionError: The behaviour differs from what is expected, or raises.
         """
+        try:
+            await self._run(self._make)
+        except AssertionError as error:
+            raise AssertionError(self._explain(str(error))) from None
+        except Exception as error:
+            while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+                error = error.exceptions[0]
+            raise AssertionError(self._explain(f"{type(error).__name__}: {error}")) from error
 
+    def _explain(self, problem: str) -> str:
+        rule = " ".join((self._behaviour.__doc__ or "").split())
+        return f"{problem}\nThe rule is {self.name!r}: {rule}"
+
+    async def _run(self, factory: Callable[..., Any]) -> None:
         async def make(*arguments: Any) -> Any:
-            made = await maybe_await(self._make(*arguments))
+            made = await maybe_await(factory(*arguments))
             if hasattr(made, "aclose"):
                 stack.push_async_callback(made.aclose)
             return made

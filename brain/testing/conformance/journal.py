@@ -32,10 +32,12 @@ def journal_conformance(factory: Callable[[], Journal | Awaitable[Journal]]) -> 
 
 
 async def entries_are_read_as_written(journal: Any) -> None:
+    """read() returns entries as they were appended, in order, with consecutive numbers."""
     data: list[JsonValue] = [None, True, 1, 2.5, "", "a\x00b 汉字", [1, [2]], {"a": {"b": None}}]
-    last = await journal.append("s", [Entry("kind", value) for value in data])
+    last = await journal.append("s", [Entry(f"kind {n}", value) for n, value in enumerate(data)])
     read = await journal.read("s")
     expect([entry.data for entry in read], data, "data")
+    expect([entry.kind for entry in read], [f"kind {n}" for n in range(len(data))], "kinds")
     expect([entry.seq for entry in read], [*range(last - 7, last + 1)], "consecutive numbers")
     expect(await journal.read("s", last - 2), read[-2:], "read(after)")
     expect(await journal.last("s"), last, "last()")
@@ -43,6 +45,7 @@ async def entries_are_read_as_written(journal: Any) -> None:
 
 
 async def entries_are_copies(journal: Any) -> None:
+    """Store copies, such as JSON text: callers may change what they passed and what they got."""
     values: list[JsonValue] = [1]
     await journal.append("s", [Entry("kind", {"list": values})])
     values.append(2)
@@ -51,6 +54,7 @@ async def entries_are_copies(journal: Any) -> None:
 
 
 async def a_conflicting_append_writes_nothing(journal: Any) -> None:
+    """append() writes nothing, and raises JournalConflictError, if ``expect`` is outdated."""
     first = await journal.append("s", [Entry("a", 1)], expect=0)
     second = await journal.append("s", [Entry("a", 2)], expect=first)
     for wrong in (0, first, second + 1):
@@ -61,6 +65,7 @@ async def a_conflicting_append_writes_nothing(journal: Any) -> None:
 
 
 async def one_of_many_writers_wins(journal: Any) -> None:
+    """Compare ``expect`` and write in one operation: under a lock, or in a transaction."""
     won: list[int] = []
 
     async def write(number: int) -> None:
@@ -76,7 +81,9 @@ async def one_of_many_writers_wins(journal: Any) -> None:
 
 
 async def numbers_are_never_reused(journal: Any) -> None:
+    """A deletion removes what it was asked to, and frees no numbers: keep the last one."""
     last = await journal.append("s", [Entry("a", n) for n in range(3)])
+    expect(await journal.delete("s", []), 0, "delete() of nothing")
     expect(await journal.delete("s", [last, last - 1, 999]), 2, "delete()")
     expect(await journal.last("s"), last, "last() after a deletion")
     after = await journal.append("s", [Entry("a", 9)], expect=last)
@@ -88,6 +95,7 @@ async def numbers_are_never_reused(journal: Any) -> None:
 
 
 async def sessions_are_separate(journal: Any) -> None:
+    """The key of a session is any text, compared exactly: escape it, and do not normalise it."""
     names = ["a", "a/b", "a%", "a_", "A", "", "'", '"', "a\x00", "汉字", '[null, "a"]']
     for name in names:
         await journal.append(name, [Entry("name", name)], expect=0)
@@ -104,6 +112,7 @@ async def sessions_are_separate(journal: Any) -> None:
 
 
 async def a_cancelled_append_is_whole_or_absent(journal: Any) -> None:
+    """append() writes all entries or none, also if it is cancelled: shield it from cancellation."""
     await journal.append("s", [Entry("a", 0)])
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -113,6 +122,7 @@ async def a_cancelled_append_is_whole_or_absent(journal: Any) -> None:
 
 
 async def a_closed_journal_raises(journal: Any) -> None:
+    """After aclose(), which may be called twice, every other method raises JournalError."""
     await journal.append("s", [Entry("a", 1)])
     await journal.aclose()
     await journal.aclose()

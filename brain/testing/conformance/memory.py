@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -57,7 +60,8 @@ def memory_conformance(
             await check()
 
     Args:
-        factory: Makes a new, empty memory; sync or async.
+        factory: Makes a new, empty memory; sync or async. If it has a parameter ``tools``, as the
+            class of a memory has, the tools passed with it are checked.
         query_face: Whether to check the queries of the built-in memories, too (``messages``,
             ``forget`` …).
         journaled: Makes a memory on ``(journal, session, tenant)``, to check persistence. Each
@@ -67,6 +71,9 @@ def memory_conformance(
             that need more are left out. None: it holds all.
     """
     checks = [Check(behaviour, factory) for behaviour in ANY_MEMORY + QUERIES * query_face]
+    if "tools" in inspect.signature(factory).parameters:
+        with_tools: Any = factory
+        checks.append(Check(tools_passed_to_it_are_offered, partial(with_tools, tools=[look_up])))
     if journaled is not None:
         checks += [_JournaledCheck(behaviour, journaled, journal) for behaviour in JOURNALED]
     return [check for check in checks if holds is None or check.needs <= holds]
@@ -81,19 +88,20 @@ class _JournaledCheck(Check):
         super().__init__(behaviour, make)
         self._new_journal = journal
 
-    async def __call__(self) -> None:
+    async def _run(self, factory: JournaledMemory) -> None:
         journal = self._new_journal()
 
         def make(session: str = "s", tenant: str | None = None) -> Any:
-            return self._make(journal, session, tenant)
+            return factory(journal, session, tenant)
 
         try:
-            await Check(self._behaviour, make)()
+            await super()._run(make)
         finally:
             await journal.aclose()
 
 
 async def a_new_memory_is_empty(memory: Memory) -> None:
+    """A new memory has no goal, no messages and no state of a run: call super().__init__()."""
     for name in ("goal", "dump", "context"):
         expect(await getattr(memory, name)(), [], f"{name}() of a new memory")
     expect(memory.done, False, "done of a new memory")
@@ -101,6 +109,7 @@ async def a_new_memory_is_empty(memory: Memory) -> None:
 
 
 async def the_goal_is_shown_to_the_model(memory: Memory) -> None:
+    """set_goal() sets what goal() and context() show, once, and dump() leaves out."""
     await memory.set_goal("What is 2 + 2?")
     expect(contents(await memory.goal()), ["What is 2 + 2?"], "goal()")
     expect(contents(await memory.context()), ["What is 2 + 2?"], "context()")
@@ -108,6 +117,7 @@ async def the_goal_is_shown_to_the_model(memory: Memory) -> None:
 
 
 async def a_goal_may_be_a_message(memory: Memory) -> None:
+    """set_goal() takes text or a message, whose fields it keeps."""
     goal = Message.user("hello", name="Ann", metadata={"a": 1})
     await memory.set_goal(goal)
     expect(await memory.goal(), [goal], "goal()")
@@ -115,37 +125,70 @@ async def a_goal_may_be_a_message(memory: Memory) -> None:
 
 @needs(4)
 async def messages_keep_their_order(memory: Memory) -> None:
+    """update() adds each message once, at the end, in the given order."""
     await memory.set_goal("goal")
     written = [Message.user("one"), Message.assistant("two"), Message.user("three")]
-    await memory.update(written[:2])
-    await memory.update(written[2:])
+    for some in (written[:2], [], written[2:]):
+        await memory.update(some)
     expect(ids(await memory.dump()), ids(written), "dump()")
     shown = [i for i in ids(await memory.context()) if i in ids(written)]
     expect(shown, ids(written)[-len(shown) :], "the messages shown by context()")
 
 
-async def an_empty_update_changes_nothing(memory: Memory) -> None:
-    await memory.update([])
-    expect(await memory.dump(), [], "dump()")
-
-
-async def returned_lists_are_copies(memory: Memory) -> None:
+async def lists_are_copied(memory: Memory) -> None:
+    """Copy the lists that you get and return: callers may change them afterwards."""
     await memory.set_goal("goal")
-    await memory.update([Message.user("one")])
-    for name in ("goal", "dump", "context", "turn"):
-        (await getattr(memory, name)()).clear()
-    expect(len(await memory.context()), 2, "messages after the caller cleared returned lists")
-
-
-async def the_list_passed_to_update_is_copied(memory: Memory) -> None:
     given = [Message.user("one")]
     await memory.update(given)
     given.clear()
-    expect(len(await memory.dump()), 1, "messages after the caller cleared the list")
+    for name in ("goal", "dump", "context", "turn"):
+        (await getattr(memory, name)()).clear()
+    expect(contents(await memory.goal()), ["goal"], "goal() after the caller cleared its lists")
+    expect(contents(await memory.context()), ["goal", "one"], "context() after it")
+
+
+async def a_known_id_changes_nothing(memory: Memory) -> None:
+    """update() ignores a message whose ID it holds: what was interrupted may be written again."""
+    message, goal = Message.user("one"), Message.user("goal")
+    await memory.update([message, message, message.model_copy(update={"content": "other"})])
+    await memory.update([message])
+    expect(await memory.dump(), [message], "dump()")
+    await memory.set_goal(goal)
+    await memory.update([goal])
+    shown = ids(await memory.context())
+    expect(shown.count(goal.id), 1, "how often context() shows the goal")
+
+
+@needs(6)
+async def earlier_goals_stay_where_they_were_asked(memory: Memory) -> None:
+    """set_goal() moves the goal before it into the messages, and removes none of them."""
+    for number in ("first", "second", "third"):
+        await memory.set_goal(f"{number} question")
+        await memory.update([Message.assistant(f"{number} answer")])
+    said = [f"{n} {what}" for n in ("first", "second", "third") for what in ("question", "answer")]
+    held = [text for text in said if text != "third question"]
+    expect(contents(await memory.dump()), held, "dump() of three turns")
+    shown = contents(await memory.context())
+    in_order = [text for text in said if text in shown]
+    expect([text for text in shown if text in said], in_order, "context() of three turns")
+
+
+async def instructions_stay_in_view(memory: Memory) -> None:
+    """context() always shows the goal, system messages and pinned messages."""
+    await memory.update([Message.system("rules"), Message.user("pinned", pinned=True)])
+    await memory.set_goal("goal")
+    for number in range(40):
+        await memory.update([Message.assistant(str(number))])
+    shown = contents(await memory.context())
+    for text in ("goal", "rules", "pinned"):
+        expect_true(text in shown, f"{text!r} has left context(), which shows {shown!r:.500}")
+    before = shown[: shown.index("goal")]
+    expect_true("rules" in before, f"No system message is before the goal: {shown!r:.500}")
 
 
 @needs(9)
 async def any_text_survives(memory: Memory) -> None:
+    """Texts are kept as they are: empty, long, with any character."""
     texts = [*TEXTS, "x" * 1_000_000]
     await memory.update([Message.user(text) for text in texts])
     expect(contents(await memory.dump()), texts, "dump()")
@@ -153,6 +196,7 @@ async def any_text_survives(memory: Memory) -> None:
 
 @needs(3)
 async def calls_and_results_survive(memory: Memory) -> None:
+    """Messages are kept with all their fields: calls, call IDs, errors."""
     calls = [Action(name="f", args={"x": [1, {"y": None}]}), Action(name="g", args={})]
     written = [
         Message.assistant("", calls, cause_by="Reasoning"),
@@ -164,6 +208,7 @@ async def calls_and_results_survive(memory: Memory) -> None:
 
 @needs(2)
 async def a_turn_begins_with_its_goal(memory: Memory) -> None:
+    """turn() returns the current goal and what was added since, without earlier turns."""
     for goal, answer in (("first", "answer one"), ("second", "answer two")):
         await memory.set_goal(goal)
         await memory.update([Message.assistant(answer)])
@@ -172,10 +217,14 @@ async def a_turn_begins_with_its_goal(memory: Memory) -> None:
 
 @needs(2)
 async def a_snapshot_is_json_and_restores(memory: Memory, other: Memory) -> None:
+    """restore(snapshot()) brings back goal, messages and control in another memory."""
     await memory.set_goal("goal")
     await memory.update([Message.assistant("one"), Message.user("two")])
     memory.control.step = 7
     memory.control.scratch["note"] = {"a": [1, 2]}
+    call = Action(name="f", args={"x": 1})
+    memory.control.request_calls([call])
+    memory.control.finish_call(call, Message.tool("done", call))
     text = (await memory.snapshot()).model_dump_json()
     await other.restore(Snapshot.from_json(text))
     expect(await other.goal(), await memory.goal(), "goal() after restore()")
@@ -184,6 +233,7 @@ async def a_snapshot_is_json_and_restores(memory: Memory, other: Memory) -> None
 
 
 async def results_are_shown_with_their_call(memory: Memory) -> None:
+    """context() shows the last group whole: the call, then its results, then what came between."""
     await memory.set_goal("goal")
     calls = [Action(name="f", args={}), Action(name="g", args={})]
     asking, between = Message.assistant("", calls), Message.user("by the way")
@@ -191,6 +241,7 @@ async def results_are_shown_with_their_call(memory: Memory) -> None:
     for message in (asking, results[1], between, results[0]):
         await memory.update([message])
     shown = ids(await memory.context())
+    expect_true(asking.id in shown, "The last message with calls is not in context()")
     at = shown.index(asking.id)
     together = ids([asking, results[1], results[0]])
     expect(shown[at : at + 3], together, "context(), from a call with late results on")
@@ -198,6 +249,7 @@ async def results_are_shown_with_their_call(memory: Memory) -> None:
 
 
 async def the_whole_turn_is_returned(memory: Memory) -> None:
+    """turn() returns all of a turn, however much context() shows."""
     await memory.update([Message.user("before")])
     goal = Message.user("goal")
     await memory.begin(goal, "run", "START")
@@ -209,7 +261,23 @@ async def the_whole_turn_is_returned(memory: Memory) -> None:
     expect(contents(await memory.turn()), ["next"], "turn() of the next turn")
 
 
+@needs(4)
+async def begin_starts_a_turn_and_a_run(memory: Memory) -> None:
+    """begin() adds ``before``, then sets the goal and the registers of the run."""
+    call = Action(name="f", args={})
+    await memory.update([Message.assistant("", [call])])
+    memory.control.scratch["old"] = True
+    left, goal = Message.tool("not run", call, is_error=True), Message.user("goal")
+    await memory.begin(goal, "run-1", "START", before=[left])
+    expect(ids(await memory.goal()), [goal.id], "goal() after begin()")
+    expect(ids(await memory.dump())[-1:], [left.id], "the end of dump() after begin(before=…)")
+    control = memory.control
+    expect((control.run_id, control.state), ("run-1", "START"), "run_id and state")
+    expect((control.status, control.scratch), ("running", {}), "status and scratch")
+
+
 async def a_snapshot_does_not_change(memory: Memory) -> None:
+    """A snapshot is a copy of messages and control."""
     await memory.update([Message.user("one")])
     snapshot = await memory.snapshot()
     before = snapshot.model_dump_json()
@@ -220,20 +288,26 @@ async def a_snapshot_does_not_change(memory: Memory) -> None:
 
 @needs(2)
 async def a_fork_is_independent(memory: Memory) -> None:
+    """fork() copies goal, messages, control and view, and shares the tools."""
     await memory.set_goal("goal")
     await memory.update([Message.user("common")])
     fork = await memory.fork()
     await fork.update([Message.user("only in the fork")])
     await memory.update([Message.user("only in the original")])
     fork.control.step = 99
-    expect(contents(await fork.dump())[-1], "only in the fork", "the fork's dump()")
+    own = await fork.dump()
+    expect(contents(own)[-1], "only in the fork", "the fork's dump()")
     expect(contents(await memory.dump())[-1], "only in the original", "dump()")
-    expect(len(await fork.dump()), len(await memory.dump()), "number of messages")
+    expect(ids(own)[:-1], ids(await memory.dump())[:-1], "the messages that both hold")
+    expect(await fork.goal(), await memory.goal(), "the fork's goal()")
+    await fork.set_goal("other")
+    expect(contents(await memory.goal()), ["goal"], "goal() after the fork was given another")
     expect(memory.control.step, 0, "step of the original")
 
 
 @needs(40)
 async def concurrent_updates_are_all_kept(memory: Memory) -> None:
+    """Messages of one update() stay together: do not await between reading and writing."""
     batches = [[Message.user(f"{i}.{j}") for j in range(2)] for i in range(20)]
     async with anyio.create_task_group() as group:
         for batch in batches:
@@ -247,6 +321,7 @@ async def concurrent_updates_are_all_kept(memory: Memory) -> None:
 
 @needs(2)
 async def a_cancelled_update_is_whole_or_absent(memory: Memory) -> None:
+    """update() adds all of its messages or none, also if it is cancelled."""
     batch = [Message.user("one"), Message.user("two")]
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -257,10 +332,35 @@ async def a_cancelled_update_is_whole_or_absent(memory: Memory) -> None:
 
 
 async def open_and_aclose_are_idempotent(memory: Memory) -> None:
+    """open() and aclose() may be called twice."""
     await memory.open()
     await memory.open()
     await memory.aclose()
     await memory.aclose()
+
+
+async def added_tools_are_offered(memory: Memory) -> None:
+    """add_tools() makes tools available, and forks share them."""
+    memory.add_tools([look_up])
+    fork = await memory.fork()
+    for which, name in ((memory, "the memory"), (fork, "a fork")):
+        tool = which.get_tool("look_up")
+        expect_true(tool is not None, f"get_tool() of {name} does not find an added tool")
+        expect_true(tool is memory.get_tool("look_up"), f"{name} has a copy of the tool")
+        expect_true("look_up" in which.offered_tools(), f"offered_tools() of {name} lacks it")
+        expect_true("look_up" in json.loads(which.list_tools()), f"list_tools() of {name} lacks it")
 
 
 ANY_MEMORY = behaviours(globals())
+
+
+async def tools_passed_to_it_are_offered(memory: Memory) -> None:
+    """Pass ``tools`` on: super().__init__(tools)."""
+    found = sorted(memory.available_tools)
+    expect_true("look_up" in found, f"available_tools lacks a tool that was passed: {found}")
+    expect_true("look_up" in memory.offered_tools(), "offered_tools() lacks it")
+
+
+def look_up(word: str) -> str:
+    """Look up a word."""
+    return word

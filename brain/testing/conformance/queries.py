@@ -47,26 +47,8 @@ FILTERS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 """The messages that are found, by their texts, and the arguments of ``messages``."""
 
 
-@needs(3)
-async def earlier_goals_stay_where_they_were_asked(memory: Any) -> None:
-    await memory.set_goal("first question")
-    await memory.update([Message.assistant("first answer")])
-    await memory.set_goal("second question")
-    said = ["first question", "first answer", "second question"]
-    expect(contents(await memory.messages()), said, "messages()")
-    shown = [text for text in contents(await memory.context()) if text in said]
-    expect(shown, said[-len(shown) :], "the messages shown by context()")
-
-
-async def a_known_id_changes_nothing(memory: Any) -> None:
-    message = Message.user("one")
-    await memory.update([message, message, message.model_copy(update={"content": "other"})])
-    await memory.update([message])
-    expect(await memory.dump(), [message], "dump()")
-    expect(await memory.count(), 1, "count()")
-
-
 async def an_invalid_update_adds_nothing(memory: Any) -> None:
+    """update() raises MemoryUseError for anything but a list of messages, and adds none of it."""
     good = Message.user("good")
     for wrong in ([good, "text"], [good, None], [good, {"role": "user"}], "text", good, 7, None):
         await expect_error(memory.update(wrong), MemoryUseError, f"update({wrong!r:.60})")
@@ -75,6 +57,7 @@ async def an_invalid_update_adds_nothing(memory: Any) -> None:
 
 @needs(4)
 async def filters_apply_before_the_limit(memory: Any) -> None:
+    """messages(last, …) returns the last of those that match all filters."""
     await memory.update(
         [
             Message.user("a", name="Ann", cause_by="talk", created_at=START),
@@ -90,6 +73,7 @@ async def filters_apply_before_the_limit(memory: Any) -> None:
 
 @needs(4)
 async def the_last_messages_are_whole_groups(memory: Any) -> None:
+    """messages(last) begins with no result whose call is left out."""
     call = Action(name="f", args={})
     group = [Message.assistant("", [call]), Message.tool("r", call)]
     await memory.update([Message.user("before"), *group])
@@ -103,6 +87,7 @@ async def the_last_messages_are_whole_groups(memory: Any) -> None:
 
 
 async def messages_can_be_pinned_later(memory: Any) -> None:
+    """pin() and unpin() change a stored message; pinned ones stay in view and in clear()."""
     message = Message.user("rules")
     await memory.update([message])
     expect(await memory.pin([message.id, "unknown"]), 1, "pin()")
@@ -116,17 +101,8 @@ async def messages_can_be_pinned_later(memory: Any) -> None:
     expect(await memory.count(), 0, "count() after clear(keep_pinned=True)")
 
 
-async def instructions_stay_in_view(memory: Any) -> None:
-    await memory.update([Message.system("rules")])
-    await memory.set_goal("goal")
-    for number in range(40):
-        await memory.update([Message.assistant(str(number))])
-    shown = contents(await memory.context())
-    before = shown[: shown.index("goal")]
-    expect_true("rules" in before, f"No system message is before the goal: {shown!r:.500}")
-
-
 async def invalid_filters_are_refused(memory: Any) -> None:
+    """messages() raises MemoryUseError for a filter that cannot match."""
     naive = START.replace(tzinfo=None)
     for wrong in ({"role": "robot"}, {"since": naive}, {"until": "today"}, {"where": 7}):
         await expect_error(memory.messages(**wrong), MemoryUseError, f"messages({wrong})")
@@ -134,6 +110,7 @@ async def invalid_filters_are_refused(memory: Any) -> None:
 
 @needs(3)
 async def messages_are_found_and_deleted_by_id(memory: Any) -> None:
+    """get() and delete() find messages by their IDs; unknown ones are ignored."""
     said = [Message.user(text) for text in "abc"]
     await memory.update(said)
     expect(await memory.get(said[1].id), said[1], "get()")
@@ -148,6 +125,7 @@ async def messages_are_found_and_deleted_by_id(memory: Any) -> None:
 
 @needs(4)
 async def a_call_is_deleted_with_its_results(make: Make) -> None:
+    """delete() removes whole groups: a call without its result is refused by providers."""
     for which in range(3):
         memory = await make()
         calls = [Action(name="f", args={}), Action(name="g", args={})]
@@ -160,6 +138,7 @@ async def a_call_is_deleted_with_its_results(make: Make) -> None:
 
 @needs(3)
 async def clear_removes_everything(memory: Any) -> None:
+    """clear() removes messages and goal; with keep_pinned=True all but pinned ones."""
     pinned = Message.system("rules", pinned=True)
     await memory.set_goal("goal")
     await memory.update([pinned, Message.user("one")])
@@ -173,6 +152,7 @@ async def clear_removes_everything(memory: Any) -> None:
 
 @needs(4)
 async def an_export_can_be_loaded(memory: Any, other: Any) -> None:
+    """load() takes what export() returned, and replaces what is there unless merge=True."""
     await memory.set_goal("goal")
     await memory.update([Message.assistant("汉字", tags={"a"}), Message.user("two")])
     exported = await memory.export()
@@ -189,6 +169,7 @@ async def an_export_can_be_loaded(memory: Any, other: Any) -> None:
 
 
 async def an_invalid_load_changes_nothing(memory: Any) -> None:
+    """load() checks everything before it changes anything."""
     await memory.update([Message.user("one")])
     before = await memory.messages()
     cases: list[tuple[type[Exception], dict[str, Any]]] = [
@@ -205,6 +186,7 @@ async def an_invalid_load_changes_nothing(memory: Any) -> None:
 
 @needs(6)
 async def a_forgotten_message_is_nowhere(memory: Any) -> None:
+    """forget() leaves no copy in the views, in snapshots and in exports."""
     await memory.set_goal("goal")
     call = Action(name="look", args={"for": "SECRET-1"})
     secret = [
@@ -225,6 +207,7 @@ async def a_forgotten_message_is_nowhere(memory: Any) -> None:
 
 @needs(2)
 async def old_messages_are_forgotten_by_age(memory: Any) -> None:
+    """forget(older_than=…) removes what was created earlier."""
     await memory.update([Message.user("old", created_at=START), Message.user("new")])
     expect(await memory.forget(older_than=timedelta(days=1)), 1, "forget(older_than=)")
     expect(contents(await memory.messages()), ["new"], "messages()")
@@ -232,6 +215,7 @@ async def old_messages_are_forgotten_by_age(memory: Any) -> None:
 
 @needs(2)
 async def tags_are_added_and_removed(memory: Any) -> None:
+    """tag() and untag() change stored messages, and return how many; the order stays."""
     said = [Message.user("a", tags={"x"}), Message.user("b")]
     await memory.update(said)
     expect(await memory.tag([*ids(said), "unknown"], "y"), 2, "tag()")
@@ -243,6 +227,7 @@ async def tags_are_added_and_removed(memory: Any) -> None:
 
 @needs(3)
 async def new_messages_are_found_by_a_cursor(memory: Any) -> None:
+    """find_news(cursor) returns what was added since, and the next cursor."""
     expect(await memory.find_news(), ([], 0), "find_news() of an empty memory")
     await memory.update([Message.user("a"), Message.user("b")])
     news, cursor = await memory.find_news()
@@ -254,6 +239,7 @@ async def new_messages_are_found_by_a_cursor(memory: Any) -> None:
 
 
 async def a_tag_in_a_fork_is_not_in_the_original(memory: Any) -> None:
+    """A fork shares no message objects that can change."""
     message = Message.user("a")
     await memory.update([message])
     fork = await memory.fork()

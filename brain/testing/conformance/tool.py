@@ -59,10 +59,12 @@ class _Case:
 
 
 async def it_has_a_description(case: _Case) -> None:
+    """Describe the tool, in its docstring or description=: the model chooses by it."""
     expect_true(case.tool.description.strip(), "The tool has no description")
 
 
 async def its_schema_lists_its_arguments(case: _Case) -> None:
+    """List every argument in the ``properties`` of the schema."""
     properties = case.tool.input_schema.get("properties", {})
     required = set(case.tool.input_schema.get("required", ()))
     expect(sorted(required - properties.keys()), [], "required, but not in properties")
@@ -75,6 +77,7 @@ async def its_schema_lists_its_arguments(case: _Case) -> None:
 
 
 async def its_description_is_json(case: _Case) -> None:
+    """to_dict() returns {name: {description, input_schema}}, as JSON values."""
     described = case.tool.to_dict()
     expect(list(described), [case.tool.name], "names in to_dict()")
     expect(sorted(described[case.tool.name]), ["description", "input_schema"], "to_dict()[name]")
@@ -82,12 +85,14 @@ async def its_description_is_json(case: _Case) -> None:
 
 
 async def validation_does_not_modify_arguments(case: _Case) -> None:
+    """validate() returns new arguments and leaves those that it got."""
     args = copy.deepcopy(case.good)
     case.tool.validate(args)
     expect(args, case.good, "the arguments after validate()")
 
 
 async def bad_arguments_are_refused_with_problems(case: _Case) -> None:
+    """validate() raises ToolArgumentsError with a list of problems, which the model reads."""
     required = [name for name in case.tool.input_schema.get("required", ()) if name in case.good]
     bad = case.bad
     if bad is None and required:
@@ -103,10 +108,12 @@ async def bad_arguments_are_refused_with_problems(case: _Case) -> None:
 
 
 async def a_call_returns_text(case: _Case) -> None:
+    """A call with good arguments succeeds."""
     expect(type(await case.call()), str, "the result as text")
 
 
 async def concurrent_calls_both_finish(case: _Case) -> None:
+    """Keep the data of a call in local variables: one tool serves many calls at once."""
     results: list[str] = []
 
     async def call() -> None:
@@ -119,6 +126,7 @@ async def concurrent_calls_both_finish(case: _Case) -> None:
 
 
 async def a_call_does_not_modify_the_tool(case: _Case) -> None:
+    """A tool keeps no data of calls in its attributes, and is not copied with a memory."""
     expect_true(copy.deepcopy(case.tool) is case.tool, "Forks of a memory must share its tools")
     await case.call()  # makes what it keeps, such as a client
     before = dict(vars(case.tool))

@@ -79,14 +79,14 @@ async def test_calculate(expression, result):
     ],
 )
 async def test_calculate_refuses(expression):
-    with pytest.raises(ToolError, match="Cannot calculate this"):
+    with pytest.raises(ToolError, match="Cannot calculate"):
         await calculate.execute(expression=expression)
 
 
 async def test_convert_units():
     assert (
         await convert_units.execute(value=100, from_unit="fahrenheit", to_unit="celsius")
-        == 37.77777778
+        == 37.77777777777778
     )
     with pytest.raises(ToolError, match="measures mass and metre measures length"):
         await convert_units.execute(value=1, from_unit="kg", to_unit="m")

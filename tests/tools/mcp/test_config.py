@@ -69,7 +69,7 @@ def test_an_address_with_everything():
 
 def test_keys_of_other_programs_do_no_harm_and_disabled_servers_are_left_out():
     [spec] = read(
-        one={"command": "a", "autoApprove": ["x"], "description": "…"},
+        one={"command": "a", "autoApprove": ["x"], "folder": "${workspaceFolder}"},
         two={"command": "b", "disabled": True},
     )
 
@@ -105,7 +105,7 @@ def test_missing_variables_are_all_named():
         a={"command": "x", "args": ["${ONE}"], "env": {"K": "${TWO} ${ONE} ${TOKEN}"}}
     )
 
-    assert problem.startswith("server 'a': environment variables that are not set: TWO, ONE. ")
+    assert problem.startswith("server 'a': environment variables that are not set: ONE, TWO. ")
 
 
 @pytest.mark.parametrize(
@@ -114,24 +114,27 @@ def test_missing_variables_are_all_named():
         ("uvx", "it must be an object with command or url"),
         ({}, "give it either command (a program) or url (a running server)"),
         ({"command": "x", "url": "http://y"}, "give it either command"),
-        ({"command": ""}, "command must be a string that is not empty"),
-        ({"command": ["x"]}, "command must be a string that is not empty"),
-        ({"command": "x", "args": "y"}, "args must be a list of strings"),
-        ({"command": "x", "args": [1]}, "args must be a list of strings"),
-        ({"command": "x", "env": {"A": 1}}, "env must be an object of strings"),
-        ({"command": "x", "cwd": 5}, "cwd must be a string that is not empty"),
+        ({"command": " "}, "command: String should have at least 1 character"),
+        ({"command": ["x"]}, "command: Input should be a valid string"),
+        ({"command": "x", "args": "y"}, "args: Input should be a valid list"),
+        ({"command": "x", "args": [1]}, "args.0: Input should be a valid string"),
+        ({"command": "x", "env": {"A": 1}}, "env.A: Input should be a valid string"),
+        ({"command": "x", "cwd": 5}, "cwd: Input should be a valid string"),
         ({"command": "x", "headers": {}}, "headers goes with url, not with command"),
         ({"url": "http://y", "env": {}}, "env goes with command, not with url"),
-        ({"url": "ftp://y"}, "url must begin with http:// or https:// and name a host"),
-        ({"url": "http://"}, "url must begin with http:// or https:// and name a host"),
-        ({"url": "http://y", "headers": {"A": None}}, "headers must be an object of strings"),
-        ({"url": "http://y", "type": "sse"}, "the transport 'sse' is obsolete"),
+        ({"url": "ftp://y"}, "url: It must begin with http:// or https:// and name a host"),
+        ({"url": "http://"}, "url: It must begin with http:// or https:// and name a host"),
+        ({"url": "http://y", "headers": {"A": None}}, "headers.A: Input should be a valid string"),
+        ({"url": "http://y", "type": "sse"}, "type: Input should be 'stdio', 'http'"),
         ({"url": "http://y", "type": "stdio"}, "type 'stdio' goes with command, not url"),
-        ({"url": "http://y", "type": "carrier pigeon"}, "type must be one of 'stdio', 'http'"),
-        ({"command": "x", "timeout": 0}, "timeout must be a number of seconds greater than 0"),
-        ({"command": "x", "timeout": True}, "timeout must be a number of seconds greater than 0"),
-        ({"command": "x", "startTimeout": float("inf")}, "startTimeout must be a number"),
-        ({"command": "x", "approval": "maybe"}, "approval must be one of 'never', 'destructive'"),
+        ({"url": "http://y", "type": "carrier pigeon"}, "type: Input should be 'stdio', 'http'"),
+        ({"command": "x", "timeout": 0}, "timeout: Input should be greater than 0"),
+        ({"command": "x", "timeout": True}, "timeout: Input should be a valid number"),
+        (
+            {"command": "x", "startTimeout": float("inf")},
+            "startTimeout: Input should be a finite number",
+        ),
+        ({"command": "x", "approval": "maybe"}, "approval: Input should be 'never', 'destructive'"),
         ({"command": "x", "arg": []}, "there is no 'arg': did you mean 'args'?"),
     ],
 )
@@ -173,9 +176,14 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         "'",
         "'",
         "'",
-        "server 'a': args must be a list of strings",
-        "server 'a': timeout must be a number of seconds greater than 0",
-        "server 'b': url must begin with http:// or https:// and name a host",
+        (
+            "server 'a': environment variables that are not set: GONE. Set them, or give a default, "
+            "as in "
+            "${NAME:-default}"
+        ),
+        "server 'a': args: Input should be a valid list",
+        "server 'a': timeout: Input should be greater than 0",
+        "server 'b': url: It must begin with http:// or https:// and name a host",
     ]
     assert "is not JSON" in found[3]
     assert "in line 2" in found[3]
