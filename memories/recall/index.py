@@ -22,8 +22,8 @@ from agent_brain.memories.recall.tokenizer import runs, terms
 from agent_brain.memories.recall.top_k import best_accepted, best_first, newer_first
 
 Where = Callable[[str], bool] | AbstractSet[str]
-NOTHING = 1e-6  # a score that is one only by rounding
-LEAST_FIT = 1e-3  # so that the order shows where nothing fits
+NOTHING = 1e-6  # a smaller score is a rounding error
+LEAST_FIT = 1e-3  # so that messages are ranked even if none fits
 SPARE = 64  # rows of removed messages that are kept before the index is made compact
 
 
@@ -212,9 +212,9 @@ class RecallIndex:
     ) -> list[Hit]:
         """Return the ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
-        Filters do not change how messages are ranked. A message that no cue speaks for is not
-        found, so there may be fewer than ``k``. The best message of all scores as well as it fits,
-        from 0 to 1, and the others in proportion.
+        Filters do not change how messages are ranked. Messages without any evidence are not
+        returned, so there may be fewer than ``k``. The score of the best message of all is its
+        fit, from 0 to 1; the other scores are in proportion.
 
         Args:
             query: The question as it was asked.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from agent_brain.memories.embedders import embed_all
-from agent_brain.memories.errors import EmbedderMismatchError, VectorStoreError
+from agent_brain.memories.errors import EmbedderMismatchError, EmbeddingError, VectorStoreError
 from agent_brain.memories.vectors.pipeline import VectorPipeline, embedded
 from agent_brain.tools.secrets import get_logger
 
@@ -22,7 +22,7 @@ IN_THREAD = 5_000  # messages from which on a thread searches
 NEAREST = 300  # messages that Chroma's index is asked for
 NEAREST_FILTERED = 2_000  # with filters, as most of them may not pass
 QUESTIONS = 16  # whose vectors are kept
-BY_WORDS = 200  # of the best matches by words the vectors are looked at too
+BY_WORDS = 200  # of the best matches by words are compared by their vectors too
 
 
 class Search:
@@ -96,9 +96,9 @@ class Search:
     async def _nearest(
         self, question: str, vector: Any, index: RecallIndex, *, filtered: bool
     ) -> dict[str, float]:
-        """Return cosines of the messages that the store finds nearest, and of those with the words.
+        """Return the cosines of the nearest messages in the store, and of the best by words.
 
-        If the store fails, what is in RAM and the words decide.
+        If the store fails, there are none: recall uses the words, and the vectors in RAM.
         """
         count = min(NEAREST_FILTERED if filtered else NEAREST, len(index))
         by_words = partial(index.best_by_words, question, BY_WORDS)
@@ -120,8 +120,12 @@ class Search:
                 return None
             try:
                 vector = (await embed_all(embedder, [text]))[0]
-            except Exception:
-                log.warning("A question could not be embedded; words decide", exc_info=True)
+            except Exception as error:
+                log.warning(
+                    "A question could not be embedded, so recall uses only its words: %s",
+                    error,
+                    exc_info=not isinstance(error, EmbeddingError),
+                )
                 return None
             if len(self._questions) >= QUESTIONS:
                 self._questions.clear()

@@ -13,8 +13,8 @@ from agent_brain.memories.recall.features import Features
 Scores = NDArray[np.float32]
 COMPARED = 64  # of the best messages
 STRETCHES = 4  # for each score that is looked for
-DECIMALS = 4  # of a score that are no accident of rounding
-MARGIN = 0.15  # a lead in score that is too large to count as fitting equally
+DECIMALS = 4  # to which scores are compared
+MARGIN = 0.15  # messages whose scores differ by more do not fit equally
 ALIKE = 0.25  # the part of their terms that two messages share ("I live in Rome", "… in Paris")
 
 
