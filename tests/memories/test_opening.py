@@ -61,7 +61,7 @@ async def test_a_window_over_a_file_keeps_what_never_leaves_it(name, tmp_path) -
     call = Action(name="look", args={})
     async with SQLiteJournal(tmp_path / "brain.db") as journal:
         memory = WindowedMemory(max_messages=6, journal=journal, clock=lambda: soon)
-        kept = [Message.system("rules", name=name), Message.user(QUOTED, pinned=True, name=name)]
+        kept = [Message.system("rules", name=name), Message.user("kept", pinned=True, name=name)]
         await memory.update([*kept, Message.user("soon", expires_at=soon + timedelta(1))])
         await memory.set_goal("goal")
         await memory.update([Message.user(QUOTED, name=name) for _ in range(50)])
