@@ -419,7 +419,8 @@ class StoredMemory(Memory):
                 f"keep({name!r}, …) takes a JSON value (text, number, list, dict …): {error}"
             ) from error
         await self._write("keep()")
-        await self.store.change(lambda: [ValueSet(name, value)])
+        store = self.store
+        await store.change(lambda: [ValueSet(name, value), *(store.marks() if erase else ())])
         if erase:
             await removal.scrub(self)
         if self.store.evicted:
@@ -555,6 +556,8 @@ class StoredMemory(Memory):
         if known:
             change = Tagged(known, [*names("tags", add)], remove, pinned)
             await self.store.change(lambda: [change])
+            if self.store.evicted:
+                await self._hand_over()
         return len(known)
 
     async def delete(self, ids: Names) -> int:
@@ -569,7 +572,10 @@ class StoredMemory(Memory):
             How many messages were removed, partners included.
         """
         await self._write("delete()")
-        return await removal.delete(self, ids)
+        count = await removal.delete(self, ids)
+        if self.store.evicted:
+            await self._hand_over()
+        return count
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
         """Erase everything, also the goal, summaries, lists and session state.
@@ -624,7 +630,10 @@ class StoredMemory(Memory):
         fits = removal.forgettable(ids, which, self.store.clock())
         await self._write("forget()")
         wanted = None if ids is None else names("ids", ids)
-        return await removal.forget(self, fits, wanted, text)
+        count = await removal.forget(self, fits, wanted, text)
+        if self.store.evicted:
+            await self._hand_over()
+        return count
 
     # Files
 

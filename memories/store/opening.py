@@ -33,14 +33,16 @@ async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
         rows = [row for row in rows if row[1] not in LOCAL]
     tails = [view.tail for view in store.views]
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
-    keeps_old = all(view.keeps_old for view in store.views)
-    store.reading = True
+    keeps_old = store.keeps_old
+    marks = [row for row in rows if row[1] == "evicted"][-1:]
+    staying = frozenset(json.loads(marks[0][2])["staying"]) if marks else frozenset()
+    store.reading, store.resumes_at = True, marks[0][0] if marks else 0
     goal_id, stale, start = store.goal_id, store.stale, 0
     try:
         while True:
             store.reset()
             if tail is not None:
-                start = await anyio.to_thread.run_sync(_load, store, rows, tail, keeps_old)
+                start = await anyio.to_thread.run_sync(_load, store, rows, tail, staying)
             for seq, change in read_changes(rows[start:]):
                 store.carry_out(change, seq)
             left = [view.left for view in store.views if view.left is not None]
@@ -53,26 +55,29 @@ async def replay_session(store: MessageStore, rows: Sequence[Row]) -> None:
                 break
             tail = 4 * (tail or 1)  # the window was not full: it reaches further back
     finally:
-        store.reading = False
+        store.reading, store.resumes_at = False, 0
         store.stale = stale
     store.evicted_before, store.evicted = store.evicted, []
     if store.shared and goal_id in store.log:
         store.carry_out(GoalSet(goal_id), None)
 
 
-def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) -> int:  # noqa: FBT001
+def _load(store: MessageStore, rows: Sequence[Row], tail: int, held: frozenset[int]) -> int:
     """Load the older part of a session as text; a window needs only what never leaves it.
 
     Args:
         store: The store.
         rows: The entries.
         tail: How many messages the views must see one by one.
-        keeps_old: Whether all messages are needed.
+        held: The places of messages that had not left when the session was marked.
 
     Returns:
         The index of the entry that the tail begins with; 0 if nothing can be left out.
     """
+    keeps_old = store.keeps_old
     start = _tail_start(store, rows, tail, keeps_old=keeps_old)
+    if start and rows[start - 1][0] >= store.resumes_at:
+        held = frozenset()  # what had not left then has been replaced by the tail
     shows = any(view.tail for view in store.views)
     named = _named(rows, start) if shows else set()
     batch: list[Row] = []
@@ -87,6 +92,7 @@ def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) 
             stays = shows and (
                 '"pinned":true' in line
                 or '"role":"system"' in line
+                or row[0] in held
                 or (named and id_of(line) in named)
             )
             if stays:
@@ -107,7 +113,11 @@ def _load(store: MessageStore, rows: Sequence[Row], tail: int, keeps_old: bool) 
         store.reset()  # their groups stay with them
         return 0
     if not keeps_old:
-        going = [m.id for m in stayed if not (m.pinned or m.role == SYSTEM or m.id in named)]
+        going = [
+            m.id
+            for m in stayed
+            if not (m.pinned or m.role == SYSTEM or m.id in named or store.log.place(m.id) in held)
+        ]
         store.drop(going, outdated=False)
     return start
 
@@ -124,6 +134,8 @@ def _tail_start(store: MessageStore, rows: Sequence[Row], tail: int, *, keeps_ol
         missing -= rows[start][1] in MESSAGES
     if not start or not store.views or (keeps_old and not (store.in_ram or tail)):
         return start
+    if store.in_ram and not keeps_old and not store.shared:
+        return 0  # what has left is removed from the journal
     if store.in_ram:
         goals = (i for i in range(len(rows) - 1, -1, -1) if rows[i][1] == "goal")
         start = min(start, next(goals, start))

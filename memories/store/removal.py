@@ -190,7 +190,12 @@ async def erase(
         *(ValueSet(name, None) for name in sorted(stale)),
         *_struck(memory, gone),
     ]
-    await store.change(lambda: [*changes, *(note() if note else ())], lambda: _strike(memory, gone))
+
+    def plan() -> list[Change]:
+        noted = [*changes, *(note() if note else ())]
+        return [*noted, *store.marks()] if noted else []
+
+    await store.change(plan, lambda: _strike(memory, gone))
     try:
         if changes or note:
             await scrub(memory)
@@ -239,10 +244,10 @@ def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:
     """
     store = memory.store
     control_at = 0 if store.session is None else store.session.control_at
-    standing = {control_at, *store.values_at.values()}
+    standing = {control_at, store.marked_at, *store.values_at.values()}
     dead, gone = [], set[str]()
     for seq, kind, line in reversed(rows):
-        if kind in ("control", "amend", "view"):
+        if kind in ("control", "amend", "view", "evicted"):
             if seq not in standing:
                 dead.append(seq)
         elif kind == "forget":

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from agent_brain.memories.message import Message
 
 if TYPE_CHECKING:
+    from agent_brain.memories.store.events import Evicted
     from agent_brain.memories.store.log import MessageLog
 
 
@@ -62,6 +63,28 @@ class View:
 
     def remove(self, messages: Sequence[Message]) -> None:
         """Remove ``messages``, which are no longer in the log."""
+
+    def measure(self, messages: Sequence[Message], values: Iterable[JsonValue] = ()) -> None:
+        """Count what is to be added, before it is written: an error here leaves all as it was.
+
+        Args:
+            messages: They are added next.
+            values: All values that are kept then, and those that they replace.
+        """
+
+    def mark(self, upto: int) -> Evicted | None:
+        """Return what has left the view, for the journal; None if nothing of it matters.
+
+        It is written before entries of the session are removed: without them, reading the session
+        again would show older messages instead.
+
+        Args:
+            upto: The place of the newest message that was evicted.
+        """
+        return None
+
+    def resume(self, mark: Evicted) -> None:
+        """Show what was shown when :meth:`mark` returned ``mark``, as if it had just been added."""
 
     def set_goal(self, message_id: str | None) -> None:
         """Take the message with this ID as the goal; it may not be in the log yet."""

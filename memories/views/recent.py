@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
 from agent_brain.memories.message import Message
+from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged, with_partners
 from agent_brain.memories.views.tokens import Counter
@@ -64,12 +65,35 @@ class Recent(View):
         """See :meth:`View.add`."""
         self._shown.update((message.id, None) for message in messages)
         self._window.add(messages)
-        self._let_go()
+
+    def measure(self, messages: Sequence[Message], values: Iterable[JsonValue] = ()) -> None:
+        """See :meth:`View.measure`."""
+        self._window.measure(messages, values)
+
+    def mark(self, upto: int) -> Evicted | None:
+        """See :meth:`View.mark`."""
+        left = self.left or 0
+        if not left and self._limits[1] is None:
+            return None
+        places = map(self.log.place, self._shown)
+        return Evicted(left, [place for place in places if place <= left])
+
+    def resume(self, mark: Evicted) -> None:
+        """See :meth:`View.resume`."""
+        staying = {*mark.staying}
+        places = ((i, self.log.place(i)) for i in self.log.ids())
+        self._shown = {i: None for i, at in places if at > mark.upto or at in staying}
+        self.left = max(self.left or 0, mark.upto)
+        self._window.refill(self._messages())
 
     def set_value(self, values: Mapping[str, JsonValue], name: str) -> None:
         """Leave room for values that are shown beside the messages."""
         self._window.set_value(values, name)
+
+    def evict(self) -> Sequence[str]:
+        """Let messages leave the recent end; they stay in the log."""
         self._let_go()
+        return ()
 
     def _let_go(self) -> None:
         leaving = self._window.evict()
@@ -94,10 +118,11 @@ class Recent(View):
     def _show_pinned(self) -> None:
         if not self._pins_changed:
             return
-        self._pins_changed = False
         back = [message_id for message_id in self.log.pinned() if message_id not in self._shown]
         if any(self.log[i].tool_calls or self.log[i].tool_call_id for i in back):
             back = with_partners(back, [m for m in self.log if m.id not in self._shown])
+        self._window.measure([self.log[i] for i in [*self._shown, *back]])
+        self._pins_changed = False
         if back:
             self._shown = dict.fromkeys(sorted([*self._shown, *back], key=self.log.place))
         self._window.refill(self._messages())
