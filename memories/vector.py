@@ -270,7 +270,7 @@ class VectorMemory(StoredMemory):
         older = self._tail.count_older()
         if goal is None or not older or not self._k or not self._recalled_tokens:
             return recent
-        state = goal.id, older
+        state = goal.id, older, len(self.store.log)  # all messages count in what fits best
         indexed = self._indexed
         if indexed.block[0] != state:
             indexed.block = state, await self._recall_for(goal)

@@ -104,7 +104,9 @@ def _load(store: MessageStore, rows: Sequence[Row], tail: int, held: frozenset[i
         else:
             _load_messages(store, batch, staying[kept:])
             batch, kept = [], len(staying)
+            evicting, store.evicting = store.evicting, store.evicting and kind != "tag"
             store.carry_out(read_change(*row), row[0])
+            store.evicting = evicting or store.evicting  # pins are looked at once, at the end
     _load_messages(store, batch, staying[kept:])
     for row in last.values():
         store.carry_out(read_change(*row), row[0])

@@ -78,8 +78,6 @@ class Session:
         if data == self.control and self.last == self.safe_at:
             return
         self.note_control(data, await self.append([Entry("control", data)]))
-        if self.prunable:
-            await self.prune()
 
     def note_control(self, data: JsonValue, seq: int, since: int | None = None) -> None:
         """Take the control from entry ``seq``; a rollback returns to ``since``, default ``seq``."""

@@ -287,9 +287,11 @@ class MessageStore:
             return
         async with session.lock:
             try:
-                if session.prunable and self.marks():
-                    await self._change(session, self.marks)
                 await session.append_control(control)
+                if session.prunable:
+                    if self.marks():
+                        await self._change(session, self.marks)
+                    await session.prune()
             except BaseException:
                 if session.doubt is not None:
                     self.reread()
@@ -410,13 +412,13 @@ class MessageStore:
         if removed:
             self._notify(lambda view: view.remove(removed))
 
-    def _notify(self, notify: Callable[[View], None], *, evict: bool = True) -> None:
+    def _notify(self, notify: Callable[[View], None]) -> None:
         """Notify the views of a change; raise the first error when all have been notified."""
         failed: Exception | None = None
         for view in self.views:
             try:
                 notify(view)
-                if evict and self.evicting:
+                if self.evicting:
                     self._release(view.evict())
             except Exception as error:
                 failed = failed or error
@@ -446,7 +448,7 @@ class MessageStore:
         if change.pinned is not None:
             self.expiry.discard(message.id for message in changed)
             self.watch(changed)
-            self._notify(View.update_pins, evict=False)
+            self._notify(lambda view: view.update_pins())
 
     def _set_value(self, name: str, value: JsonValue, seq: int | None) -> None:
         if self.session is not None and name in self.values_at:

@@ -92,7 +92,10 @@ class Recent(View):
 
     def evict(self) -> Sequence[str]:
         """Let messages leave the recent end; they stay in the log."""
-        self._let_go()
+        if self._pins_changed:
+            self._show_pinned()
+        else:
+            self._let_go()
         return ()
 
     def _let_go(self) -> None:

@@ -187,7 +187,7 @@ class Summarized(View):
         log = self.log
         if self.state != before or any(message.id not in log for message in chosen):
             return None
-        upto = max(log.place(message.id) for message in chosen)
+        upto = max(cast(int, self.state.get("upto", 0)), *(log.place(m.id) for m in chosen))
         covered = {message.id for message in chosen}
         spared = [i for i in log.ids() if log.place(i) <= upto and i not in covered]
         state |= {"upto": upto, "spared": cast("list[JsonValue]", spared)}
