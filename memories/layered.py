@@ -200,7 +200,7 @@ class LayeredMemory(WrappingMemory):
             shown = {message.id for message in recent}
             earlier = await self.long.context()
             whole = {m.id for m in whole_groups(m for m in earlier if m.id not in held)} | shown
-            return self._merged([m for m in earlier if m.id in whole], recent)
+            return await self._merged([m for m in earlier if m.id in whole], recent)
         lead = 0
         while lead < len(recent) and recent[lead].role is Role.SYSTEM:
             lead += 1
@@ -226,14 +226,18 @@ class LayeredMemory(WrappingMemory):
         left = [message for _, message in self.short.leaving]
         return [*left, *await self.short.messages()]
 
-    def _merged(self, earlier: Sequence[Message], recent: Sequence[Message]) -> list[Message]:
+    async def _merged(
+        self, earlier: Sequence[Message], recent: Sequence[Message]
+    ) -> list[Message]:
         """Return the messages of both in order, each once, as the short-term memory has it."""
         own = {message.id: message for message in recent}
         both = own.keys() & {message.id for message in earlier}
         rest = deque(message for message in recent if message.id not in both)
+        if rest and (self._place(rest[0].id) or 0) < self.short.store.evicted_upto:
+            await self._handed.read_places()  # what stays in the window is older than some of these
         merged: list[Message] = []
         for message in earlier:
-            place = self._handed.places.get(message.id)
+            place = self._handed.place(message.id)
             while place is not None and rest and (self._place(rest[0].id) or place) < place:
                 merged.append(rest.popleft())
             merged.append(own.get(message.id, message))
@@ -241,16 +245,14 @@ class LayeredMemory(WrappingMemory):
 
     def _place(self, message_id: str) -> int | None:
         log = self.short.store.log
-        return self._handed.places.get(message_id) or (
-            log.place(message_id) if message_id in log else None
-        )
+        return self._handed.place(message_id) or log.find(message_id)
 
     async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
         """As :meth:`StoredMemory.messages`, over both."""
         await self.open()
         fits = Query(**filters).predicate()
         recent = [message for message in await self._held() if fits(message)]
-        return newest(self._merged(await self.long.messages(**filters), recent), last)
+        return newest(await self._merged(await self.long.messages(**filters), recent), last)
 
     async def dump(self) -> list[Message]:
         """Return everything in both memories but the goal, oldest first."""

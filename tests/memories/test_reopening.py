@@ -182,3 +182,27 @@ def test_a_memory_shows_the_same_when_it_is_opened_again(name, journal, operatio
             await story.check()
 
     anyio.run(run)
+
+
+@pytest.mark.parametrize("journal", [Durable, RamJournal])
+async def test_a_question_that_has_expired_stands_before_its_answers(journal) -> None:
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    kept = journal()
+
+    def make() -> LayeredMemory:
+        options: dict[str, Any] = {"journal": kept, "ttl": 60, "clock": lambda: now}
+        return LayeredMemory(
+            WindowedMemory(max_messages=2, **options), MessagesMemory(session="long", **options)
+        )
+
+    memory = make()
+    await memory.set_goal(Message.user("question", created_at=now))
+    later = now + timedelta(seconds=50)
+    for number in range(200):
+        await memory.update([Message.assistant(f"{number}", created_at=later)])
+    await memory.checkpoint()
+    now += timedelta(seconds=70)
+    wanted = ["question", *map(str, range(200))]
+    for opened in (memory, make()):
+        assert [m.content for m in await opened.context()] == wanted
+        assert [m.content for m in await opened.messages()] == wanted

@@ -1,0 +1,30 @@
+"""Work on many messages without stopping the event loop meanwhile. Private."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sized
+from typing import TypeVar
+
+import anyio.lowlevel
+import anyio.to_thread
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Sized)
+
+SLICE = 500  # items between two checkpoints
+ON_LOOP = 500  # more items are for a worker thread
+
+
+async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield ``items``; let other tasks run from time to time."""
+    for number, item in enumerate(list(items), 1):
+        yield item
+        if number % SLICE == 0:
+            await anyio.lowlevel.checkpoint()
+
+
+async def in_thread_if_many(items: S, work: Callable[[S], T]) -> T:
+    """Return ``work(items)``, called in a worker thread if there are many items."""
+    if len(items) <= ON_LOOP:
+        return work(items)
+    return await anyio.to_thread.run_sync(work, items)
