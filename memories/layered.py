@@ -23,7 +23,15 @@ from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.erasure import Erasure, deleted, forgotten
 from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Query, Where, names
+from agent_brain.memories.store.filters import (
+    Filters,
+    ForgetOptions,
+    Names,
+    Query,
+    Where,
+    checked_cursor,
+    names,
+)
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
@@ -275,6 +283,7 @@ class LayeredMemory(WrappingMemory):
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
         """As :meth:`StoredMemory.find_news`, over both."""
+        checked_cursor(after)
         await self.open()
         news, cursor = await self.short.find_news(after)
         if cursor < after:  # a cursor of another memory

@@ -33,11 +33,20 @@ from agent_brain.memories.store.events import (
 )
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.export import read_export, write_export
-from agent_brain.memories.store.filters import ForgetOptions, Names, Query, Where, names
+from agent_brain.memories.store.filters import (
+    ForgetOptions,
+    Names,
+    Query,
+    Where,
+    checked_cursor,
+    checked_text,
+    names,
+)
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
-from agent_brain.memories.views.groups import answered, newest
+from agent_brain.memories.views.everything import Everything
+from agent_brain.memories.views.groups import newest
 from agent_brain.tools.toolset import ToolLike
 
 Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
@@ -97,7 +106,7 @@ class StoredMemory(Memory):
     ) -> None:
         super().__init__(tools)
         self.store = MessageStore(
-            views,
+            [*views] or [Everything()],
             journal=journal,
             session=session,
             tenant=tenant,
@@ -191,6 +200,7 @@ class StoredMemory(Memory):
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
         await self._write("begin()")
+        goal = as_message(goal)
         messages = [*checked(before), goal]
         store = self.store
 
@@ -246,19 +256,17 @@ class StoredMemory(Memory):
         return log.all()
 
     async def context(self) -> list[Message]:
-        """Return what the first view shows; without a view everything in order.
+        """Return what the first view shows.
 
         Calls that never got a result are left out, as models refuse them.
         """
         store = self.store
         if not store.settled:
             await self._settle()
-        log, view = store.log, store.views[0] if store.views else None
-        if log.encoded and (view is None or view.tail == 0):
+        log, view = store.log, store.views[0]
+        if log.encoded and view.tail == 0:
             await log.decoded()
-        if view is not None:
-            return view.show()
-        return log.all() if log.tidy else answered(log.all())
+        return view.show()
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""
@@ -412,6 +420,7 @@ class StoredMemory(Memory):
         Raises:
             MemoryUseError: The value is not a JSON value.
         """
+        checked_text("keep()", name)
         try:
             value = json.loads(json.dumps(value))
         except (TypeError, ValueError) as error:
@@ -428,6 +437,7 @@ class StoredMemory(Memory):
 
     async def kept(self, name: str) -> JsonValue:
         """Return a copy of the value that is stored under ``name``, or None."""
+        checked_text("kept()", name)
         if not self.store.settled:
             await self._settle()
         return copy.deepcopy(self.store.values.get(name))
@@ -492,6 +502,7 @@ class StoredMemory(Memory):
 
     async def get(self, message_id: str) -> Message | None:
         """Return the message with this ID, or None."""
+        checked_text("get()", message_id)
         if not self.store.settled:
             await self._settle()
         return self.store.log.get(message_id)
@@ -510,6 +521,7 @@ class StoredMemory(Memory):
 
             news, cursor = await memory.find_news(cursor)
         """
+        checked_cursor(after)
         if not self.store.settled:
             await self._settle()
         log = self.store.log
@@ -551,10 +563,12 @@ class StoredMemory(Memory):
         pinned: bool | None = None,
     ) -> int:
         await self._write(method)
-        wanted = names("ids", ids)
+        wanted, tags_to_add, tags_to_remove = (
+            [*names(what, given)] for what, given in (("ids", ids), ("tags", add), ("tags", remove))
+        )
         known = [message_id for message_id in wanted if message_id in self.store.log]
         if known:
-            change = Tagged(known, [*names("tags", add)], remove, pinned)
+            change = Tagged(known, tags_to_add, tags_to_remove, pinned)
             await self.store.change(lambda: [change])
             if self.store.evicted:
                 await self._hand_over()

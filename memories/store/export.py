@@ -48,6 +48,8 @@ async def read_export(
         content = await to_thread.run_sync(Path(path).read_bytes)
         return Snapshot.from_json(content)
     if text is not None:
+        if not isinstance(text, str | bytes):
+            raise MemoryUseError(f"text= takes the content of a file, not {text!r:.100}")
         return Snapshot.from_json(text)
     if isinstance(data, Snapshot):
         return data

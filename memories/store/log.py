@@ -18,7 +18,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message, Role
 
-TOOL, ASSISTANT = Role.TOOL, Role.ASSISTANT  # looking up an enum member is slow
+TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
 _PINNED = '"pinned":true'
@@ -37,8 +37,6 @@ class MessageLog:
     Attributes:
         last: The last place that was given.
         moved: Whether the order differs from that of arrival.
-        tidy: Whether every result is known to stand with its call, and every call to have its
-            result unless the model has not spoken since; if not, they may.
         encoded: How many messages are still JSON text.
     """
 
@@ -52,12 +50,10 @@ class MessageLog:
         self._places: dict[str, int] = {}  # insertion order is the order of arrival
         self._asked: dict[str, str] = {}  # IDs of calls, and of the messages that asked for them
         self._asked_last: Collection[str] = ()  # calls of the group at the end
-        self._unanswered: set[str] | None = None  # calls of the last group that lack results
         self._ids: dict[tuple[Role | None, str | None], dict[str, None]] | None = None
         self._gaps = 0
         self._loaded = False  # whether there were texts, whose calls are not in _asked
         self.moved = False
-        self.tidy = True
         self.encoded = 0
 
     def __len__(self) -> int:
@@ -127,7 +123,6 @@ class MessageLog:
         messages, places = self._messages, self._places
         asking, before = "", len(messages)
         self._loaded = True
-        self.tidy = False
         for place, _, line in rows:
             try:
                 message_id = line[7 : line.index('"', 7)] if line[:7] == _ID else id_of(line)
@@ -196,8 +191,6 @@ class MessageLog:
                     known = self._messages
                 else:
                     self._asked_last = ()
-                    if self._unanswered and fields["role"] is ASSISTANT:
-                        self.tidy = False
                 if self._ids is not None:
                     self._add_to_index(message)
                 fresh.append(message)
@@ -217,17 +210,9 @@ class MessageLog:
     def _join(self, message: Message) -> None:
         """Move a result that was just appended behind its call; other calls start a group."""
         if message.role is not TOOL:
-            if self._unanswered:
-                self.tidy = False
-            self._unanswered = {call.id for call in message.tool_calls}
             self._note_calls(message)
             return
-        call_id = message.tool_call_id or ""
-        if self._unanswered and call_id in self._unanswered:
-            self._unanswered.discard(call_id)
-        else:
-            self.tidy = False
-        if call_id not in self._asked_last:
+        if (message.tool_call_id or "") not in self._asked_last:
             self._move_up(message)
 
     def _note_calls(self, message: Message) -> None:
@@ -274,7 +259,6 @@ class MessageLog:
     def take(self, message_ids: Iterable[str]) -> list[tuple[int, Message]]:
         """Remove messages and return them with their places; unknown IDs are ignored."""
         taken = []
-        self.tidy = False
         for message_id in message_ids:
             message = self._messages.pop(message_id, None)
             if message is not None:

@@ -134,7 +134,7 @@ def _tail_start(store: MessageStore, rows: Sequence[Row], tail: int, *, keeps_ol
     while start and missing:
         start -= 1
         missing -= rows[start][1] in MESSAGES
-    if not start or not store.views or (keeps_old and not (store.in_ram or tail)):
+    if not start or not (tail or (store.in_ram and store.evicts)):
         return start
     if store.in_ram and not keeps_old and not store.shared:
         return 0  # what has left is removed from the journal

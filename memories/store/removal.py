@@ -316,7 +316,8 @@ def forgettable(
         name=which.get("name"),
         tags=which.get("tags"),
     ).predicate()
-    part = checked_text(which.get("text") or "").casefold()
+    text = which.get("text")
+    part = "" if text is None else checked_text("text=", text).casefold()
     wanted = None if ids is None else names("ids", ids)
     return lambda message: (
         (wanted is None or message.id in wanted)

@@ -127,6 +127,7 @@ class MessageStore:
         for view in self.views:
             view.attach(self.log)
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
+        self.evicts = any(type(view).evict is not View.evict for view in self.views)
         self.keeps_old = all(view.keeps_old for view in self.views)
         self.reset()
 
