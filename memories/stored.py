@@ -18,7 +18,6 @@ from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMe
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row
 from agent_brain.memories.message import Message, Role, as_message
-from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
@@ -42,7 +41,9 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
+from agent_brain.memories.store.many import in_slices
 from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.everything import Everything
@@ -498,7 +499,7 @@ class StoredMemory(Memory):
             candidates = log.with_cause(cause_by)
         elif isinstance(role, str):
             candidates = log.with_role(Role(role))
-        return newest([message for message in candidates if fits(message)], last)
+        return newest([message async for message in in_slices(candidates) if fits(message)], last)
 
     async def get(self, message_id: str) -> Message | None:
         """Return the message with this ID, or None."""

@@ -14,12 +14,12 @@ from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Search
 from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
-from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where, checked_text
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.session import read_session_key
+from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.vectors.chroma_folder import make_store

@@ -120,7 +120,7 @@ class WindowedMemory(StoredMemory):
             await self._settle()
         if self.store.session is None:
             return list(self.store.log)
-        return arranged(await self.store.stored())
+        return arranged((await self.store.stored()).values())
 
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""

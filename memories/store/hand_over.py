@@ -174,7 +174,7 @@ class HandOver:
                 return [ValueSet(REMOVING, {"ids": later} if later else None)]
 
             chosen = frozenset(ids)
-            await removal.erase(self._short, ids, removal.EXPIRED, chosen, known, note)
+            await removal.erase(self._short, ids, removal.EXPIRED, chosen, known.keys(), note)
 
     async def finish(self) -> None:
         """Finish what a crash has interrupted: removing, and handing over."""

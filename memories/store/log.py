@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
 from itertools import islice
 
 import anyio.to_thread
@@ -105,7 +105,7 @@ class MessageLog:
         """Return the place of the message with this ID, None if it is not here."""
         return self._places.get(message_id)  # type: ignore[arg-type]
 
-    def ids(self) -> Collection[str]:
+    def ids(self) -> KeysView[str]:
         """Return the IDs of all messages, in order."""
         return self._messages.keys()
 

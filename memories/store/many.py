@@ -13,6 +13,7 @@ S = TypeVar("S", bound=Sized)
 
 SLICE = 500  # items between two checkpoints
 ON_LOOP = 500  # more items are for a worker thread
+ON_LOOP_LETTERS = 100_000  # a longer text is too
 
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
@@ -23,8 +24,13 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
             await anyio.lowlevel.checkpoint()
 
 
-async def in_thread_if_many(items: S, work: Callable[[S], T]) -> T:
-    """Return ``work(items)``, called in a worker thread if there are many items."""
-    if len(items) <= ON_LOOP:
+async def in_thread_if_many(items: S, work: Callable[[S], T], most: int = ON_LOOP) -> T:
+    """Return ``work(items)``, called in a worker thread if there are more than ``most`` items."""
+    if len(items) <= most:
         return work(items)
     return await anyio.to_thread.run_sync(work, items)
+
+
+async def in_thread_if_long(text: str | bytes, work: Callable[[str | bytes], T]) -> T:
+    """Return ``work(text)``, called in a worker thread if the text is long."""
+    return await in_thread_if_many(text, work, ON_LOOP_LETTERS)

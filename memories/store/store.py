@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from os import PathLike
 from typing import TypeAlias
 
-from anyio.to_thread import run_sync
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import (
@@ -35,7 +33,8 @@ from agent_brain.memories.store.events import (
     replay,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
-from agent_brain.memories.store.log import ON_LOOP, MessageLog
+from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.views.base import View
@@ -170,8 +169,7 @@ class MessageStore:
         async with session.lock:
             if self.stale:
                 rows = await session.read()
-                many = len(rows) > ON_LOOP
-                counting = await run_sync(effective, rows) if many else effective(rows)
+                counting = await in_thread_if_many(rows, effective)
                 await opening.replay_session(self, counting)
                 if self.adopts_control and session.control is not None and not self.shared:
                     adopt(session)
@@ -183,9 +181,8 @@ class MessageStore:
                 self.settled = not self.shared and not self.expiry
                 if not self.readonly:
                     await finish(rows, counting)
-                if many:
-                    del counting
-                    await run_sync(opening.free, rows)
+                del counting
+                await in_thread_if_many(rows, opening.free)
             elif self.shared:
                 await self._read_new(session)
 
@@ -313,8 +310,10 @@ class MessageStore:
         """
         if self.session is None or self.shared:
             return []
-        marks = (view.mark(self.evicted_upto) for view in self.views)
-        return [mark for mark in marks if mark is not None][:1]
+        for view in self.views:
+            if (mark := view.mark(self.evicted_upto)) is not None:
+                return [mark]
+        return []
 
     def _measure(self, changes: Sequence[Change]) -> None:
         """Have the views count what is to be added, before it is written."""
@@ -493,8 +492,8 @@ class MessageStore:
         for view in self.views:
             view.remove(())
 
-    async def stored(self, after: int = 0, *, removed: bool = False) -> list[Message]:
-        """Return the messages that the journal has, decoded off the event loop if they are many.
+    async def stored(self, after: int = 0, *, removed: bool = False) -> dict[str, Message]:
+        """Return the messages of the journal by ID, decoded off the event loop if they are many.
 
         Args:
             after: Only entries with a larger sequence number.
@@ -502,9 +501,9 @@ class MessageStore:
         """
         assert self.session is not None
         rows = await self.session.journal.rows(self.session.key, after)
-        read = partial(replay, rows if removed else effective(rows), removed=removed)
-        found = await run_sync(read) if len(rows) > ON_LOOP else read()
-        return [*found.values()]
+        return await in_thread_if_many(
+            rows, lambda rows: replay(rows if removed else effective(rows), removed=removed)
+        )
 
     async def turn(self) -> list[Message]:
         """Return the goal and what came after it, also what a view has evicted, in order."""
@@ -512,7 +511,7 @@ class MessageStore:
         if self.goal_id is None or began is None:
             return list(log)
         if not self.in_ram and self.evicted_upto > began:
-            return arranged(await self.stored(began - 1))
+            return arranged((await self.stored(began - 1)).values())
         behind = log.since(self.goal_id)
         if not self.released:
             return behind

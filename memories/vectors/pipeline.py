@@ -202,9 +202,9 @@ class VectorPipeline:
             return
         async with self._indexing:
             if self._unread:
-                ids = self._log.ids()  # below in the order of arrival, as they were added
-                ids = sorted(ids, key=self._log.place) if self._log.moved else ids
-                self._unindexed, self._unread = dict.fromkeys(ids), False
+                ids, place = self._log.ids(), self._log.place
+                arrived = sorted(ids, key=place) if self._log.moved else ids  # as they were added
+                self._unindexed, self._unread = dict.fromkeys(arrived), False
             while self._unindexed:
                 await self._index_piece()
         if self.embedder is None:

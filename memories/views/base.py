@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import JsonValue
@@ -102,7 +103,7 @@ class View:
         """
         return ()
 
-    def stale_values(self, ids: Collection[str] | None, held: Collection[str]) -> Iterable[str]:
+    def stale_values(self, ids: AbstractSet[str] | None, held: AbstractSet[str]) -> Iterable[str]:
         """Return the names of values that may quote forgotten messages.
 
         Args:

@@ -20,7 +20,13 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.views.base import View
-from agent_brain.memories.views.tokens import MESSAGE_TOKENS, Counter, fit_group, message_tokens, shown_texts
+from agent_brain.memories.views.tokens import (
+    MESSAGE_TOKENS,
+    Counter,
+    fit_group,
+    message_tokens,
+    shown_texts,
+)
 
 # Looking up an enum member is slow.
 TOOL, ASSISTANT, SYSTEM = Role.TOOL, Role.ASSISTANT, Role.SYSTEM
@@ -263,9 +269,7 @@ class Window(View):
             if type(oldest) is str and oldest != self._goal_id:  # one comes, one leaves
                 self.count -= 1
                 return (self._groups.popleft(),)  # type: ignore[return-value]
-        leaving, self._pending = self._pending, []
-        if len(self._system) > 2:
-            self._leave_system(leaving)
+        leaving, self._pending = [*self._pending, *self._leave_system()], []
         groups = self._groups
         while len(groups) > 1 and self._is_over():
             group = groups[0]
@@ -294,8 +298,9 @@ class Window(View):
     def _is_over(self) -> bool:
         return self.count > self._most or self.tokens > self._most_tokens
 
-    def _leave_system(self, leaving: list[str]) -> None:
+    def _leave_system(self) -> list[str]:
         """Remove the system messages beyond their half, but neither the first nor the newest."""
+        leaving: list[str] = []
         system = self._system
         most, most_tokens = self._most // 2, self._most_tokens // 2
         while len(system) > 2 and self._is_over():
@@ -311,6 +316,7 @@ class Window(View):
                 self._fixed_tokens -= system[1][1]
                 self._system_tokens -= system[1][1]
             del system[1]
+        return leaving
 
     def _leave(self, group: Group) -> None:
         if group.messages[0].role is ASSISTANT and hasattr(self, "log"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +19,7 @@ from agent_brain.memories import (
     MessagesMemory,
     RamJournal,
     Recent,
+    Role,
     StoredMemory,
     SummaryMemory,
     TodoMemory,
@@ -100,12 +100,18 @@ class Story:
 
     def message(self, role: str, text: str, **fields: Any) -> Message:
         self.said += 1
-        return Message(id=f"m{self.said}", role=role, content=text, **fields)
+        return Message(id=f"m{self.said}", role=Role(role), content=text, **fields)
 
     async def do(self, kind: str, number: int) -> None:
+        if kind == "reopen":
+            self.memory = self.make(self.journal)
+        elif kind in ("say", "long", "system", "pinned", "call", "late", "abandoned"):
+            await self.tell(kind, number)
+        else:
+            await self.change(kind, number)
+
+    async def tell(self, kind: str, number: int) -> None:
         memory = self.memory
-        held = await memory.messages()
-        chosen = held[number % len(held)].id if held else "unknown"
         match kind:
             case "say":
                 await memory.update([self.message("assistant", f"say {number}")])
@@ -117,15 +123,19 @@ class Story:
                 await memory.update([self.message(role, text, pinned=kind == "pinned")])
             case "call" | "late" | "abandoned":
                 calls = [Action(name="look", args={"at": n}) for n in range(1 + number % 2)]
-                results = [
-                    self.message("tool", "word " * number, tool_call_id=c.id) for c in calls
-                ]
+                results = [self.message("tool", "word " * number, tool_call_id=c.id) for c in calls]
                 pinned = number % 5 == 0
                 asking = self.message("assistant", "hm", tool_calls=tuple(calls), pinned=pinned)
                 await memory.update([asking])
                 if kind == "late":
                     await memory.update([self.message("user", "by the way")])
                 await memory.update(results if kind != "abandoned" else [])
+
+    async def change(self, kind: str, number: int) -> None:
+        memory = self.memory
+        held = await memory.messages()
+        chosen = held[number % len(held)].id if held else "unknown"
+        match kind:
             case "goal":
                 await memory.set_goal(self.message("user", f"goal {number}"))
             case "turn":
@@ -150,8 +160,6 @@ class Story:
             case "checkpoint":
                 memory.control.step += 1
                 await memory.checkpoint()
-            case "reopen":
-                self.memory = self.make(self.journal)
 
     async def check(self) -> None:
         shown = await self.memory.context()
