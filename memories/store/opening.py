@@ -106,10 +106,12 @@ def _load(store: MessageStore, rows: Sequence[Row], tail: int, held: frozenset[i
             batch, kept = [], len(staying)
             evicting, store.evicting = store.evicting, store.evicting and kind != "tag"
             store.carry_out(read_change(*row), row[0])
-            store.evicting = evicting or store.evicting  # pins are looked at once, at the end
+            store.evicting = evicting or store.evicting
     _load_messages(store, batch, staying[kept:])
     for row in last.values():
         store.carry_out(read_change(*row), row[0])
+    for view in store.views if named else ():
+        view.update_pins()  # of the messages that were pinned: once, and not at each tag
     stayed = [m for m in map(store.log.get, staying) if m is not None]
     if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in stayed):
         store.reset()  # their groups stay with them

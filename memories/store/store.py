@@ -412,13 +412,13 @@ class MessageStore:
         if removed:
             self._notify(lambda view: view.remove(removed))
 
-    def _notify(self, notify: Callable[[View], None]) -> None:
+    def _notify(self, notify: Callable[[View], None], *, evict: bool = True) -> None:
         """Notify the views of a change; raise the first error when all have been notified."""
         failed: Exception | None = None
         for view in self.views:
             try:
                 notify(view)
-                if self.evicting:
+                if evict and self.evicting:
                     self._release(view.evict())
             except Exception as error:
                 failed = failed or error
@@ -448,7 +448,8 @@ class MessageStore:
         if change.pinned is not None:
             self.expiry.discard(message.id for message in changed)
             self.watch(changed)
-            self._notify(lambda view: view.update_pins())
+            if self.evicting:
+                self._notify(lambda view: view.update_pins(), evict=False)
 
     def _set_value(self, name: str, value: JsonValue, seq: int | None) -> None:
         if self.session is not None and name in self.values_at:

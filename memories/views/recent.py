@@ -46,11 +46,9 @@ class Recent(View):
         self._window = Window(*self._limits)
         self.tail, self.left = self._window.tail, 0
         self._shown: dict[str, None] = {}
-        self._pins_changed = False
 
     def count_older(self) -> int:
         """Return how many messages there are before the recent end."""
-        self._show_pinned()
         return len(self.log) - len(self._shown)
 
     def is_older(self, message_id: str) -> bool:
@@ -92,19 +90,13 @@ class Recent(View):
 
     def evict(self) -> Sequence[str]:
         """Let messages leave the recent end; they stay in the log."""
-        if self._pins_changed:
-            self._show_pinned()
-        else:
-            self._let_go()
-        return ()
-
-    def _let_go(self) -> None:
         leaving = self._window.evict()
         for message_id in leaving:
             del self._shown[message_id]
             self.left = max(self.left or 0, self.log.place(message_id))
         if len(leaving) > len(self._shown):
             self._shown = dict.fromkeys(self._shown)  # iterating over a dict visits its gaps
+        return ()
 
     def remove(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.remove`."""
@@ -116,24 +108,17 @@ class Recent(View):
 
     def update_pins(self) -> None:
         """Show what is pinned, with its group, also if it had left the recent end."""
-        self._pins_changed = True
-
-    def _show_pinned(self) -> None:
-        if not self._pins_changed:
-            return
         back = [message_id for message_id in self.log.pinned() if message_id not in self._shown]
         if any(self.log[i].tool_calls or self.log[i].tool_call_id for i in back):
             back = with_partners(back, [m for m in self.log if m.id not in self._shown])
         self._window.measure([self.log[i] for i in [*self._shown, *back]])
-        self._pins_changed = False
         if back:
             self._shown = dict.fromkeys(sorted([*self._shown, *back], key=self.log.place))
         self._window.refill(self._messages())
-        self._let_go()
+        self.evict()
 
     def show(self) -> list[Message]:
         """Return the recent messages, in the order they happened."""
-        self._show_pinned()
         return self._window.fit(self._messages())
 
     def _messages(self) -> list[Message]:
