@@ -387,7 +387,9 @@ class LayeredMemory(WrappingMemory):
         fits = removal.forgettable(ids, which, self.short.store.clock())
         await self.open()
         found = await removal.everything(self.long) | await removal.everything(self.short)
-        held = {m.id: m for m in await in_thread_if_many(found.values(), arranged)}
+        held = await in_thread_if_many(
+            found.values(), lambda messages: {m.id: m for m in arranged(messages)}
+        )
         going, gone = await removal.choose(held, fits, which.get("text"))
         for memory in (self.short, self.long):
             await memory._write("forget()")
@@ -424,10 +426,9 @@ class LayeredMemory(WrappingMemory):
         snapshot = await self.short.snapshot()
         for name in (HANDED, REMOVING):
             snapshot.views.pop(name, None)
-        own = {message.id for message in messages}
-        held = own & {message.id for message in await self.long.messages()}
-        only = held - {message.id for message in snapshot.messages}
-        part = _Part(held=[m.id for m in messages if m.id in held], only=sorted(only))
+        in_long, in_short = {*self.long.store.log.ids()}, {m.id for m in snapshot.messages}
+        held = [m.id async for m in in_slices(messages) if m.id in in_long]
+        part = _Part(held=held, only=sorted({*held} - in_short))
         part.views = {} if shared else copy.deepcopy(self.long.store.values)
         snapshot.messages = messages
         snapshot.views[LONG] = part.model_dump(mode="json")

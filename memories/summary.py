@@ -211,7 +211,8 @@ class SummaryMemory(StoredMemory):
         self._compacting = True
         done = False
         try:
-            for portions in _backlog(view.portions(chosen)):
+            portions_due = await in_thread_if_many(chosen, lambda due: [*view.portions(due)])
+            for portions in _backlog(portions_due):
                 if not await self._summarise(portions):
                     break
                 done = True

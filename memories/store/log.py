@@ -23,6 +23,7 @@ _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
 _PINNED = '"pinned":true'
 ON_LOOP = 200  # messages decoded without a worker thread
+PIECE = 5_000  # messages decoded in one call of a worker thread
 
 
 class MessageLog:
@@ -159,9 +160,12 @@ class MessageLog:
 
     async def decoded(self) -> None:
         """Decode all messages, off the event loop if there are many."""
-        if self.encoded > ON_LOOP:
-            lines = {i: line for i, line in self._messages.items() if type(line) is str}
-            done = await anyio.to_thread.run_sync(_decode_lines, lines, dict(self._places))
+        if self.encoded <= ON_LOOP:
+            return
+        encoded = iter([(i, line) for i, line in self._messages.items() if type(line) is str])
+        while lines := dict(islice(encoded, PIECE)):
+            places = {i: self._places.get(i, 0) for i in lines}
+            done = await anyio.to_thread.run_sync(_decode_lines, lines, places)
             for message_id, message in done.items():
                 if self._messages.get(message_id) is lines[message_id]:
                     self._messages[message_id] = message

@@ -163,11 +163,11 @@ async def expire(memory: StoredMemory) -> None:
 async def everything(memory: StoredMemory) -> dict[str, Message]:
     """Return every message in RAM, in the journal or held by a run, with its tags, by ID."""
     store = memory.store
-    found = {message_id: message for message_id, (_, message) in store.released.items()}
     if store.session is None:
+        found = {message_id: message for message_id, (_, message) in store.released.items()}
         found |= zip(store.log.ids(), store.log.all(), strict=True)
     else:
-        found |= await store.stored(removed=True)
+        found = await store.stored(removed=True)
     for call in memory.control.pending.values():
         if call.result is not None:
             found.setdefault(call.result.id, call.result)
