@@ -183,8 +183,8 @@ class SummaryMemory(StoredMemory):
             id="summary",
             cause_by=type(self).__name__,
             created_at=datetime.fromisoformat(str(at)) if at else self.store.clock(),
-            metadata={"summarised": cast("list[JsonValue]", self.summarised)},
-        )
+        )  # the IDs may be many, and need no validation
+        message = message.model_copy(update={"metadata": {"summarised": self.summarised}})
         self._shown = state, message
         return message
 
