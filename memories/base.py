@@ -11,8 +11,8 @@ from typing import Any, Self
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
-from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.claim import Claim
+from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.views.groups import arranged
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool

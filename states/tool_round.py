@@ -491,10 +491,10 @@ class ToolRound(Work):
     def _with_notes(self, message: Message, action: Action, full: str | None) -> Message:
         """Return ``message`` with its full text and a person's decision in its metadata."""
         if full is not None:
-            from agent_brain.memories.views.truncated_results import keep_aside
+            from agent_brain.memories.views.truncated_results import store_full_text
 
             self.control.results_cut = True
-            message = keep_aside(message, full)
+            message = store_full_text(message, full)
         decision = self.control.decision_on(action)
         if decision is None:
             return message

@@ -217,6 +217,8 @@ class VectorPipeline:
 
     async def _list_messages(self) -> None:
         self._unread, ids = False, [*self._log.ids()]
+        if self._log.moved:
+            ids.sort(key=self._log.place)  # as they were added
         try:
             for start in range(0, len(ids), SWEPT):
                 self._unindexed.update(dict.fromkeys(ids[start : start + SWEPT]))
