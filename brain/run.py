@@ -13,6 +13,7 @@ from agent_brain.budget import Budget
 from agent_brain.engine import Engine, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
+from agent_brain.interruptible import Waiter
 from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
@@ -34,6 +35,7 @@ from agent_brain.states.events import (
 from agent_brain.states.hook_chain import hooks_of
 from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
+from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
 from agent_brain.tools.aio import CLEANUP_SECONDS
@@ -71,13 +73,15 @@ class Run(Generic[OutputT_co]):
         "_budget",
         "_claim",
         "_decisions",
+        "_deps",
         "_engine",
         "_events",
         "_goal",
         "_late",
         "_plan",
         "_result",
-        "_scope",
+        "_steering",
+        "_waiter",
         "_watched",
         "ended",
         "run_id",
@@ -90,21 +94,25 @@ class Run(Generic[OutputT_co]):
         decisions: Decisions = Decisions(),  # noqa: B008 - frozen
         *,
         watched: bool = True,
+        deps: object = None,
     ) -> None:
         self._plan = plan
         self._decisions = decisions
         self._goal = goal
         self._watched = watched
+        self._deps = deps
+        self._steering = Steering() if watched else None
         self._result: Result[OutputT_co] | None = None
         self._began = False  # the memory holds it
         self._late = False  # the time is up, and no scope was cancelled
-        self._scope: anyio.CancelScope | None = None
+        self._waiter = Waiter()
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
         self._engine: Engine | None = None
         self.ended = False
         self.run_id = new_id("run")
-        self._events = self._drive() if plan.limits.timeout is None else self._drive_timed()
+        interruptible = watched or plan.limits.timeout is not None
+        self._events = self._drive_interruptible() if interruptible else self._drive()
 
     @property
     def result(self) -> Result[OutputT_co]:
@@ -131,6 +139,47 @@ class Run(Generic[OutputT_co]):
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
         return cast("AsyncIterator[AgentEvent]", self._events)
 
+    def stop(self) -> None:
+        """Stop after the current step, with ``stop_reason="stopped"``; ``resume`` continues.
+
+        Tool calls that are requested then, run when it is resumed. A step that runs branches on
+        memories of their own is completed first. May be called by any task of the event loop; does
+        nothing once the run has ended.
+        """
+        if self._steering is not None:
+            self._steering.stopping = True
+
+    def cancel(self) -> None:
+        """Cancel the run at once: its events end with ``RunFinished`` and ``"cancelled"``.
+
+        What was finished is kept, and ``resume`` repeats the step. May be called by any task of the
+        event loop; does nothing once the run has ended.
+        """
+        if self._result is None:
+            self._waiter.interrupt()
+
+    def send(self, message: str | Message) -> None:
+        """Send the run a message of the user, which it records before its next step.
+
+        Messages are recorded in the order of arrival, and never between a tool call and its result.
+        ``MessageReceived`` reports each. Those that arrive during the last step are in
+        :attr:`unread` when the run has ended. May be called by any task of the event loop.
+
+        Args:
+            message: A text, or a user message.
+
+        Raises:
+            BrainUseError: The run has ended, or the message is empty or not from a user.
+        """
+        if self.ended or self._result is not None or self._steering is None:
+            raise BrainUseError("The run has ended: start another one with the message")
+        self._steering.send(message)
+
+    @property
+    def unread(self) -> list[Message]:
+        """Messages that were sent and not recorded yet."""
+        return [] if self._steering is None else [*self._steering.unread]
+
     async def aclose(self) -> None:
         """End the run if it has not ended; it is then cancelled."""
         await self._events.aclose()
@@ -146,6 +195,7 @@ class Run(Generic[OutputT_co]):
         self._budget.start_clock()
         claim = self._claim = await Claim.take(memory, watched=self._watched)
         self._report_result(None)
+        memory.deps = self._deps
         try:
             yield await self._start()
             engine = self._engine
@@ -170,34 +220,33 @@ class Run(Generic[OutputT_co]):
                 await self._cut_short(StopReason.FAILED, error)
                 yield RunFailed(cast("Exception", error), at=self._position())
             elif self._result is None:
-                late = self._late or (self._scope is not None and self._scope.cancel_called)
+                late = (self._late or self._waiter.late) and not self._waiter.interrupted
                 reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
                 await self._cut_short(reason, error)
             raise
         finally:
             self.ended = True
+            memory.deps = None
             claim.release()
 
-    async def _drive_timed(self) -> AsyncGenerator[Event, None]:
-        """Like :meth:`_drive`, within the time limit. No scope is open while a consumer works."""
+    async def _drive_interruptible(self) -> AsyncGenerator[Event, None]:
+        """Like :meth:`_drive`, until the time limit or :meth:`cancel`."""
+        events, waiter = self._drive(), self._waiter
         timeout = self._plan.limits.timeout
-        assert timeout is not None
-        events = self._drive()
         try:
             while True:
-                event: Event | None = None
-                left = timeout - self._budget.seconds()
-                if left > 0 or self._result is not None:
-                    deadline = anyio.current_time() + left
-                    with anyio.CancelScope(deadline=deadline) as self._scope:
-                        event = await anext(events, None)
-                    late = self._scope.cancelled_caught
-                else:  # nothing had to be waited for, so nothing could be cancelled
-                    self._late = late = True
-                    await events.aclose()
-                if late:
+                left = None if timeout is None else timeout - self._budget.seconds()
+                self._late = left is not None and left <= 0
+                if (self._late or waiter.interrupted) and self._result is None:
+                    await events.aclose()  # it did not have to wait
+                    if self._result is None:  # it did not begin
+                        self._end_without_memory(StopReason.CANCELLED)
                     yield self._finished_event()
                     return
+                deadline = None if left is None else anyio.current_time() + left
+                event, ended = await waiter.next_or_none(events, deadline)
+                if ended:
+                    yield self._finished_event()
                 if event is None:
                     return
                 yield event
@@ -235,6 +284,7 @@ class Run(Generic[OutputT_co]):
                 run_id=self.run_id,
                 hooks=hooks_of(plan.hooks, plan.net.hooks),
                 quiet=self._quiet(),
+                steering=self._steering,
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 

@@ -37,6 +37,7 @@ class Memory(ABC):
         ToolDefinitionError: Two tools have the same name.
     """
 
+    deps: Any = None  # what the current run was given for its states and tools; never stored
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
     last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
