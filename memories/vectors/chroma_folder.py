@@ -78,7 +78,7 @@ class ChromaFolder(ChromaStore):
             if self.readonly:
                 yield
                 return
-            self._path.parent.mkdir(parents=True)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         with _write_count(self._path.with_suffix(".lock"), writes=writes) as (before, after):
             if before != self._seen or not self._path.exists():
                 self.lost = self.lost or (self._seen is not None and not self._path.exists())
