@@ -70,9 +70,7 @@ class MessageLog:
     def all(self) -> list[Message]:
         """Return all messages, in order."""
         if self._all is None:
-            if self.encoded:
-                self._decode_all()
-            self._all = list(self._messages.values())  # type: ignore[arg-type]  # all are decoded
+            self._all = list(self)
         return self._all.copy()
 
     def __reversed__(self) -> Iterator[Message]:
