@@ -1,87 +1,91 @@
-"""Waiting that another task can interrupt."""
+"""Ending what a run waits for, from another task."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import anyio
 import sniffio
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
+    from types import AsyncGeneratorType
 
-T = TypeVar("T")
+    import anyio
 
 
-class Waiter:
-    """Waits for the items of a stream until it is interrupted or its time is up.
+class Interrupted(BaseException):
+    """Raised in a run that was interrupted while its consumer worked."""
 
-    On asyncio, without a deadline, it interrupts as ``asyncio.timeout`` does: a cancel scope for
-    each item would take longer than most items. No scope is open between two items.
+
+class Interruption:
+    """Ends what a run waits for.
+
+    With a cancel scope around each wait, if there is one; else by cancelling the task that waits,
+    as ``asyncio.timeout`` does, which costs next to nothing for items that are ready.
 
     Attributes:
-        interrupted: Whether :meth:`interrupt` was called.
+        asked: Whether :meth:`ask` was called.
+        scope: The cancel scope of the current wait, or of the last one.
     """
 
-    __slots__ = ("_by_scope", "_cancelled", "_scope", "_task", "interrupted")
+    __slots__ = ("_cancelled", "_current_task", "_task", "asked", "scope")
 
     def __init__(self) -> None:
-        self._task: asyncio.Task[Any] | None = None  # that waits
-        self._scope: anyio.CancelScope | None = None
-        self._cancelled = False  # the task, and it has not noticed
-        self._by_scope: bool | None = None  # known once it waits
-        self.interrupted = False
+        self.asked = False
+        self.scope: anyio.CancelScope | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False  # the task, which has not noticed yet
+        self._current_task: Callable[[], asyncio.Task[Any] | None] | None = None
 
     @property
-    def late(self) -> bool:
-        """Whether the time was up while it waited."""
-        return not self.interrupted and self._scope is not None and self._scope.cancel_called
+    def timed_out(self) -> bool:
+        """Whether the deadline of the scope has passed."""
+        return not self.asked and self.scope is not None and self.scope.cancel_called
 
-    def interrupt(self) -> None:
-        """End the wait, if there is one; may be called by any task of the event loop."""
-        if self.interrupted:
+    def ask(self, events: AsyncGeneratorType[Any, None]) -> None:
+        """End the wait for the next of ``events``, if somebody waits; call it on the event loop."""
+        if self.asked:
             return
-        self.interrupted = True
-        if self._scope is not None:
-            self._scope.cancel()
-        elif self._task is not None:
+        self.asked = True
+        if self.scope is not None:
+            self.scope.cancel()
+        elif self._task is not None and events.ag_running:
             self._cancelled = self._task.cancel()
 
-    async def next_or_none(
-        self, stream: AsyncGenerator[T, None], deadline: float | None
-    ) -> tuple[T | None, bool]:
-        """Return the next item, None at the end; and whether the wait was ended instead.
+    def note_task(self) -> None:
+        """Note the task that waits for the next event; for runs without scopes.
 
-        Args:
-            stream: The items, none of which is None.
-            deadline: When the time is up, on the clock of the event loop; None for never.
+        Raises:
+            Interrupted: The run was interrupted meanwhile.
         """
-        if self._by_scope is None:
-            self._by_scope = deadline is not None or sniffio.current_async_library() != "asyncio"
-        if not self._by_scope:
-            return await self._next_in_task(stream)
-        limit = sys.float_info.max if deadline is None else deadline
-        with anyio.CancelScope(deadline=limit) as self._scope:
-            if self.interrupted:
-                self._scope.cancel()
-            return await anext(stream, None), False
-        return None, True
+        if self._current_task is None:
+            from asyncio import current_task  # here, as programs on trio do not import it
 
-    async def _next_in_task(self, stream: AsyncGenerator[T, None]) -> tuple[T | None, bool]:
-        import asyncio
+            self._current_task = current_task
+        if self._cancelled:
+            self._accept()
+        if self.asked:
+            raise Interrupted
+        self._task = self._current_task()
 
-        self._task = task = asyncio.current_task()
-        assert task is not None
-        try:
-            return await anext(stream, None), False
-        except asyncio.CancelledError:
-            if self._cancelled and task.cancelling() == 1:
-                return None, True
-            raise
-        finally:
-            self._task = None
-            if self._cancelled:
-                self._cancelled = False
-                task.uncancel()
+    def explains(self, error: BaseException) -> bool:
+        """Return whether ``error`` comes from the interruption, and from nothing else."""
+        if isinstance(error, Interrupted):
+            return True
+        return self._accept() == 0 and type(error).__name__ == "CancelledError"
+
+    def _accept(self) -> int | None:
+        """Take back the cancellation of the task; return how many others there are."""
+        if not self._cancelled or self._task is None:
+            return None
+        self._cancelled = False
+        return self._task.uncancel()
+
+
+def needs_scope() -> bool:
+    """Return whether a wait can only be ended by a cancel scope: everywhere but on asyncio."""
+    try:
+        return sniffio.current_async_library() != "asyncio"
+    except sniffio.AsyncLibraryNotFoundError:
+        return True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
-from types import TracebackType
+from types import AsyncGeneratorType, TracebackType
 from typing import Generic, Self, cast
 
 import anyio
@@ -13,7 +14,7 @@ from agent_brain.budget import Budget
 from agent_brain.engine import Engine, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
-from agent_brain.interruptible import Waiter
+from agent_brain.interruptible import Interrupted, Interruption, needs_scope
 from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
@@ -77,11 +78,11 @@ class Run(Generic[OutputT_co]):
         "_engine",
         "_events",
         "_goal",
+        "_interruption",
         "_late",
         "_plan",
         "_result",
         "_steering",
-        "_waiter",
         "_watched",
         "ended",
         "run_id",
@@ -105,14 +106,14 @@ class Run(Generic[OutputT_co]):
         self._result: Result[OutputT_co] | None = None
         self._began = False  # the memory holds it
         self._late = False  # the time is up, and no scope was cancelled
-        self._waiter = Waiter()
+        self._interruption = Interruption()
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
         self._engine: Engine | None = None
         self.ended = False
         self.run_id = new_id("run")
-        interruptible = watched or plan.limits.timeout is not None
-        self._events = self._drive_interruptible() if interruptible else self._drive()
+        in_scopes = plan.limits.timeout is not None or (watched and needs_scope())
+        self._events = self._drive_in_scopes() if in_scopes else self._drive(noting=watched)
 
     @property
     def result(self) -> Result[OutputT_co]:
@@ -156,7 +157,7 @@ class Run(Generic[OutputT_co]):
         event loop; does nothing once the run has ended.
         """
         if self._result is None:
-            self._waiter.interrupt()
+            self._interruption.ask(cast("AsyncGeneratorType[Event, None]", self._events))
 
     def send(self, message: str | Message) -> None:
         """Send the run a message of the user, which it records before its next step.
@@ -189,24 +190,34 @@ class Run(Generic[OutputT_co]):
         if self._claim is not None:
             self._claim.abandoned = True
 
-    async def _drive(self) -> AsyncGenerator[Event, None]:
-        """Yield every event of the run, from its start to its end."""
-        memory, sources = self._plan.memory, self._plan.sources
+    async def _drive(self, *, noting: bool) -> AsyncGenerator[Event, None]:
+        """Yield every event of the run, from its start to its end.
+
+        Args:
+            noting: Note the task that waits, so that it can be interrupted.
+        """
+        memory, sources, interruption = self._plan.memory, self._plan.sources, self._interruption
         self._budget.start_clock()
         claim = self._claim = await Claim.take(memory, watched=self._watched)
         self._report_result(None)
         memory.deps = self._deps
         try:
+            if noting:
+                interruption.note_task()
             yield await self._start()
             engine = self._engine
             if engine is not None:
                 steps = engine.steps()
                 try:
+                    if noting:
+                        interruption.note_task()
                     async for event in steps:
                         yield event
+                        if noting:
+                            interruption.note_task()
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
-                except GeneratorExit:
+                except (GeneratorExit, Interrupted):
                     engine.left = True
                     raise
                 finally:
@@ -214,39 +225,47 @@ class Run(Generic[OutputT_co]):
                 await self._finish(engine.reason or StopReason.DONE)
             yield self._finished_event()
         except BaseException as error:
+            interrupted = interruption.explains(error)
             left = self._engine is not None and self._engine.left  # and takes no more events
             failed = isinstance(error, Exception) and not left
             if failed:
                 await self._cut_short(StopReason.FAILED, error)
                 yield RunFailed(cast("Exception", error), at=self._position())
             elif self._result is None:
-                late = (self._late or self._waiter.late) and not self._waiter.interrupted
+                late = (self._late or interruption.timed_out) and not interruption.asked
                 reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
                 await self._cut_short(reason, error)
-            raise
+            if not interrupted:
+                raise
+            yield self._finished_event()
         finally:
             self.ended = True
             memory.deps = None
             claim.release()
 
-    async def _drive_interruptible(self) -> AsyncGenerator[Event, None]:
-        """Like :meth:`_drive`, until the time limit or :meth:`cancel`."""
-        events, waiter = self._drive(), self._waiter
-        timeout = self._plan.limits.timeout
+    async def _drive_in_scopes(self) -> AsyncGenerator[Event, None]:
+        """Like :meth:`_drive`, with a time limit. No scope is open while a consumer works."""
+        events, interruption = self._drive(noting=False), self._interruption
+        timeout = self._plan.limits.timeout or math.inf
         try:
             while True:
-                left = None if timeout is None else timeout - self._budget.seconds()
-                self._late = left is not None and left <= 0
-                if (self._late or waiter.interrupted) and self._result is None:
+                left = timeout - self._budget.seconds()
+                self._late = left <= 0
+                if (self._late or interruption.asked) and self._result is None:
                     await events.aclose()  # it did not have to wait
                     if self._result is None:  # it did not begin
                         self._end_without_memory(StopReason.CANCELLED)
                     yield self._finished_event()
                     return
-                deadline = None if left is None else anyio.current_time() + left
-                event, ended = await waiter.next_or_none(events, deadline)
-                if ended:
+                event: Event | None = None
+                deadline = anyio.current_time() + left
+                with anyio.CancelScope(deadline=deadline) as interruption.scope:
+                    if interruption.asked:
+                        interruption.scope.cancel()
+                    event = await anext(events, None)
+                if interruption.scope.cancelled_caught:
                     yield self._finished_event()
+                    return
                 if event is None:
                     return
                 yield event

@@ -54,7 +54,8 @@ def asked(*answers: Any) -> Brain:
 
 
 async def contents(brain: Brain) -> list[str]:
-    return [m.content for m in await brain.memory.messages()]
+    memory: Any = brain.memory
+    return [m.content for m in await memory.messages()]
 
 
 async def test_a_stopped_run_ends_after_the_step_and_continues_with_its_open_call():
@@ -115,8 +116,8 @@ async def test_a_new_goal_after_a_stop_answers_the_open_calls():
                 run.stop()
     result = await brain.run("forget it")
     assert result.answer == "something else"
-    told = await brain.memory.messages(role="tool")
-    assert [m.content for m in told] == ["The call was not run: a new goal was set first"]
+    told = [m.content for m in await brain.memory.dump() if m.role is Role.TOOL]
+    assert told == ["The call was not run: a new goal was set first"]
 
 
 class Outer(Enum):
@@ -238,6 +239,77 @@ async def test_cancelling_leaves_the_task_that_reads_alone():
         await anyio.lowlevel.checkpoint()
         assert (await brain.run("again")).answer == "one"
     assert not scope.cancelled_caught
+
+
+async def test_a_run_whose_events_are_read_by_several_tasks_can_be_cancelled():
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    brain = Brain("react", tools=[wait], llm=ScriptedLLM([[Action(name="wait")], "after"]))
+    async with brain.stream("go") as run:
+        events = aiter(run)
+        seen: list[Any] = []
+
+        async def read() -> None:
+            seen.append(await anext(events, None))
+
+        while not seen or not isinstance(seen[-1], ActionStarted):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            tasks.start_soon(_cancel, run)
+        assert isinstance(seen[-1], RunFinished)
+        await anyio.lowlevel.checkpoint()  # this task was not cancelled
+    assert run.result.stop_reason == "cancelled"
+
+
+async def test_a_scope_around_the_reader_that_is_cancelled_at_the_same_time_wins():
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    brain = Brain("react", tools=[wait], llm=ScriptedLLM([[Action(name="wait")], "after"]))
+    with anyio.CancelScope() as scope:
+
+        async def both(run: Any) -> None:
+            scope.cancel()
+            run.cancel()
+
+        async with anyio.create_task_group() as tasks, brain.stream("go") as run:
+            async for event in run:
+                if isinstance(event, ActionStarted):
+                    tasks.start_soon(both, run)
+    assert scope.cancelled_caught
+    assert run.result.stop_reason == "cancelled"
+    await anyio.lowlevel.checkpoint()
+
+
+async def test_a_tool_that_swallows_the_cancellation_does_not_cancel_the_reader():
+    holder: list[Any] = []
+
+    @tool
+    async def stubborn() -> str:
+        """Go on whatever happens."""
+        try:
+            holder[0].cancel()
+            await anyio.sleep_forever()
+        except BaseException:
+            return "still here"
+        return ""
+
+    brain = Brain("react", tools=[stubborn], llm=ScriptedLLM([[Action(name="stubborn")], "x"]))
+    async with brain.stream("go") as run:
+        holder.append(run)
+        async for _ in run:
+            await anyio.lowlevel.checkpoint()
+    assert run.result.stop_reason == "cancelled"
+    await anyio.lowlevel.checkpoint()
 
 
 async def test_a_run_that_has_ended_ignores_stop_and_cancel():
