@@ -265,7 +265,7 @@ class Brain(Generic[OutputT_co]):
                 withdraw(self.memory, source)
                 stack.push_async_callback(source.aclose)
 
-    def answer(self, task: str | Message) -> AnswerStream:
+    def answer(self, task: str | Message, *, deps: object = None) -> AnswerStream:
         """Run ``task`` and stream the text as it arrives, without the model's thoughts.
 
         The text is ``Result.answer``, preceded by text that the model added to its tool calls,
@@ -276,9 +276,9 @@ class Brain(Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        return AnswerStream(self.stream(task))
+        return AnswerStream(self.stream(task, deps=deps))
 
-    def stream(self, task: str | Message) -> Run[OutputT_co]:
+    def stream(self, task: str | Message, *, deps: object = None) -> Run[OutputT_co]:
         """Return a run to iterate over.
 
         ::
@@ -294,19 +294,25 @@ class Brain(Generic[OutputT_co]):
         Raises:
             BrainUseError: The task is empty.
         """
-        return Run(self._plan(), _as_goal(task))
+        return Run(self._plan(), _as_goal(task), deps=deps)
 
-    async def run(self, task: str | Message) -> Result[OutputT_co]:
+    async def run(self, task: str | Message, *, deps: object = None) -> Result[OutputT_co]:
         """Run ``task`` to the end and return the result.
+
+        Args:
+            task: What is to be done.
+            deps: What the states (``memory.deps``), tools (``ToolContext.deps``) and hooks
+                (``request.deps``) of this run need, such as who asks or a database. It is never
+                stored, so :meth:`resume` takes it again.
 
         Raises:
             LLMError: A model call failed, after its retries.
             TransitionError: A state proposed a state that no edge leads to.
             MemoryBusyError: Another run over the same memory is in progress.
         """
-        return await _to_end(Run(self._plan(), _as_goal(task), watched=False))
+        return await _to_end(Run(self._plan(), _as_goal(task), watched=False, deps=deps))
 
-    def run_sync(self, task: str | Message) -> Result[OutputT_co]:
+    def run_sync(self, task: str | Message, *, deps: object = None) -> Result[OutputT_co]:
         """Like :meth:`run`, for programs without an event loop.
 
         Raises:
@@ -316,7 +322,7 @@ class Brain(Generic[OutputT_co]):
             raise BrainUseError(
                 "run_sync() cannot be used inside a running event loop: use 'await brain.run(…)'"
             )
-        return anyio.run(self._run_and_release, task)
+        return anyio.run(self._run_and_release, task, deps)
 
     def stream_resume(
         self,
@@ -325,9 +331,10 @@ class Brain(Generic[OutputT_co]):
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
         input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
+        deps: object = None,
     ) -> Run[OutputT_co]:
         """Like :meth:`resume`, to iterate over as over :meth:`stream`."""
-        return Run(self._plan(), None, Decisions(approve, deny, edit, input))
+        return Run(self._plan(), None, Decisions(approve, deny, edit, input), deps=deps)
 
     async def resume(
         self,
@@ -336,6 +343,7 @@ class Brain(Generic[OutputT_co]):
         deny: Deny | None = None,
         edit: Mapping[str, Mapping[str, Any]] | None = None,
         input: str | Mapping[str, str] | None = None,  # noqa: A002 - what it is
+        deps: object = None,
     ) -> Result[OutputT_co]:
         """Continue the run in the memory: after a crash, an error, a limit or a wait.
 
@@ -348,13 +356,14 @@ class Brain(Generic[OutputT_co]):
             deny: IDs of calls that may not run, with reasons for the model.
             edit: Changed arguments by the IDs of the calls, which approves them.
             input: The answer to the question, or answers by the IDs of the questions.
+            deps: As for :meth:`run`.
 
         Raises:
             ResumeError: The memory has no run, or its state is not in the net; or the decisions do
                 not match what the run waits for, and it continues to wait.
         """
         decisions = Decisions(approve, deny, edit, input)
-        return await _to_end(Run(self._plan(), None, decisions, watched=False))
+        return await _to_end(Run(self._plan(), None, decisions, watched=False, deps=deps))
 
     def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
         """Return this brain as a tool: each call runs it on a fork of its memory.
@@ -395,11 +404,11 @@ class Brain(Generic[OutputT_co]):
     def _set_last_result(self, result: Result[Any] | None) -> None:
         self._last_result = result
 
-    async def _run_and_release(self, task: str | Message) -> Result[OutputT_co]:
+    async def _run_and_release(self, task: str | Message, deps: object) -> Result[OutputT_co]:
         from agent_brain.tools.litellm.connections import connections
 
         try:
-            return await self.run(task)
+            return await self.run(task, deps=deps)
         finally:
             await connections.close()  # nobody else can, once the event loop has ended
 

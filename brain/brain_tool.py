@@ -11,6 +11,7 @@ from agent_brain.states.events import Event
 from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.nested_tools import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.base import Approval
+from agent_brain.tools.context import current_call
 from agent_brain.tools.errors import ToolError
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class BrainTool(NestedTool):
             ToolError: It ended without reaching its goal.
         """
         async with await self.brain.memory.fork() as memory:
-            result = await self.brain.over(memory).run(kwargs["task"])
+            call = current_call()
+            deps = None if call is None else call.deps
+            result = await self.brain.over(memory).run(kwargs["task"], deps=deps)
         if result.stop_reason != "done":
             raise ToolError(f"{self.name!r} stopped early, {result.stop_reason}: {result.answer}")
         return result.answer

@@ -34,6 +34,7 @@ from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
     NOWHERE,
     Event,
+    MessageReceived,
     Position,
     StateEntered,
     StateExited,
@@ -41,6 +42,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.work import Resumed, StreamItem, Work, perform
+from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.secrets import scrub
@@ -80,6 +82,7 @@ class Engine:
         "_path",
         "_record",
         "_run_id",
+        "_steering",
         "_stuck",
         "at",
         "hooks",
@@ -103,11 +106,13 @@ class Engine:
         key: str = "",
         as_thoughts: bool = False,
         quiet: bool = False,
+        steering: Steering | None = None,
     ) -> None:
         self._net = net
         self.memory = memory
         self._budget = budget
         self._stuck = stuck
+        self._steering = steering  # of a run that can be asked to stop
         self._run_id = run_id
         self._path = path
         self._key = key  # the memory keeps the state of a subnet under it
@@ -136,10 +141,14 @@ class Engine:
     async def steps(self) -> AsyncGenerator[Event, None]:  # noqa: C901, PLR0915 - one loop
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget = self.memory, self._record, self._budget
-        note, quiet = record.note, self.quiet
+        note, quiet, steering = record.note, self.quiet, self._steering
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
+            if steering is not None and steering.pending and not self.reason:
+                for received in await self._receive(steering):
+                    yield received
+                reached = reached or (StopReason.STOPPED if steering.stopping else None)
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
@@ -187,6 +196,14 @@ class Engine:
             for event in events_of_leaving:
                 yield event
         self.reason = self.reason or StopReason.DONE
+
+    async def _receive(self, steering: Steering) -> list[MessageReceived]:
+        """Record the messages that were sent to the run."""
+        received = await steering.record(self.memory)
+        if received and self._durable:
+            await self.memory.checkpoint()
+        at = Position(self._run_id, self._budget.control.step, None, self._path)
+        return [MessageReceived(message, at=at) for message in received]
 
     async def _may_run(self, node: Node, reached: StopReason) -> bool:
         free = reached in SPENDING and await node.state.costs_nothing(self.memory)
@@ -322,6 +339,8 @@ class Engine:
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
+        if reason is StopReason.STOPPED:  # open calls run when it is resumed
+            return None
         await close_open_calls(self.memory, reason.clause)
         fallback = self._net.fallback
         if fallback is None or reason is StopReason.TIMEOUT:
@@ -354,6 +373,7 @@ class Engine:
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
         self._delegated = begun = self._delegated or Counter()
         begun[branch.name] += 1
+        branch.memory.deps = self.memory.deps
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
@@ -367,6 +387,7 @@ class Engine:
             path=(*self._path, *inside),
             key="/".join(filter(None, (self._key, *inside))) + again,
             as_thoughts=aside,
+            steering=self._steering if branch.memory is self.memory else None,
         )
 
     def _hooks_of(self, branch: Branch) -> HookChain | None:

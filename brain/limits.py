@@ -25,6 +25,7 @@ class StopReason(StrEnum):
     APPROVAL = "approval"
     INPUT = "input"
     MAX_TOOL_CALLS = "max_tool_calls"
+    STOPPED = "stopped"
 
     @property
     def clause(self) -> str:
@@ -44,6 +45,7 @@ _CLAUSES = {
     StopReason.FAILED: "the run failed",
     StopReason.APPROVAL: "the run waits for approval",
     StopReason.INPUT: "the run waits for an answer",
+    StopReason.STOPPED: "the run was stopped",
 }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
-from types import TracebackType
+from types import AsyncGeneratorType, TracebackType
 from typing import Generic, Self, cast
 
 import anyio
@@ -13,6 +14,7 @@ from agent_brain.budget import Budget
 from agent_brain.engine import Engine, no_state
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
+from agent_brain.interruptible import Interrupted, Interruption, needs_scope
 from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
@@ -34,6 +36,7 @@ from agent_brain.states.events import (
 from agent_brain.states.hook_chain import hooks_of
 from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
+from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import refresh
 from agent_brain.tools.aio import CLEANUP_SECONDS
@@ -71,13 +74,15 @@ class Run(Generic[OutputT_co]):
         "_budget",
         "_claim",
         "_decisions",
+        "_deps",
         "_engine",
         "_events",
         "_goal",
+        "_interruption",
         "_late",
         "_plan",
         "_result",
-        "_scope",
+        "_steering",
         "_watched",
         "ended",
         "run_id",
@@ -90,21 +95,25 @@ class Run(Generic[OutputT_co]):
         decisions: Decisions = Decisions(),  # noqa: B008 - frozen
         *,
         watched: bool = True,
+        deps: object = None,
     ) -> None:
         self._plan = plan
         self._decisions = decisions
         self._goal = goal
         self._watched = watched
+        self._deps = deps
+        self._steering = Steering() if watched else None
         self._result: Result[OutputT_co] | None = None
         self._began = False  # the memory holds it
         self._late = False  # the time is up, and no scope was cancelled
-        self._scope: anyio.CancelScope | None = None
+        self._interruption = Interruption()
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
         self._engine: Engine | None = None
         self.ended = False
         self.run_id = new_id("run")
-        self._events = self._drive() if plan.limits.timeout is None else self._drive_timed()
+        in_scopes = plan.limits.timeout is not None or (watched and needs_scope())
+        self._events = self._drive_in_scopes() if in_scopes else self._drive(noting=watched)
 
     @property
     def result(self) -> Result[OutputT_co]:
@@ -131,6 +140,47 @@ class Run(Generic[OutputT_co]):
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
         return cast("AsyncIterator[AgentEvent]", self._events)
 
+    def stop(self) -> None:
+        """Stop after the current step, with ``stop_reason="stopped"``; ``resume`` continues.
+
+        Tool calls that are requested then, run when it is resumed. A step that runs branches on
+        memories of their own is completed first. May be called by any task of the event loop; does
+        nothing once the run has ended.
+        """
+        if self._steering is not None:
+            self._steering.stopping = True
+
+    def cancel(self) -> None:
+        """Cancel the run at once: its events end with ``RunFinished`` and ``"cancelled"``.
+
+        What was finished is kept, and ``resume`` repeats the step. May be called by any task of the
+        event loop; does nothing once the run has ended.
+        """
+        if self._result is None:
+            self._interruption.ask(cast("AsyncGeneratorType[Event, None]", self._events))
+
+    def send(self, message: str | Message) -> None:
+        """Send the run a message of the user, which it records before its next step.
+
+        Messages are recorded in the order of arrival, and never between a tool call and its result.
+        ``MessageReceived`` reports each. Those that arrive during the last step are in
+        :attr:`unread` when the run has ended. May be called by any task of the event loop.
+
+        Args:
+            message: A text, or a user message.
+
+        Raises:
+            BrainUseError: The run has ended, or the message is empty or not from a user.
+        """
+        if self.ended or self._result is not None or self._steering is None:
+            raise BrainUseError("The run has ended: start another one with the message")
+        self._steering.send(message)
+
+    @property
+    def unread(self) -> list[Message]:
+        """Messages that were sent and not recorded yet."""
+        return [] if self._steering is None else [*self._steering.unread]
+
     async def aclose(self) -> None:
         """End the run if it has not ended; it is then cancelled."""
         await self._events.aclose()
@@ -140,23 +190,34 @@ class Run(Generic[OutputT_co]):
         if self._claim is not None:
             self._claim.abandoned = True
 
-    async def _drive(self) -> AsyncGenerator[Event, None]:
-        """Yield every event of the run, from its start to its end."""
-        memory, sources = self._plan.memory, self._plan.sources
+    async def _drive(self, *, noting: bool) -> AsyncGenerator[Event, None]:
+        """Yield every event of the run, from its start to its end.
+
+        Args:
+            noting: Note the task that waits, so that it can be interrupted.
+        """
+        memory, sources, interruption = self._plan.memory, self._plan.sources, self._interruption
         self._budget.start_clock()
         claim = self._claim = await Claim.take(memory, watched=self._watched)
         self._report_result(None)
+        memory.deps = self._deps
         try:
+            if noting:
+                interruption.note_task()
             yield await self._start()
             engine = self._engine
             if engine is not None:
                 steps = engine.steps()
                 try:
+                    if noting:
+                        interruption.note_task()
                     async for event in steps:
                         yield event
+                        if noting:
+                            interruption.note_task()
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
-                except GeneratorExit:
+                except (GeneratorExit, Interrupted):
                     engine.left = True
                     raise
                 finally:
@@ -164,38 +225,45 @@ class Run(Generic[OutputT_co]):
                 await self._finish(engine.reason or StopReason.DONE)
             yield self._finished_event()
         except BaseException as error:
+            interrupted = interruption.explains(error)
             left = self._engine is not None and self._engine.left  # and takes no more events
             failed = isinstance(error, Exception) and not left
             if failed:
                 await self._cut_short(StopReason.FAILED, error)
                 yield RunFailed(cast("Exception", error), at=self._position())
             elif self._result is None:
-                late = self._late or (self._scope is not None and self._scope.cancel_called)
+                late = (self._late or interruption.timed_out) and not interruption.asked
                 reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
                 await self._cut_short(reason, error)
-            raise
+            if not interrupted:
+                raise
+            yield self._finished_event()
         finally:
             self.ended = True
+            memory.deps = None
             claim.release()
 
-    async def _drive_timed(self) -> AsyncGenerator[Event, None]:
-        """Like :meth:`_drive`, within the time limit. No scope is open while a consumer works."""
-        timeout = self._plan.limits.timeout
-        assert timeout is not None
-        events = self._drive()
+    async def _drive_in_scopes(self) -> AsyncGenerator[Event, None]:
+        """Like :meth:`_drive`, with a time limit. No scope is open while a consumer works."""
+        events, interruption = self._drive(noting=False), self._interruption
+        timeout = self._plan.limits.timeout or math.inf
         try:
             while True:
-                event: Event | None = None
                 left = timeout - self._budget.seconds()
-                if left > 0 or self._result is not None:
-                    deadline = anyio.current_time() + left
-                    with anyio.CancelScope(deadline=deadline) as self._scope:
-                        event = await anext(events, None)
-                    late = self._scope.cancelled_caught
-                else:  # nothing had to be waited for, so nothing could be cancelled
-                    self._late = late = True
-                    await events.aclose()
-                if late:
+                self._late = left <= 0
+                if (self._late or interruption.asked) and self._result is None:
+                    await events.aclose()  # it did not have to wait
+                    if self._result is None:  # it did not begin
+                        self._end_without_memory(StopReason.CANCELLED)
+                    yield self._finished_event()
+                    return
+                event: Event | None = None
+                deadline = anyio.current_time() + left
+                with anyio.CancelScope(deadline=deadline) as interruption.scope:
+                    if interruption.asked:
+                        interruption.scope.cancel()
+                    event = await anext(events, None)
+                if interruption.scope.cancelled_caught:
                     yield self._finished_event()
                     return
                 if event is None:
@@ -235,6 +303,7 @@ class Run(Generic[OutputT_co]):
                 run_id=self.run_id,
                 hooks=hooks_of(plan.hooks, plan.net.hooks),
                 quiet=self._quiet(),
+                steering=self._steering,
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 

@@ -39,10 +39,10 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.registry import create_memory as create_memory
     from agent_brain.memories.registry import memory_names as memory_names
     from agent_brain.memories.registry import register_memory as register_memory
-    from agent_brain.memories.snapshot import Snapshot as Snapshot
     from agent_brain.memories.store.filters import Query as Query
     from agent_brain.memories.store.session import read_session_key as read_session_key
     from agent_brain.memories.store.session import session_key as session_key
+    from agent_brain.memories.store.snapshot import Snapshot as Snapshot
     from agent_brain.memories.stored import RecordMemory as RecordMemory
     from agent_brain.memories.stored import StoredMemory as StoredMemory
     from agent_brain.memories.summary import SummaryMemory as SummaryMemory

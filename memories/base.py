@@ -11,8 +11,8 @@ from typing import Any, Self
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
-from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.claim import Claim
+from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.views.groups import arranged
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -37,6 +37,7 @@ class Memory(ABC):
         ToolDefinitionError: Two tools have the same name.
     """
 
+    deps: Any = None  # what the current run was given for its states and tools; never stored
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
     last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it

@@ -7,6 +7,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -17,14 +18,23 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, S
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
-from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
-from agent_brain.memories.store.erasure import Erasure, deleted, forgotten
+from agent_brain.memories.store.erasure import Erasure, deleted
 from agent_brain.memories.store.events import effective, replay
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Query, Where, names
+from agent_brain.memories.store.filters import (
+    Filters,
+    ForgetOptions,
+    Names,
+    Query,
+    Where,
+    checked_cursor,
+    names,
+)
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
+from agent_brain.memories.store.many import in_slices, in_thread_if_many
+from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
@@ -199,8 +209,9 @@ class LayeredMemory(WrappingMemory):
         if not hasattr(self.long, "recall"):
             shown = {message.id for message in recent}
             earlier = await self.long.context()
-            whole = {m.id for m in whole_groups(m for m in earlier if m.id not in held)} | shown
-            return self._merged([m for m in earlier if m.id in whole], recent)
+            left = [message async for message in in_slices(earlier) if message.id not in held]
+            whole = {message.id for message in await in_thread_if_many(left, whole_groups)} | shown
+            return await self._merged([m for m in earlier if m.id in whole], recent)
         lead = 0
         while lead < len(recent) and recent[lead].role is Role.SYSTEM:
             lead += 1
@@ -226,31 +237,31 @@ class LayeredMemory(WrappingMemory):
         left = [message for _, message in self.short.leaving]
         return [*left, *await self.short.messages()]
 
-    def _merged(self, earlier: Sequence[Message], recent: Sequence[Message]) -> list[Message]:
+    async def _merged(self, earlier: Sequence[Message], recent: Sequence[Message]) -> list[Message]:
         """Return the messages of both in order, each once, as the short-term memory has it."""
         own = {message.id: message for message in recent}
         both = own.keys() & {message.id for message in earlier}
         rest = deque(message for message in recent if message.id not in both)
+        if rest and (self._place(rest[0].id) or 0) < self.short.store.evicted_upto:
+            await self._handed.read_places()  # what stays in the window is older than some of these
         merged: list[Message] = []
-        for message in earlier:
-            place = self._handed.places.get(message.id)
+        async for message in in_slices(earlier):
+            place = self._handed.place(message.id)
             while place is not None and rest and (self._place(rest[0].id) or place) < place:
                 merged.append(rest.popleft())
             merged.append(own.get(message.id, message))
-        return arranged([*merged, *rest])
+        return await in_thread_if_many([*merged, *rest], arranged)
 
     def _place(self, message_id: str) -> int | None:
         log = self.short.store.log
-        return self._handed.places.get(message_id) or (
-            log.place(message_id) if message_id in log else None
-        )
+        return self._handed.place(message_id) or log.find(message_id)
 
     async def messages(self, last: int | None = None, **filters: Unpack[Filters]) -> list[Message]:
         """As :meth:`StoredMemory.messages`, over both."""
         await self.open()
         fits = Query(**filters).predicate()
-        recent = [message for message in await self._held() if fits(message)]
-        return newest(self._merged(await self.long.messages(**filters), recent), last)
+        recent = [message async for message in in_slices(await self._held()) if fits(message)]
+        return newest(await self._merged(await self.long.messages(**filters), recent), last)
 
     async def dump(self) -> list[Message]:
         """Return everything in both memories but the goal, oldest first."""
@@ -273,19 +284,21 @@ class LayeredMemory(WrappingMemory):
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
         """As :meth:`StoredMemory.find_news`, over both."""
+        checked_cursor(after)
         await self.open()
         news, cursor = await self.short.find_news(after)
         if cursor < after:  # a cursor of another memory
             after = 0
         log = self.short.store.log
-        found = {message.id: (log.place(message.id), message) for message in news}
-        for place, message in [*self.short.leaving, *await self._handed.after(after)]:
+        found = {m.id: (log.place(m.id), m) async for m in in_slices(news)}
+        handed = await self._handed.after(after)
+        async for place, message in in_slices([*self.short.leaving, *handed]):
             if place > after:
                 found.setdefault(message.id, (place, message))
         ordered = [message for _, message in sorted(found.values(), key=lambda pair: pair[0])]
         if after <= 0:  # with what the long-term memory knew before
-            known = await self.long.messages()
-            ordered = [*(m for m in known if m.id not in found), *ordered]
+            known = in_slices(await self.long.messages())
+            ordered = [*[m async for m in known if m.id not in found], *ordered]
         return ordered, cursor
 
     async def history(self) -> list[Message]:
@@ -361,7 +374,8 @@ class LayeredMemory(WrappingMemory):
     async def delete(self, ids: Names) -> int:
         """As :meth:`StoredMemory.delete`, in both."""
         messages = await self.messages()
-        going = with_partners(await self._known(ids), messages)
+        known = await self._known(ids)
+        going = await in_thread_if_many(messages, partial(with_partners, known))
         chosen = {*going}
         await self._remove(self.short, going, deleted(m for m in messages if m.id in chosen))
         await self.long.delete(going)
@@ -372,15 +386,11 @@ class LayeredMemory(WrappingMemory):
         """As :meth:`StoredMemory.forget`, in both."""
         fits = removal.forgettable(ids, which, self.short.store.clock())
         await self.open()
-        found = {
-            message.id: message
-            for memory in (self.long, self.short)
-            for message in await removal.everything(memory)
-        }
-        held = arranged(found.values())
-        going = with_partners([m.id for m in held if fits(m)], held)
-        chosen = {*going}
-        gone = forgotten((m for m in held if m.id in chosen), which.get("text"))
+        found = await removal.everything(self.long) | await removal.everything(self.short)
+        held = await in_thread_if_many(
+            found.values(), lambda messages: {m.id: m for m in arranged(messages)}
+        )
+        going, gone = await removal.choose(held, fits, which.get("text"))
         for memory in (self.short, self.long):
             await memory._write("forget()")
         await self._handed.forget(going, gone)
@@ -416,10 +426,9 @@ class LayeredMemory(WrappingMemory):
         snapshot = await self.short.snapshot()
         for name in (HANDED, REMOVING):
             snapshot.views.pop(name, None)
-        own = {message.id for message in messages}
-        held = own & {message.id for message in await self.long.messages()}
-        only = held - {message.id for message in snapshot.messages}
-        part = _Part(held=[m.id for m in messages if m.id in held], only=sorted(only))
+        in_long, in_short = {*self.long.store.log.ids()}, {m.id for m in snapshot.messages}
+        held = [m.id async for m in in_slices(messages) if m.id in in_long]
+        part = _Part(held=held, only=sorted({*held} - in_short))
         part.views = {} if shared else copy.deepcopy(self.long.store.values)
         snapshot.messages = messages
         snapshot.views[LONG] = part.model_dump(mode="json")

@@ -18,7 +18,6 @@ from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMe
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role, as_message
-from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
@@ -33,11 +32,22 @@ from agent_brain.memories.store.events import (
 )
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.export import read_export, write_export
-from agent_brain.memories.store.filters import ForgetOptions, Names, Query, Where, names
+from agent_brain.memories.store.filters import (
+    ForgetOptions,
+    Names,
+    Query,
+    Where,
+    checked_cursor,
+    checked_text,
+    names,
+)
+from agent_brain.memories.store.many import in_slices
 from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
-from agent_brain.memories.views.groups import answered, newest
+from agent_brain.memories.views.everything import Everything
+from agent_brain.memories.views.groups import newest
 from agent_brain.tools.toolset import ToolLike
 
 Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
@@ -97,7 +107,7 @@ class StoredMemory(Memory):
     ) -> None:
         super().__init__(tools)
         self.store = MessageStore(
-            views,
+            [*views] or [Everything()],
             journal=journal,
             session=session,
             tenant=tenant,
@@ -191,6 +201,7 @@ class StoredMemory(Memory):
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
         await self._write("begin()")
+        goal = as_message(goal)
         messages = [*checked(before), goal]
         store = self.store
 
@@ -246,19 +257,17 @@ class StoredMemory(Memory):
         return log.all()
 
     async def context(self) -> list[Message]:
-        """Return what the first view shows; without a view everything in order.
+        """Return what the first view shows.
 
         Calls that never got a result are left out, as models refuse them.
         """
         store = self.store
         if not store.settled:
             await self._settle()
-        log, view = store.log, store.views[0] if store.views else None
-        if log.encoded and (view is None or view.tail == 0):
+        log, view = store.log, store.views[0]
+        if log.encoded and view.tail == 0:
             await log.decoded()
-        if view is not None:
-            return view.show()
-        return log.all() if log.tidy else answered(log.all())
+        return view.show()
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""
@@ -412,6 +421,7 @@ class StoredMemory(Memory):
         Raises:
             MemoryUseError: The value is not a JSON value.
         """
+        checked_text("keep()", name)
         try:
             value = json.loads(json.dumps(value))
         except (TypeError, ValueError) as error:
@@ -419,7 +429,8 @@ class StoredMemory(Memory):
                 f"keep({name!r}, …) takes a JSON value (text, number, list, dict …): {error}"
             ) from error
         await self._write("keep()")
-        await self.store.change(lambda: [ValueSet(name, value)])
+        store = self.store
+        await store.change(lambda: [ValueSet(name, value), *(store.marks() if erase else ())])
         if erase:
             await removal.scrub(self)
         if self.store.evicted:
@@ -427,6 +438,7 @@ class StoredMemory(Memory):
 
     async def kept(self, name: str) -> JsonValue:
         """Return a copy of the value that is stored under ``name``, or None."""
+        checked_text("kept()", name)
         if not self.store.settled:
             await self._settle()
         return copy.deepcopy(self.store.values.get(name))
@@ -487,10 +499,11 @@ class StoredMemory(Memory):
             candidates = log.with_cause(cause_by)
         elif isinstance(role, str):
             candidates = log.with_role(Role(role))
-        return newest([message for message in candidates if fits(message)], last)
+        return newest([message async for message in in_slices(candidates) if fits(message)], last)
 
     async def get(self, message_id: str) -> Message | None:
         """Return the message with this ID, or None."""
+        checked_text("get()", message_id)
         if not self.store.settled:
             await self._settle()
         return self.store.log.get(message_id)
@@ -509,6 +522,7 @@ class StoredMemory(Memory):
 
             news, cursor = await memory.find_news(cursor)
         """
+        checked_cursor(after)
         if not self.store.settled:
             await self._settle()
         log = self.store.log
@@ -550,11 +564,15 @@ class StoredMemory(Memory):
         pinned: bool | None = None,
     ) -> int:
         await self._write(method)
-        wanted = names("ids", ids)
+        wanted, tags_to_add, tags_to_remove = (
+            [*names(what, given)] for what, given in (("ids", ids), ("tags", add), ("tags", remove))
+        )
         known = [message_id for message_id in wanted if message_id in self.store.log]
         if known:
-            change = Tagged(known, [*names("tags", add)], remove, pinned)
+            change = Tagged(known, tags_to_add, tags_to_remove, pinned)
             await self.store.change(lambda: [change])
+            if self.store.evicted:
+                await self._hand_over()
         return len(known)
 
     async def delete(self, ids: Names) -> int:
@@ -569,7 +587,10 @@ class StoredMemory(Memory):
             How many messages were removed, partners included.
         """
         await self._write("delete()")
-        return await removal.delete(self, ids)
+        count = await removal.delete(self, ids)
+        if self.store.evicted:
+            await self._hand_over()
+        return count
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
         """Erase everything, also the goal, summaries, lists and session state.
@@ -624,7 +645,10 @@ class StoredMemory(Memory):
         fits = removal.forgettable(ids, which, self.store.clock())
         await self._write("forget()")
         wanted = None if ids is None else names("ids", ids)
-        return await removal.forget(self, fits, wanted, text)
+        count = await removal.forget(self, fits, wanted, text)
+        if self.store.evicted:
+            await self._hand_over()
+        return count
 
     # Files
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -10,10 +10,11 @@ from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
-from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Change, ValueSet
 from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.store.many import in_thread_if_many
+from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.summary import SUMMARY, Summarized
@@ -27,6 +28,7 @@ from agent_brain.tools.toolset import ToolLike
 
 logger = get_logger(__name__)
 
+AT_ONCE = 2_000  # messages of a long backlog; what is written of it is kept if the rest fails
 INTRODUCTION = "Summary of the conversation so far:\n"
 
 
@@ -160,6 +162,8 @@ class SummaryMemory(StoredMemory):
             await self._settle()
         await self._learn_limit()
         view = self._view
+        await self.store.log.decoded()
+        await in_thread_if_many(self.store.log.all(), view.size)
         if not self.readonly and view.is_too_much() and len(self.store.log) >= view.retry_at:
             await self.compact()
         summary = self._summary_message()
@@ -179,8 +183,8 @@ class SummaryMemory(StoredMemory):
             id="summary",
             cause_by=type(self).__name__,
             created_at=datetime.fromisoformat(str(at)) if at else self.store.clock(),
-            metadata={"summarised": cast("list[JsonValue]", self.summarised)},
-        )
+        )  # the IDs may be many, and need no validation
+        message = message.model_copy(update={"metadata": {"summarised": self.summarised}})
         self._shown = state, message
         return message
 
@@ -198,21 +202,37 @@ class SummaryMemory(StoredMemory):
         await self._write("compact()")
         await self._learn_limit()
         view = self._view
-        chosen = [] if self._compacting else view.choose()
-        if not chosen:
+        if self._compacting:
             return False
-        before = view.state
+        await self.store.log.decoded()
+        chosen = await in_thread_if_many(self.store.log.all(), view.choose)
+        if not chosen or self._compacting:
+            return False
         self._compacting = True
+        done = False
+        try:
+            portions_due = await in_thread_if_many(chosen, lambda due: [*view.portions(due)])
+            for portions in _backlog(portions_due):
+                if not await self._summarise(portions):
+                    break
+                done = True
+        finally:
+            self._compacting = False
+        return done
+
+    async def _summarise(self, portions: list[list[Message]]) -> bool:
+        """Add these messages to the summary; return whether that was done."""
+        view = self._view
+        before = view.state
         try:
             text, level = await self._writer.write(
-                self.summary, self.level, view.portions(chosen), self._most_of_summary()
+                self.summary, self.level, portions, self._most_of_summary()
             )
         except Exception:
             logger.warning("The summariser failed; a window is shown instead", exc_info=True)
             view.retry_at = len(self.store.log) + max(1, view.target() // 4)
             return False
-        finally:
-            self._compacting = False
+        chosen = [message for portion in portions for message in portion]
         state: dict[str, JsonValue] = {
             "text": text,
             "level": level,
@@ -238,3 +258,15 @@ class SummaryMemory(StoredMemory):
         if isinstance(state, dict):
             state["ids"] = cast("list[JsonValue]", self.summarised)
         return snapshot
+
+
+def _backlog(portions: Iterable[list[Message]]) -> Iterator[list[list[Message]]]:
+    """Yield the portions that are written to the summary in one go."""
+    some: list[list[Message]] = []
+    for portion in portions:
+        some.append(portion)
+        if sum(map(len, some)) >= AT_ONCE:
+            yield some
+            some = []
+    if some:
+        yield some

@@ -12,13 +12,13 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
-from agent_brain.memories.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
 from agent_brain.memories.store.lock import Lock
+from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
-from agent_brain.memories.views.groups import arranged, with_partners
+from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
@@ -176,8 +176,9 @@ class TodoMemory(WrappingMemory):
         held = {message.id: message for message in await self.messages()}
         for memory in stored:
             await memory.open()
-            held |= {message.id: message for message in await removal.everything(memory)}
-        going = {*with_partners([i for i, m in held.items() if fits(m)], arranged(held.values()))}
+            held |= await removal.everything(memory)
+        arrived = {message.id: message for message in arranged(held.values())}
+        going, _ = await removal.choose(arrived, fits, None)
         since = min((held[i].created_at for i in going), default=None)
         text = "" if ids is not None else which.get("text") or ""
         await self._forget_items(since, text.casefold())  # first: a crash must not leave them

@@ -14,12 +14,12 @@ from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Search
 from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
-from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.filters import Query, Where
+from agent_brain.memories.store.filters import Query, Where, checked_text
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.session import read_session_key
+from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.vectors.chroma_folder import make_store
@@ -29,6 +29,7 @@ from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import count_tokens
+from agent_brain.tools.values import is_count
 
 
 class VectorMemory(StoredMemory):
@@ -179,7 +180,8 @@ class VectorMemory(StoredMemory):
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
         """Like :meth:`StoredMemory.begin`; when it returns the messages can be found."""
-        await self._get_ready([*before, goal])
+        goal = as_message(goal)
+        await self._get_ready([*checked(before), goal])
         await super().begin(goal, run_id, state, before=before)
         await self._vectors.catch_up()
 
@@ -270,7 +272,7 @@ class VectorMemory(StoredMemory):
         older = self._tail.count_older()
         if goal is None or not older or not self._k or not self._recalled_tokens:
             return recent
-        state = goal.id, older
+        state = goal.id, older, len(self.store.log)  # all messages count in what fits best
         indexed = self._indexed
         if indexed.block[0] != state:
             indexed.block = state, await self._recall_for(goal)
@@ -326,8 +328,9 @@ class VectorMemory(StoredMemory):
                 tenant or a journal and ``scope="tenant"``.
             EmbedderMismatchError: The messages were embedded by another model.
         """
-        if k < 1:
-            raise MemoryUseError(f"recall(k={k!r}): at least 1")
+        checked_text("recall()", query)
+        if not is_count(k, least=1):
+            raise MemoryUseError(f"recall(k={k!r}): a whole number, at least 1")
         everywhere = checked_scope(scope, self._tenant, self.journal) == "tenant"
         query_filter = Query(where=where, since=since, until=until)
         min_score = checked_score(min_score)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -10,6 +11,7 @@ from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.lock import Lock
+from agent_brain.memories.store.session import PRUNE_AT
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged
@@ -105,7 +107,8 @@ class WindowedMemory(StoredMemory):
     def _start_handing(self) -> None:
         self._handing = Lock()
         self._under_way: list[tuple[int, Message]] = []
-        self._outlived: list[int] = []  # places of what has left, which a rollback brings back
+        self._outlived: list[tuple[int, str]] = []  # what has left, and is in a journal in RAM
+        self._outlived_most = PRUNE_AT
 
     async def _forked(self) -> None:
         self.on_evict = self._on_evict
@@ -117,15 +120,12 @@ class WindowedMemory(StoredMemory):
             await self._settle()
         if self.store.session is None:
             return list(self.store.log)
-        return arranged(await self.store.stored())
+        return arranged((await self.store.stored()).values())
 
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""
         await super().checkpoint()
-        session = self.store.session
-        if self._outlived and session is not None:
-            places, self._outlived = self._outlived, []
-            await session.remove(places)
+        await self._drop_outlived()
 
     @property
     def leaving(self) -> list[tuple[int, Message]]:
@@ -136,7 +136,8 @@ class WindowedMemory(StoredMemory):
         stale = self.store.stale
         await super()._settle()
         if stale and not self.store.stale and self.store.in_ram:
-            self._outlived = [place for place, _ in self.store.evicted_before]
+            self._outlived = [(place, m.id) for place, m in self.store.evicted_before]
+            self._outlived_most = PRUNE_AT
 
     async def _hand_over(self) -> None:
         store = self.store
@@ -152,11 +153,25 @@ class WindowedMemory(StoredMemory):
                 raise
             finally:
                 self._under_way = []
-        session = store.session
-        if session is None or not store.in_ram:
+        if store.session is not None and store.in_ram:
+            self._outlived += [(place, message.id) for place, message in leaving]
+            await self._drop_outlived()
+
+    async def _drop_outlived(self) -> None:
+        """Remove what has left from a journal in RAM, but not the turn, and not before a rollback.
+
+        Much at a time: each removal is preceded by an entry that says what has left.
+        """
+        store, session = self.store, self.store.session
+        if session is None or len(self._outlived) < self._outlived_most:
             return
-        places = [place for place, _ in leaving]
+        began = store.log.find(store.goal_id)
+        upto = sys.maxsize if began is None else began
         if session.control_at:
-            self._outlived += places
-        else:
-            await session.remove(places)
+            upto = min(upto, session.safe_at)
+        gone = [item for item in self._outlived if item[0] < upto]
+        await store.change(store.marks)
+        await session.remove([place for place, _ in gone])
+        self._outlived = [item for item in self._outlived if item[0] >= upto]
+        self._outlived_most = len(self._outlived) + PRUNE_AT
+        store.expiry.discard(message_id for _, message_id in gone)

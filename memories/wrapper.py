@@ -13,8 +13,8 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
-from agent_brain.memories.snapshot import Snapshot
 from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
+from agent_brain.memories.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal

@@ -121,6 +121,14 @@ class RunStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class MessageReceived(Event):
+    """A message that was sent to the run (``Run.send``) was recorded, between two steps."""
+
+    kind: ClassVar[Literal["message_received"]] = "message_received"
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
 class StateEntered(Event):
     """A state is entered."""
 
@@ -283,6 +291,7 @@ class RunFailed(Event):
 
 AgentEvent: TypeAlias = (
     RunStarted
+    | MessageReceived
     | StateEntered
     | TextDelta
     | ActionRequested

@@ -46,6 +46,11 @@ class HookRequest:
     memory: Memory | None = None
 
     @property
+    def deps(self) -> Any:
+        """What the run was given as ``deps``."""
+        return None if self.memory is None else self.memory.deps
+
+    @property
     def run_id(self) -> str:
         """The run."""
         return self.at.run_id

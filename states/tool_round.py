@@ -283,7 +283,7 @@ class ToolRound(Work):
         """Run a call; it has no outcome if it waits for a person's answer."""
         action, control = call.action, self.control
         place = (control.run_id, control.branch, control.step)
-        context = ToolContext(action, self.memory, place)
+        context = ToolContext(action, self.memory, place, self.memory.deps)
         self._report(ActionStarted(action))
         listener = progress_sink.set(partial(self._note_progress, action))
         try:
@@ -491,10 +491,10 @@ class ToolRound(Work):
     def _with_notes(self, message: Message, action: Action, full: str | None) -> Message:
         """Return ``message`` with its full text and a person's decision in its metadata."""
         if full is not None:
-            from agent_brain.memories.views.truncated_results import keep_aside
+            from agent_brain.memories.views.truncated_results import store_full_text
 
             self.control.results_cut = True
-            message = keep_aside(message, full)
+            message = store_full_text(message, full)
         decision = self.control.decision_on(action)
         if decision is None:
             return message

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from agent_brain.tools.action import Action
 from agent_brain.tools.progress import report_progress
 
+DepsT = TypeVar("DepsT", default=Any)
+
 
 @dataclass(slots=True)
-class ToolContext:
+class ToolContext(Generic[DepsT]):
     """A tool call and the run it belongs to.
 
     A function tool with a parameter annotated ``ToolContext`` receives it; the parameter is hidden
@@ -29,11 +33,13 @@ class ToolContext:
         action: The call: its name, arguments and id.
         memory: The memory of the run (an ``agent_brain.memories.Memory``); None outside of a run.
         place: The run, its branch and the step of the call; the same when the step is repeated.
+        deps: What the run was given as ``deps``; annotate ``ToolContext[Deps]`` to have it typed.
     """
 
     action: Action = field(default_factory=lambda: Action(name="direct"))
     memory: Any = None
     place: tuple[object, ...] = ()
+    deps: DepsT = None  # type: ignore[assignment]  # no run, no dependencies
 
     @property
     def key(self) -> str:

@@ -64,7 +64,8 @@ def read_signature(
 
 def is_context(hint: Any) -> bool:
     """Return whether a parameter with this hint takes a ToolContext, perhaps as ``… | None``."""
-    return hint is ToolContext or ToolContext in typing.get_args(hint)
+    kinds = [hint, *typing.get_args(hint)]
+    return any((typing.get_origin(kind) or kind) is ToolContext for kind in kinds)
 
 
 def without_partials(function: Callable[..., Any]) -> Callable[..., Any]:

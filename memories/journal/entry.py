@@ -73,7 +73,11 @@ class Rows(Sequence[Row]):
 
     def _map(self, change: Callable[[list[Any]], list[Any]]) -> Rows:
         found = Rows(as_written=self.as_written)
-        found.seqs, found.kinds, found.lines = map(change, (self.seqs, self.kinds, self.lines))
+        found.seqs, found.kinds, found.lines = (
+            change(self.seqs),
+            change(self.kinds),
+            change(self.lines),
+        )
         return found
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Days and months that a question names, and how well the day of a message fits them.
 
-What a question about a day looks for was mostly said on that day or a few days before or after,
-when it was planned or told. A month says less than a day. A date without a year is of any year.
+The answer to a question about a day was mostly said on that day, or a few days before or after it.
+A month has less weight than a day. A date without a year matches every year.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 MONTHS = (
     "january february march april may june july august september october november december"
 ).split()
-NEAR = 3  # days before and after a named one on which it is still talked about
-MONTH_WORTH = 0.5  # of that of a day
+NEAR = 3  # days before and after a named day that also fit
+MONTH_WEIGHT = 0.5  # of a day: 1
 
 _NAME = "|".join(f"{month[:3]}(?:{month[3:]})?" if month != "may" else month for month in MONTHS)
 _NAME = _NAME.replace("sep(?:tember)?", "sept?(?:ember)?")
@@ -35,11 +35,11 @@ _DAYS = {"day": 1, "week": 7, "month": 30}
 
 @dataclass(frozen=True)
 class Span:
-    """Days from ``first`` to ``last`` (proleptic ordinals), and the worth of a message of one."""
+    """Days from ``first`` to ``last`` (proleptic ordinals), and the weight of a message of one."""
 
     first: int
     last: int
-    worth: float = 1.0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Named:
         if self.day is not None:
             return Span(first.toordinal(), first.toordinal())
         after = date(year + self.month // 12, self.month % 12 + 1, 1) if year < 9999 else date.max
-        return Span(first.toordinal(), after.toordinal() - 1, MONTH_WORTH)
+        return Span(first.toordinal(), after.toordinal() - 1, MONTH_WEIGHT)
 
 
 def named_dates(question: str) -> list[Named]:
@@ -73,7 +73,7 @@ def named_dates(question: str) -> list[Named]:
 
 
 def relative_spans(question: str, now: datetime) -> Iterator[Span]:
-    """Yield the days that ``question`` counts from today: yesterday, two weeks ago."""
+    """Yield the days that ``question`` gives relative to ``now``: yesterday, two weeks ago."""
     text, today = question.lower(), now.date().toordinal()
     if "yesterday" in text or "last night" in text:
         yield Span(today - 1, today - 1)
@@ -84,25 +84,25 @@ def relative_spans(question: str, now: datetime) -> Iterator[Span]:
         yield Span(today - days - _DAYS[unit] // 4, today - days + _DAYS[unit] // 4)
     if "last week" in text:
         monday = today - now.weekday() - 7
-        yield Span(monday, monday + 6, MONTH_WORTH)
+        yield Span(monday, monday + 6, MONTH_WEIGHT)
     if "last month" in text:
         before = now.date().replace(day=1) - timedelta(days=1)
-        yield Span(before.replace(day=1).toordinal(), before.toordinal(), MONTH_WORTH)
+        yield Span(before.replace(day=1).toordinal(), before.toordinal(), MONTH_WEIGHT)
 
 
 def spans_of(dates: Iterable[Named], years: Iterable[int]) -> list[Span]:
-    """Return the days meant by ``dates``; one without a year is meant in each of ``years``."""
+    """Return the days of ``dates``; one without a year has days in each of ``years``."""
     years = list(years)
     found = [n.in_year(y) for n in dates for y in ([n.year] if n.year is not None else years)]
     return [span for span in found if span is not None]
 
 
 def closeness(days: NDArray[np.int32], spans: Iterable[Span]) -> NDArray[np.float32]:
-    """Return how well each day fits the best of ``spans``: its worth inside, less near it."""
+    """Return how well each day fits the best of ``spans``: its weight inside, less near it."""
     best = np.zeros(len(days), np.float32)
     for span in spans:
         away = np.maximum(np.maximum(span.first - days, days - span.last), 0)
-        fits = span.worth * np.maximum(1 - away.astype(np.float32) / (NEAR + 1), 0)
+        fits = span.weight * np.maximum(1 - away.astype(np.float32) / (NEAR + 1), 0)
         np.maximum(best, fits, out=best)
     return best
 

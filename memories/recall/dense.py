@@ -1,8 +1,8 @@
 """The cosine of a question to every message, from unit vectors in RAM and from an index.
 
-Where all vectors are in RAM the cosines are exact. In a large session only some are; the cosines of
-the messages that the index of the store finds nearest are passed in, and every other message counts
-as average. The vectors in RAM serve as a sample then: mean and spread are learnt from them.
+If all vectors are in RAM the cosines are exact. Of a large session only a sample is in RAM, which
+gives the mean and the spread; the cosines of the nearest messages come from the index of the store,
+and all other messages get the mean.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agent_brain.memories.recall.features import GrowableArray
 
 Floats = NDArray[np.float32]
 SPREAD = 0.1  # standard deviation of the cosines of a question to the messages of a conversation
-FEW = 5  # messages
+FEW = 5  # messages that are assumed, as a few real ones are no basis for statistics
 NOBODY = -1
 
 
@@ -53,10 +53,12 @@ class DenseIndex:
         absent: NDArray[np.bool_] = self.present & (self._slots.rows == 0)
         return absent
 
-    def vector(self, row: int) -> Floats | None:
-        """Return a copy of the vector of a row at unit length, if it is in RAM."""
-        slot = int(self._slots.rows[row])
-        return self._vectors.rows[slot - 1].copy() if slot and self._vectors is not None else None
+    def vectors(self) -> tuple[list[int], Floats]:
+        """Return the rows whose vectors are in RAM, and a copy of these at unit length."""
+        if self._vectors is None:
+            return [], np.zeros((0, 0), np.float32)
+        held = self._owners.rows != NOBODY
+        return self._owners.rows[held].tolist(), self._vectors.rows[held]
 
     def extend(self, count: int) -> None:
         """Add rows without vectors."""
@@ -70,10 +72,12 @@ class DenseIndex:
             EmbeddingError: See :meth:`units`.
         """
         units = self.units(vectors)
-        for row in rows:
-            self.clear(row)
+        numbers = np.asarray(rows, np.int32)
+        for row in numbers[self._slots.rows[numbers] > 0]:
+            self.clear(int(row))
+        self._present.rows[numbers] = False
         taken = units.any(axis=1)
-        numbers, units = np.asarray(rows, np.int32)[taken], units[taken]
+        numbers, units = numbers[taken], units[taken]
         if not len(numbers):
             return
         if self._vectors is None:
@@ -92,7 +96,7 @@ class DenseIndex:
         self._present.rows[rows] = True
 
     def clear(self, row: int) -> None:
-        """Remove the vector of a row; its number stays taken until :meth:`keep`."""
+        """Remove the vector of a row; its number is not used again before :meth:`keep`."""
         self._present.rows[row] = False
         slot = int(self._slots.rows[row])
         if not slot or self._vectors is None:
@@ -139,15 +143,14 @@ class DenseIndex:
     def evidence(
         self, vector: ArrayLike, nearest: Mapping[int, float] | None = None
     ) -> tuple[Floats, Floats] | None:
-        """Return how far the cosine of each row stands out, and its likeness; None without vectors.
+        """Return the standardised cosine and the likeness of each row; None without vectors.
 
-        Embedders differ in what a high cosine is: some keep all texts of the world between 0.7 and
-        0.9. So a cosine counts by its distance from the mean, scaled to :data:`SPREAD`. Rows
-        without a vector get 0: not knowing is no reason to rank a message above or below.
+        The range of cosines depends on the embedder: with some, any two texts have 0.7 to 0.9. So
+        a cosine is standardised to a mean of 0 and a standard deviation of :data:`SPREAD`. Rows
+        without a vector get 0, the mean.
 
-        The likeness is the cosine on a scale from 0, what any two texts have, to 1; it can be
-        compared between questions. Of a few messages little can be learnt about any two texts, so
-        :data:`FEW` that are not like the question are added.
+        The likeness is the cosine on a scale from 0, for unrelated texts, to 1; it is comparable
+        between questions. :data:`FEW` messages that are unlike the question are assumed.
 
         Args:
             vector: The question's.
@@ -169,17 +172,17 @@ class DenseIndex:
         if nearest:
             cosines[[*nearest]] = [*nearest.values()]
         cosines[rows] = known
-        outstanding = (cosines - known.mean()) * (SPREAD / _spread(known))
+        standard = (cosines - known.mean()) * (SPREAD / _spread(known))
         count = int(self.present.sum())
         base = min(float(known.mean()) * count / (count + FEW), 0.99)
         likeness = np.clip((cosines - np.float32(base)) / np.float32(1 - base), 0, 1)
-        outstanding[~self.present] = 0
+        standard[~self.present] = 0
         likeness[~self.present] = 0
-        return outstanding, likeness
+        return standard, likeness
 
 
 def _spread(cosines: Floats) -> np.float32:
-    """Return their standard deviation; as a few tell little, :data:`FEW` usual ones are added."""
+    """Return the standard deviation, with :data:`FEW` more cosines that have the usual one."""
     count = len(cosines)
     variance = (count * float(cosines.var()) + FEW * SPREAD**2) / (count + FEW)
     return np.float32(variance**0.5)

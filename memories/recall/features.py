@@ -1,4 +1,4 @@
-"""What is known of each message besides its words and its vector, as arrays."""
+"""The properties of messages besides their words and vectors, as arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_brain.memories.recall.query_analysis import Traits
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 CAPACITY = 16  # rows that an array has room for at least
-PAUSE = 6 * 3600.0  # seconds of silence after which people start on something else
+PAUSE = 6 * 3600.0  # seconds without a message after which the subject is a new one
 NO_DAY = -(10**6)  # no day of any calendar is near it
 
 
@@ -40,8 +40,10 @@ class GrowableArray(Generic[Scalar]):
 
     def append(self, row: ArrayLike) -> None:
         """Add a row at the end."""
-        self.extend(1)
-        self._room[self._used - 1] = row
+        if self._used == len(self._room):
+            self._move(self.rows, 2 * self._used)
+        self._room[self._used] = row
+        self._used += 1
 
     def extend(self, count: int) -> None:
         """Add ``count`` rows of zeros at the end."""
@@ -67,11 +69,11 @@ class ReadingOrder:
     """Rows in the order in which they are read, each conversation in one piece.
 
     Attributes:
-        rows: The numbers of the rows that exist.
-        sittings: For each of them the stretch of talk that it belongs to; equal ones are adjacent.
+        rows: The numbers of the rows that exist; a slice if they are all, in this order.
+        sittings: For each of them the number of its sitting, which ends at a pause.
     """
 
-    rows: NDArray[np.intp]
+    rows: NDArray[np.intp] | slice
     sittings: NDArray[np.int32]
 
 
@@ -86,7 +88,7 @@ class Features:
         days: The day (UTC) when it was said, as a proleptic ordinal.
         tell_time: 1 if it has a word of time.
         ask: 1 if it is a question.
-        fullness: How much it can tell, see
+        fullness: See
             :class:`~agent_brain.memories.recall.query_analysis.Traits`.
     """
 
@@ -118,7 +120,7 @@ class Features:
             self._years[day.year] += 1
 
     def clear(self, row: int) -> tuple[int, int]:
-        """Remove a row and return its speaker and thread; its number stays taken until keep()."""
+        """Remove a row and return its speaker and thread; its number is free after keep()."""
         self.there.rows[row] = False
         self._order = None
         day = int(self.days.rows[row])
@@ -147,5 +149,6 @@ class Features:
             cuts = (np.diff(threads) != 0) | (np.abs(np.diff(times)) > PAUSE)
             sittings = np.zeros(len(rows), np.int32)
             np.cumsum(cuts, out=sittings[1:])
-            self._order = ReadingOrder(rows, sittings)
+            as_added = len(rows) == len(self.there) and bool((np.diff(rows) == 1).all())
+            self._order = ReadingOrder(slice(None) if as_added else rows, sittings)
         return self._order

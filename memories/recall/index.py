@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -22,8 +22,8 @@ from agent_brain.memories.recall.tokenizer import runs, terms
 from agent_brain.memories.recall.top_k import best_accepted, best_first, newer_first
 
 Where = Callable[[str], bool] | AbstractSet[str]
-NOTHING = 1e-6  # a score that is one only by rounding
-LEAST_FIT = 1e-3  # so that the order shows where nothing fits
+NOTHING = 1e-6  # a smaller score is a rounding error
+LEAST_FIT = 1e-3  # so that messages are ranked even if none fits
 SPARE = 64  # rows of removed messages that are kept before the index is made compact
 
 
@@ -38,7 +38,6 @@ class Item:
         time: When it was said, aware; None if that is not known.
         thread: The conversation that it belongs to; None is one conversation too.
         role: Tells speakers without a name apart.
-        vector: Its embedding, if there is one already.
     """
 
     id: str
@@ -47,7 +46,6 @@ class Item:
     time: datetime | None = None
     thread: str | None = None
     role: str | None = None
-    vector: ArrayLike | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -117,21 +115,11 @@ class RecallIndex:
             return [self._ids[row] for row in rows[::step]]
 
     def add(self, items: Iterable[Item]) -> None:
-        """Add ``items`` in the order in which they were said; known IDs are ignored.
-
-        Raises:
-            EmbeddingError: A vector does not fit those that are here; nothing was added.
-        """
+        """Add ``items`` in the order in which they were said; known IDs are ignored."""
         with self._lock:
-            fresh = {item.id: item for item in items if item.id not in self._rows}
-            embedded = [item for item in fresh.values() if item.vector is not None]
-            vectors = _matrix([item.vector for item in embedded])
-            if embedded:
-                self._dense.units(vectors)
-            for item in fresh.values():
-                self._add(item)
-            if embedded:
-                self._dense.put([self._rows[item.id] for item in embedded], vectors)
+            for item in items:
+                if item.id not in self._rows:
+                    self._add(item)
 
     def _add(self, item: Item) -> None:
         speaker = self._participants.add(item.sender)
@@ -192,8 +180,8 @@ class RecallIndex:
     def vectors(self) -> dict[str, NDArray[np.float32]]:
         """Return the unit vectors that are in RAM, by message ID."""
         with self._lock:
-            found = {item_id: self._dense.vector(row) for item_id, row in self._rows.items()}
-            return {item_id: vector for item_id, vector in found.items() if vector is not None}
+            rows, vectors = self._dense.vectors()
+            return {self._ids[row]: vector for row, vector in zip(rows, vectors, strict=True)}
 
     def dense_question(self, query: str) -> str:
         """Return what to embed for ``query``: the question as those it names would put it."""
@@ -205,7 +193,8 @@ class RecallIndex:
         with self._lock:
             found = self._lexical.scores(query_analysis.read(query, self._participants).terms)
             rows = best_first(np.where(found > 0, found, np.float32(-np.inf)), count)
-            return [self._ids[row] for row in rows if self._dense.elsewhere[row]]
+            elsewhere = self._dense.elsewhere
+            return [self._ids[row] for row in rows if elsewhere[row]]
 
     def search(
         self,
@@ -223,9 +212,9 @@ class RecallIndex:
     ) -> list[Hit]:
         """Return the ``k`` messages that fit ``query`` best, best first; ties go to the newer.
 
-        Filters do not change how messages are ranked. A message that no cue speaks for is not
-        found, so there may be fewer than ``k``. The best message of all scores as well as it fits,
-        from 0 to 1, and the others in proportion.
+        Filters do not change how messages are ranked. Messages without any evidence are not
+        returned, so there may be fewer than ``k``. The score of the best message of all is its
+        fit, from 0 to 1; the other scores are in proportion.
 
         Args:
             query: The question as it was asked.
@@ -247,18 +236,20 @@ class RecallIndex:
         with self._lock:
             if k < 1 or not self._rows:
                 return []
-            total, parts = self._scores(self._evidence(query, query_vector, nearest, now), itself)
-            total[~self._wanted(since, until, where)] = -np.inf
+            evidence = self._evidence(query, query_vector, nearest, now)
+            total, parts, scale = self._scores(evidence, itself)
+            if since is not None or until is not None or isinstance(where, AbstractSet):
+                total[~self._wanted(since, until, where)] = -np.inf
             if min_score is not None:
                 total[total < min_score] = -np.inf
             if callable(where):
                 rows = best_accepted(total, k, lambda row: where(self._ids[row]))
             else:
                 rows = best_first(total, k)
-            return [self._hit(row, float(total[row]), parts) for row in rows]
+            return [self._hit(row, float(total[row]), parts, scale) for row in rows]
 
-    def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts]:
-        """Return the score of each row, and what each cue added to it."""
+    def _scores(self, evidence: Evidence, itself: str | None) -> tuple[Scores, Parts, np.float32]:
+        """Return the score of each row, what each cue added before scaling, and the scale."""
         total, parts = score(evidence, self._features)
         parts["newer"] = newer_first(total, self._features, self._lexical.terms)
         total += parts["newer"]
@@ -268,7 +259,7 @@ class RecallIndex:
         best = total[counted].max(initial=0)
         fit = max(best_fit(evidence, self._features, counted), LEAST_FIT)
         scale = np.float32(fit / best if best > NOTHING else 1)
-        return total * scale, {name: part * scale for name, part in parts.items()}
+        return total * scale, parts, scale
 
     def _evidence(
         self,
@@ -279,7 +270,8 @@ class RecallIndex:
     ) -> Evidence:
         question = query_analysis.read(query, self._participants, now)
         speaker = question.speaker
-        near = {self._rows[i]: cos for i, cos in (nearest or {}).items() if i in self._rows}
+        rows = ((self._rows.get(i), cosine) for i, cosine in (nearest or {}).items())
+        near = {row: cosine for row, cosine in rows if row is not None}
         meaning = None if vector is None else self._dense.evidence(vector, near)
         words, most = self._lexical.scores(question.terms), self._lexical.most(question.terms)
         return Evidence(
@@ -307,14 +299,6 @@ class RecallIndex:
             wanted &= chosen
         return wanted
 
-    def _hit(self, row: int, total: float, parts: Parts) -> Hit:
-        why = {name: float(values[row]) for name, values in parts.items() if values[row]}
+    def _hit(self, row: int, total: float, parts: Parts, scale: np.float32) -> Hit:
+        why = {name: float(values[row] * scale) for name, values in parts.items() if values[row]}
         return Hit(self._ids[row], total, why)
-
-
-def _matrix(vectors: Sequence[ArrayLike | None]) -> NDArray[np.float64]:
-    """Return vectors as the rows of a matrix; an empty one if their lengths differ."""
-    rows = [np.asarray(vector, np.float64) for vector in vectors]
-    if len({row.shape for row in rows}) > 1:
-        return np.zeros(0)
-    return np.array(rows)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from agent_brain.memories.recall.features import GrowableArray
 
-K1 = 1.2  # how soon repeating a word stops counting: the textbook value
-B = 0.4  # how much length counts against a text; messages are short and on one subject
+K1 = 1.2  # saturation of the term frequency: the textbook value
+B = 0.4  # length normalisation; less than for documents, as messages are short
 _PAIR = struct.Struct("=ii")
 
 
@@ -48,7 +48,7 @@ class LexicalIndex:
         self._total += len(terms)
 
     def clear(self, row: int) -> None:
-        """Remove everything about a row; its number stays taken until :meth:`keep`."""
+        """Remove everything about a row; its number is not used again before :meth:`keep`."""
         for term in self._terms[row]:
             posting = self._postings[term]
             at = _PAIR.size * int(np.searchsorted(_pairs(bytes(posting))[:, 0], row))

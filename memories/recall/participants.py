@@ -121,7 +121,7 @@ class Participants:
                 at += 1
 
     def _in_runs(self, text: str) -> Iterator[Mention]:
-        """Yield the names in scripts without spaces, which stand inside runs of characters."""
+        """Yield the names in scripts without spaces, which are inside runs of characters."""
         names = sorted((name for name in self._unspaced if name in text), key=len, reverse=True)
         if names:
             for found in re.finditer("|".join(map(re.escape, names)), text):

@@ -1,4 +1,4 @@
-"""What a question and a message say beyond their words: who, when, and whether it is an answer."""
+"""Finds whom and when a question is about, and whether a message may be an answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIME_WORDS = frozenset(
 ) | frozenset(MONTHS)
 _TOGETHER = re.compile(r"\b(?:and|both|or)\b|&|,", re.I)
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "፧")
-LONG_ENOUGH = 3.5  # ln(1 + words): past some thirty words a message gains nothing by being longer
+LONG_ENOUGH = 3.5  # ln(1 + words): more than some thirty words add nothing
 
 _POSSESSIVE = re.compile(r"['’]s\b", re.I)
 _SPACES = re.compile(r"\s+")
@@ -132,12 +132,12 @@ def _replace(text: str, mentions: Sequence[Mention], whose: str, who: str) -> st
 
 @dataclass(frozen=True)
 class Traits:
-    """What a message is like, whatever is asked.
+    """The properties of a text that do not depend on the question.
 
     Attributes:
-        tells_time: It has a word of time or a year, as an answer to "when" would.
-        asks: It ends as a question; what asks rarely answers.
-        fullness: How much it can tell by its length, from 0 to :data:`LONG_ENOUGH`.
+        tells_time: It has a word of time or a year, like an answer to "when".
+        asks: It ends like a question, and is rarely an answer.
+        fullness: The logarithm of its length, from 0 to :data:`LONG_ENOUGH`.
     """
 
     tells_time: bool

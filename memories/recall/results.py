@@ -71,7 +71,8 @@ def checked_score(min_score: float | None) -> float | None:
     Raises:
         MemoryUseError: It is not from 0 to 1.
     """
-    if min_score is not None and not 0 <= min_score <= 1:
+    number = isinstance(min_score, int | float) and not isinstance(min_score, bool)
+    if min_score is not None and not (number and 0 <= min_score <= 1):
         raise MemoryUseError(f"min_score= must be from 0 to 1, not {min_score!r}")
     return min_score
 

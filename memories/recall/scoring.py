@@ -1,7 +1,7 @@
 """How well messages answer a question: a weighted sum of cues, and the fit of the best message.
 
-The weights are round numbers on a flat plateau: each can change by half and what is found changes
-by about a point. None is fitted to a data set; each says something about conversations.
+The weights are round numbers that are not fitted to a data set: if one is changed by half, recall
+changes by about one percent.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from agent_brain.memories.recall.features import Features
 
 Scores = NDArray[np.float32]
 Parts = dict[str, Scores]
-REACH = 8  # messages to each side for which a conversation stays on its subject
+REACH = 8  # messages to each side that are probably about the same subject
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What each cue is worth, in cosines of usual spread.
+    """The weight of each cue; that of a standardised cosine is 1.
 
     Attributes:
-        words: The best match by words; finds names of things, numbers, ids, which vectors blur.
-        speaker: Said by the person whom the question is about: people tell about themselves.
-        when: Has a word of time, where a time is asked for.
+        words: The best match by words: names, numbers and IDs, which vectors do not distinguish.
+        speaker: Said by the person whom the question is about.
+        when: Has a word of time, if the question asks for a time.
         date: Of a day that the question names.
-        window: The best match within :data:`REACH` messages: evidence lies where the subject is
-            talked about, though the message itself may say only "yes, last week".
+        window: The best match within :data:`REACH` messages, as the message itself may be only
+            "yes, last week".
         neighbours: The match of each of the two messages next to it.
         answers: The match of the question right before it that someone else asked.
-        fullness: Each unit of a message's fullness: "Wow, Ann!" resembles much and tells nothing.
-        question: Lost by being a question: what asks rarely answers.
+        fullness: Each unit of a message's fullness: "Wow, Ann!" answers nothing.
+        question: Subtracted from questions, which are rarely answers.
     """
 
     words: float = 0.2
@@ -49,10 +49,10 @@ class Weights:
 
 
 WITH_VECTORS = Weights()
-# words are then all that tells the subject, and one message has few of them
+# then only words show the subject, and one message has few of them
 WORDS_ALONE = replace(WITH_VECTORS, words=0.5, neighbours=0.2)
 
-# The fit of a message that only one cue speaks for, where meaning is known too
+# The fit of a message with one cue only, where meaning is known too
 FIT_OF_WORDS = 0.5  # it has all words of the question
 FIT_OF_DATE = 0.5  # it is of the day that the question names
 FIT_OF_SPEAKER = 0.2  # it is by the person whom the question is about
@@ -63,8 +63,8 @@ class Evidence:
     """How a question fits every row, before the cues are weighted.
 
     Attributes:
-        cosine: How far the cosine of the vectors stands out; None without vectors.
-        likeness: The cosine on a scale from 0, what any two texts have, to 1; None likewise.
+        cosine: The standardised cosine of the vectors; None without vectors.
+        likeness: The cosine on a scale from 0, for unrelated texts, to 1; None likewise.
         words: BM25.
         share: The share of the question's words, weighted by rarity, that the message has.
         speaker: The number of the person whom the question is about; None for nobody.
@@ -84,9 +84,8 @@ class Evidence:
 def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
     """Return the score of each row, and what each cue added to it.
 
-    Cues that say nothing for this question are left out, and a row that none speaks for scores
-    -inf. Surroundings count by their subject and time alone: who said a message makes the one next
-    to it no better.
+    Cues that do not apply to the question are left out, and a row without any scores -inf. The
+    speaker of a message does not change the scores of those next to it.
     """
     weights = WORDS_ALONE if evidence.cosine is None else WITH_VECTORS
     parts = _subject(evidence, features, weights)
@@ -110,9 +109,9 @@ def score(evidence: Evidence, features: Features) -> tuple[Scores, Parts]:
 def best_fit(evidence: Evidence, features: Features, counted: NDArray[np.bool_]) -> float:
     """Return how well the best message fits the question, on one scale for all questions.
 
-    Scores rank the messages for one question, so some message always comes out on top, even if none
-    has to do with the question. The fit goes from 0, if nothing speaks for any message, to 1, if
-    one has all of it; what speaks for a message adds up as independent evidence does.
+    Scores rank the messages for one question: some message is always the first, even if none is
+    about the question. The fit is from 0, without any evidence, to 1; its parts are combined like
+    independent probabilities.
 
     Args:
         evidence: How the question fits every row.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
 from agent_brain.memories.embedders import embed_all
-from agent_brain.memories.errors import EmbedderMismatchError, VectorStoreError
+from agent_brain.memories.errors import EmbedderMismatchError, EmbeddingError, VectorStoreError
 from agent_brain.memories.vectors.pipeline import VectorPipeline, embedded
 from agent_brain.tools.secrets import get_logger
 
@@ -21,7 +22,7 @@ IN_THREAD = 5_000  # messages from which on a thread searches
 NEAREST = 300  # messages that Chroma's index is asked for
 NEAREST_FILTERED = 2_000  # with filters, as most of them may not pass
 QUESTIONS = 16  # whose vectors are kept
-BY_WORDS = 200  # of the best matches by words the vectors are looked at too
+BY_WORDS = 200  # of the best matches by words are compared by their vectors too
 
 
 class Search:
@@ -95,20 +96,17 @@ class Search:
     async def _nearest(
         self, question: str, vector: Any, index: RecallIndex, *, filtered: bool
     ) -> dict[str, float]:
-        """Return cosines of the messages that the store finds nearest, and of those with the words.
+        """Return the cosines of the nearest messages in the store, and of the best by words.
 
-        If the store fails, what is in RAM and the words decide.
+        If the store fails, there are none: recall uses the words, and the vectors in RAM.
         """
-        pipeline = self._pipeline
-        found: dict[str, float] = {}
+        count = min(NEAREST_FILTERED if filtered else NEAREST, len(index))
+        by_words = partial(index.best_by_words, question, BY_WORDS)
         try:
-            count = min(NEAREST_FILTERED if filtered else NEAREST, len(index))
-            found |= await pipeline.query(vector, count)
-            by_words = await anyio.to_thread.run_sync(index.best_by_words, question, BY_WORDS)
-            found |= await pipeline.cosines(vector, [i for i in by_words if i not in found])
+            return await self._pipeline.nearest(vector, count, by_words)
         except VectorStoreError:
             log.warning("The vectors of a large session cannot be searched", exc_info=True)
-        return found
+            return {}
 
     async def _embed(self, question: str, index: RecallIndex, *, patient: bool) -> Any:
         """Return its vector; None if there is none, or the embedder fails."""
@@ -122,8 +120,12 @@ class Search:
                 return None
             try:
                 vector = (await embed_all(embedder, [text]))[0]
-            except Exception:
-                log.warning("A question could not be embedded; words decide", exc_info=True)
+            except Exception as error:
+                log.warning(
+                    "A question could not be embedded, so recall uses only its words: %s",
+                    error,
+                    exc_info=not isinstance(error, EmbeddingError),
+                )
                 return None
             if len(self._questions) >= QUESTIONS:
                 self._questions.clear()

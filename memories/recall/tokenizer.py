@@ -67,7 +67,7 @@ _STEMMERS = (
 )
 _stemming = threading.Lock()  # a stemmer stores the word that it works on
 
-# English words without a subject: the classic list of information retrieval, with contractions as
+# English function words: the classic list of information retrieval, with contractions as
 # the apostrophe splits them ("don", "t") and as people type them without one ("dont").
 ENGLISH = frozenset(
     """

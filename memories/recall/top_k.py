@@ -12,21 +12,39 @@ from agent_brain.memories.recall.features import Features
 
 Scores = NDArray[np.float32]
 COMPARED = 64  # of the best messages
-DECIMALS = 4  # of a score that are no accident of rounding
-MARGIN = 0.15  # a lead in score that is too large to count as fitting equally
+STRETCHES = 4  # for each score that is looked for
+DECIMALS = 4  # to which scores are compared
+MARGIN = 0.15  # messages whose scores differ by more do not fit equally
 ALIKE = 0.25  # the part of their terms that two messages share ("I live in Rome", "… in Paris")
 
 
 def best_first(scores: Scores, count: int) -> list[int]:
     """Return the places of the ``count`` largest scores, best first, ties to the later; no -inf."""
-    candidates = np.arange(len(scores))
-    if 0 < count < len(scores):
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        candidates = np.flatnonzero(scores >= least)
-    candidates = candidates[scores[candidates] > -np.inf][::-1]
-    order = np.argsort(-scores[candidates], kind="stable")
-    best: list[int] = candidates[order][:count].tolist()
+    bound = _lower_bound(scores, count)
+    places = np.flatnonzero(scores > bound)
+    if len(places) < count:
+        ties = np.flatnonzero(scores == bound) if bound > -np.inf else places[:0]
+        places = np.sort(np.append(places, ties[-(count - len(places)) :]))
+    elif len(places) > count:
+        found = scores[places]
+        places = places[found >= np.partition(found, -count)[-count]]
+    places = places[::-1]
+    best: list[int] = places[np.argsort(-scores[places], kind="stable")][:count].tolist()
     return best
+
+
+def _lower_bound(scores: Scores, count: int) -> np.float32:
+    """Return a score that at least ``count`` scores reach and few exceed.
+
+    It is the ``count``-th largest of the best scores of short stretches, as selecting among all
+    scores is slow where many are equal.
+    """
+    width = len(scores) // (STRETCHES * max(count, 1))
+    if width < 2:
+        return np.float32(-np.inf)
+    best = scores[: len(scores) // width * width].reshape(-1, width).max(axis=1)
+    bound: np.float32 = np.partition(best, -count)[-count]
+    return bound
 
 
 def best_accepted(scores: Scores, count: int, accept: Callable[[int], bool]) -> list[int]:
@@ -75,7 +93,8 @@ def newer_first(
         terms: Returns the terms of a row.
     """
     added = np.zeros(len(scores), np.float32)
-    rows = best_first(np.round(scores, DECIMALS), COMPARED)
+    near = np.flatnonzero(scores >= _lower_bound(scores, COMPARED) - 0.1**DECIMALS)
+    rows = near[best_first(np.round(scores[near], DECIMALS), COMPARED)].tolist()
     speakers = features.speakers.rows[rows].tolist()
     facts = [
         _Fact(row, score, speaker, terms(row))

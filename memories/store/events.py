@@ -92,6 +92,26 @@ class ValueSet:
 
 
 @dataclass(frozen=True, slots=True)
+class Evicted:
+    """Messages up to a place had left a view when earlier entries were removed.
+
+    Attributes:
+        upto: The place.
+        staying: The places of messages up to there that had not left.
+        spoke: The place of the last assistant message that had left.
+    """
+
+    upto: int
+    staying: Sequence[int]
+    spoke: int = 0
+
+    def entries(self) -> list[Entry]:
+        """Return the change as journal entries."""
+        data: dict[str, JsonValue] = {"upto": self.upto, "staying": [*self.staying]}
+        return [Entry("evicted", data | {"spoke": self.spoke})]
+
+
+@dataclass(frozen=True, slots=True)
 class Cleared:
     """Everything was removed."""
 
@@ -120,8 +140,8 @@ class Checkpointed:
         return [Entry("amend", {"control": self.control, "since": self.since})]
 
 
-LASTING = ("delete", "forget", "amend")  # a rollback does not undo these
-Change: TypeAlias = Added | GoalSet | Removed | Tagged | ValueSet | Cleared | Checkpointed
+LASTING = ("delete", "forget", "amend", "evicted")  # a rollback does not undo these
+Change: TypeAlias = Added | GoalSet | Removed | Tagged | ValueSet | Evicted | Cleared | Checkpointed
 
 _READERS: dict[str, Any] = {
     "goal": GoalSet,
@@ -129,6 +149,7 @@ _READERS: dict[str, Any] = {
     "forget": lambda ids: Removed(ids, forgotten=True),
     "tag": lambda data: Tagged(**data),
     "view": lambda data: ValueSet(**data),
+    "evicted": lambda data: Evicted(**data),
     "clear": lambda _: Cleared(),
     "control": Checkpointed,
     "amend": lambda data: Checkpointed(**data),

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store.many import in_thread_if_long, in_thread_if_many
+from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.tools.files import replace_file
 
 
@@ -21,11 +22,20 @@ async def write_export(
     snapshot: Snapshot, path: str | PathLike[str] | None = None
 ) -> dict[str, Any]:
     """Return ``snapshot`` as plain data; also write it to the file ``path``, atomically."""
-    data = snapshot.model_dump(mode="json")
+    data = snapshot.model_copy(update={"messages": [], "views": {}}).model_dump(mode="json")
+    data["messages"] = await in_thread_if_many(snapshot.messages, _as_data)
+    data["views"] = snapshot.views
     if path is not None:
-        text = json.dumps(data, ensure_ascii=False, indent=1)
-        await to_thread.run_sync(replace_file, Path(path), text)
+        await to_thread.run_sync(_write, data, Path(path))
     return data
+
+
+def _as_data(messages: list[Message]) -> list[dict[str, Any]]:
+    return [message.model_dump(mode="json") for message in messages]
+
+
+def _write(data: dict[str, Any], path: Path) -> None:
+    replace_file(path, json.dumps(data, ensure_ascii=False, indent=1))
 
 
 async def read_export(
@@ -46,9 +56,11 @@ async def read_export(
         raise MemoryUseError("A file is given as path=, its content as text=")
     if path is not None:
         content = await to_thread.run_sync(Path(path).read_bytes)
-        return Snapshot.from_json(content)
+        return await in_thread_if_long(content, Snapshot.from_json)
     if text is not None:
-        return Snapshot.from_json(text)
+        if not isinstance(text, str | bytes):
+            raise MemoryUseError(f"text= takes the content of a file, not {text!r:.100}")
+        return await in_thread_if_long(text, Snapshot.from_json)
     if isinstance(data, Snapshot):
         return data
     try:

@@ -101,7 +101,7 @@ class Query:
             unwanted = names("without_tags", self.without_tags)
             yield lambda m: unwanted.isdisjoint(m.tags)
         if self.text is not None:
-            text = checked_text(self.text).casefold()
+            text = checked_text("text=", self.text).casefold()
             yield lambda m: text in m.content.casefold()
         if self.where is not None:
             yield _where(self.where)
@@ -124,15 +124,28 @@ def names(what: str, value: Names) -> frozenset[str]:
     return frozenset(name if isinstance(name, str) else name.__name__ for name in several)
 
 
-def checked_text(value: str) -> str:
+def checked_text(what: str, value: str) -> str:
     """Return ``value`` if it is a text.
 
     Raises:
         MemoryUseError: It is something else.
     """
     if not isinstance(value, str):
-        raise MemoryUseError(f"text= takes a text, not {value!r}")
+        raise MemoryUseError(f"{what} takes a text, not {value!r:.100}")
     return value
+
+
+def checked_cursor(after: int) -> int:
+    """Return ``after`` if it is a cursor of ``find_news()``.
+
+    Raises:
+        MemoryUseError: It is something else.
+    """
+    if isinstance(after, bool) or not isinstance(after, int):
+        raise MemoryUseError(
+            f"find_news() takes the cursor that it returned before, or 0, not {after!r:.100}"
+        )
+    return after
 
 
 def moment(what: str, value: datetime) -> datetime:

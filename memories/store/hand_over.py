@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import SessionConflictError
+from agent_brain.memories.journal.entry import Row
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure
 from agent_brain.memories.store.events import MESSAGES, Change, ValueSet, effective
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.log import MessageLog, id_of
+from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
@@ -50,12 +52,27 @@ class HandOver:
     def reset(self) -> None:
         """Start with a conversation of which nothing was handed over."""
         self.places: dict[str, int] = {}
+        self._stored: dict[str, int] | None = None  # places in the session, once they were read
         self.upto = 0
 
     def lose(self, ids: Iterable[str]) -> None:
         """Note that messages were removed from both memories."""
         for message_id in ids:
             self.places.pop(message_id, None)
+            if self._stored:
+                self._stored.pop(message_id, None)
+
+    def place(self, message_id: str) -> int | None:
+        """Return the place of a message that was handed over, if it is known."""
+        return self.places.get(message_id) or (self._stored or {}).get(message_id)
+
+    async def read_places(self) -> dict[str, int]:
+        """Read the places of what was handed over before the session was opened, once."""
+        session = self._short.store.session
+        if self._stored is None:
+            rows = [] if session is None else await session.journal.rows(session.key)
+            self._stored = await in_thread_if_many(rows, _places)
+        return self._stored
 
     async def take(self, messages: list[Message]) -> None:
         """Hand over what leaves the window."""
@@ -157,7 +174,7 @@ class HandOver:
                 return [ValueSet(REMOVING, {"ids": later} if later else None)]
 
             chosen = frozenset(ids)
-            await removal.erase(self._short, ids, removal.EXPIRED, chosen, known, note)
+            await removal.erase(self._short, ids, removal.EXPIRED, chosen, known.keys(), note)
 
     async def finish(self) -> None:
         """Finish what a crash has interrupted: removing, and handing over."""
@@ -170,7 +187,7 @@ class HandOver:
         if isinstance(marked, dict):
             self.upto = max(self.upto, cast(int, marked["upto"]))
         if left:
-            self.places = {}  # the session was read again
+            self.places, self._stored = {}, None  # the session was read again
             await self._hand([pair for pair in left if pair[1].id not in removed])
         gone = [i for i in removed if await self._long.get(i) is not None]
         if gone and not self._long.readonly:
@@ -178,16 +195,22 @@ class HandOver:
 
     async def after(self, place: int) -> list[tuple[int, Message]]:
         """Return what was handed over from places after ``place``, in order, as it is now."""
-        places, session = self.places, self._short.store.session
-        if session is not None and place < self.upto:
-            rows = await session.journal.rows(session.key, place)
-            read = {id_of(line): seq for seq, kind, line in effective(rows) if kind in MESSAGES}
-            places = read | places
-        elif places:
-            places = dict(takewhile(lambda pair: pair[1] > place, reversed(places.items())))
-        found = [(at, await self._long.get(i)) for i, at in places.items() if at > place]
-        handed = [(at, message) for at, message in found if message is not None]
-        return sorted(handed, key=lambda pair: pair[0])
+        if place < self.upto:
+            places = await self.read_places() | self.places
+            await self._long.open()
+            await self._long.store.log.decoded()
+        else:
+            places = dict(takewhile(lambda pair: pair[1] > place, reversed(self.places.items())))
+        found: list[tuple[int, Message]] = []
+        async for i, at in in_slices(places.items()):
+            if at > place and (message := await self._long.get(i)) is not None:
+                found.append((at, message))
+        return sorted(found, key=lambda pair: pair[0])
+
+
+def _places(rows: Sequence[Row]) -> dict[str, int]:
+    """Return the places of the messages of ``rows``, by ID."""
+    return {id_of(line): seq for seq, kind, line in effective(rows) if kind in MESSAGES}
 
 
 def _before(log: MessageLog, upto: int) -> list[tuple[int, Message]]:

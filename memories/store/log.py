@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, KeysView, Sequence
 from itertools import islice
 
 import anyio.to_thread
@@ -17,12 +17,13 @@ from pydantic import ValidationError
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.message import Message, Role
 
-TOOL, ASSISTANT = Role.TOOL, Role.ASSISTANT  # looking up an enum member is slow
+TOOL = Role.TOOL  # looking up an enum member is slow
 _ANSWERS = re.compile(r'"tool_call_id":"((?:[^"\\]|\\.)*)"')
 _ID = '{"id":"'  # what the JSON text of a message begins with
 _PINNED = '"pinned":true'
 ON_LOOP = 200  # messages decoded without a worker thread
 LOADED = 5_000  # messages that are loaded at once, as other threads wait meanwhile
+PIECE = 5_000  # messages decoded in one call of a worker thread
 
 
 class MessageLog:
@@ -37,8 +38,6 @@ class MessageLog:
     Attributes:
         last: The last place that was given.
         moved: Whether the order differs from that of arrival.
-        tidy: Whether every result is known to stand with its call, and every call to have its
-            result unless the model has not spoken since; if not, they may.
         encoded: How many messages are still JSON text.
     """
 
@@ -53,13 +52,11 @@ class MessageLog:
         self._oldest: list[tuple[Sequence[str], Sequence[int]]] = []  # see _places
         self._asked: dict[str, str] = {}  # IDs of calls, and of the messages that asked for them
         self._asked_last: Collection[str] = ()  # calls of the group at the end
-        self._unanswered: set[str] | None = None  # calls of the last group that lack results
         self._ids: dict[tuple[Role | None, str | None], dict[str, None]] | None = None
         self._all: list[Message] | None = None  # a list is copied faster than a dict's values
         self._gaps = 0
         self._loaded = False  # whether there were texts, whose calls are not in _asked
         self.moved = False
-        self.tidy = True
         self.encoded = 0
 
     def __len__(self) -> int:
@@ -73,9 +70,7 @@ class MessageLog:
     def all(self) -> list[Message]:
         """Return all messages, in order."""
         if self._all is None:
-            if self.encoded:
-                self._decode_all()
-            self._all = list(self._messages.values())  # type: ignore[arg-type]  # all are decoded
+            self._all = list(self)
         return self._all.copy()
 
     def __reversed__(self) -> Iterator[Message]:
@@ -129,7 +124,7 @@ class MessageLog:
             self._newest, self._oldest = places | self._newest, []
         return self._newest
 
-    def ids(self) -> Collection[str]:
+    def ids(self) -> KeysView[str]:
         """Return the IDs of all messages, in order."""
         return self._messages.keys()
 
@@ -152,7 +147,6 @@ class MessageLog:
         strays, asking = _strays(lines, calls)
         self._all = None
         self._loaded = True
-        self.tidy = False
         done = 0
         for stray in strays:
             self._load(ids[done : stray + 1], places[done : stray + 1], lines[done : stray + 1])
@@ -190,9 +184,12 @@ class MessageLog:
 
     async def decoded(self) -> None:
         """Decode all messages, off the event loop if there are many."""
-        if self.encoded > ON_LOOP:
-            lines = {i: line for i, line in self._messages.items() if type(line) is str}
-            done = await anyio.to_thread.run_sync(_decode_lines, lines, dict(self._places))
+        if self.encoded <= ON_LOOP:
+            return
+        encoded = iter([(i, line) for i, line in self._messages.items() if type(line) is str])
+        while lines := dict(islice(encoded, PIECE)):
+            places = {i: self._places.get(i, 0) for i in lines}
+            done = await anyio.to_thread.run_sync(_decode_lines, lines, places)
             for message_id, message in done.items():
                 if self._messages.get(message_id) is lines[message_id]:
                     self._messages[message_id] = message
@@ -224,8 +221,6 @@ class MessageLog:
                     known = self._messages
                 else:
                     self._asked_last = ()
-                    if self._unanswered and fields["role"] is ASSISTANT:
-                        self.tidy = False
                 if self._ids is not None:
                     self._add_to_index(message)
                 fresh.append(message)
@@ -245,17 +240,9 @@ class MessageLog:
     def _join(self, message: Message) -> None:
         """Move a result that was just appended behind its call; other calls start a group."""
         if message.role is not TOOL:
-            if self._unanswered:
-                self.tidy = False
-            self._unanswered = {call.id for call in message.tool_calls}
             self._note_calls(message)
             return
-        call_id = message.tool_call_id or ""
-        if self._unanswered and call_id in self._unanswered:
-            self._unanswered.discard(call_id)
-        else:
-            self.tidy = False
-        if call_id not in self._asked_last:
+        if (message.tool_call_id or "") not in self._asked_last:
             self._move_up(message)
 
     def _note_calls(self, message: Message) -> None:
@@ -304,7 +291,6 @@ class MessageLog:
         """Remove messages and return them with their places; unknown IDs are ignored."""
         taken = []
         self._all = None
-        self.tidy = False
         for message_id in message_ids:
             message = self._messages.pop(message_id, None)
             if message is not None:

@@ -38,7 +38,8 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
         rows = rows.without(LOCAL)
     tails = [view.tail for view in store.views]
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
-    keeps_old = all(view.keeps_old for view in store.views)
+    keeps_old = store.keeps_old
+    store.resumes_at, staying = _mark(rows)
     found = None if tail is None else await anyio.to_thread.run_sync(_survey, rows)
     store.reading = True
     goal_id, stale, start = store.goal_id, store.stale, 0
@@ -46,7 +47,7 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
         while True:
             store.reset()
             if found is not None:
-                start = await anyio.to_thread.run_sync(_load, store, found, tail or 0, keeps_old)
+                start = await anyio.to_thread.run_sync(_load, store, found, tail or 0, staying)
             for seq, change in await anyio.to_thread.run_sync(_decode, rows[start:]):
                 store.carry_out(change, seq)
             left = [view.left for view in store.views if view.left is not None]
@@ -59,11 +60,19 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
                 break
             tail = 4 * (tail or 1)  # the window was not full: it reaches further back
     finally:
-        store.reading = False
+        store.reading, store.resumes_at = False, 0
         store.stale = stale
     store.evicted_before, store.evicted = store.evicted, []
     if store.shared and goal_id in store.log:
         store.carry_out(GoalSet(goal_id), None)
+
+
+def _mark(rows: Rows) -> tuple[int, frozenset[int]]:
+    """Return the place of the last entry about what has left, and the places that had not left."""
+    if "evicted" not in rows.kinds:
+        return 0, frozenset()
+    at = len(rows) - 1 - rows.kinds[::-1].index("evicted")
+    return rows.seqs[at], frozenset(json.loads(rows.lines[at])["staying"])
 
 
 @dataclass(frozen=True)
@@ -129,23 +138,25 @@ def _decode(rows: Rows) -> list[tuple[int, Change]]:
     return [*read_changes(rows)]
 
 
-def _load(store: MessageStore, found: _Survey, tail: int, keeps_old: bool) -> int:  # noqa: FBT001
+def _load(store: MessageStore, found: _Survey, tail: int, held: frozenset[int]) -> int:
     """Load the older part of a session as text; a window needs only what never leaves it.
 
     Args:
         store: The store.
         found: The entries.
         tail: How many messages the views must see one by one.
-        keeps_old: Whether all messages are needed.
+        held: The places of messages that had not left when the session was marked.
 
     Returns:
         The index of the entry that the tail begins with; 0 if nothing can be left out.
     """
-    rows = found.rows
+    rows, keeps_old = found.rows, store.keeps_old
     start = _tail_start(store, found, tail, keeps_old=keeps_old)
+    if start and rows.seqs[start - 1] >= store.resumes_at:
+        held = frozenset()  # what had not left then has been replaced by the tail
     shows = any(view.tail for view in store.views)
     named = _named(found, start) if shows else set()
-    staying = _staying(found, start, named) if shows else []
+    staying = _staying(found, start, named, held) if shows else []
     last: dict[str, int] = {}
     first = 0
     for at in [*found.others[: bisect_left(found.others, start)], start]:
@@ -156,16 +167,24 @@ def _load(store: MessageStore, found: _Survey, tail: int, keeps_old: bool) -> in
         stays = staying[bisect_left(staying, first) : bisect_left(staying, upto)]
         _load_messages(store, found, range(first, upto), stays, keeps_old=keeps_old)
         if at < start:
+            evicting, store.evicting = store.evicting, store.evicting and rows.kinds[at] != "tag"
             store.carry_out(read_change(*rows[at]), rows.seqs[at])
+            store.evicting = evicting or store.evicting
         first = upto
     for at in last.values():
         store.carry_out(read_change(*rows[at]), rows.seqs[at])
+    for view in store.views if named else ():
+        view.update_pins()  # of the messages that were pinned: once, and not at each tag
     stayed = [m for m in (store.log.get(found.ids[at]) for at in staying) if m is not None]
     if any(m.pinned and (m.tool_calls or m.tool_call_id) for m in stayed):
         store.reset()  # their groups stay with them
         return 0
     if not keeps_old:
-        going = [m.id for m in stayed if not (m.pinned or m.role == SYSTEM or m.id in named)]
+        going = [
+            m.id
+            for m in stayed
+            if not (m.pinned or m.role == SYSTEM or m.id in named or store.log.place(m.id) in held)
+        ]
         store.drop(going, outdated=False)
     return start
 
@@ -180,8 +199,10 @@ def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bo
     start = len(rows)
     if tail:
         start = bisect_left(rows.seqs, seqs[-tail]) if tail <= len(seqs) else 0
-    if not start or not store.views or (keeps_old and not (store.in_ram or tail)):
+    if not start or not (tail or (store.in_ram and store.evicts)):
         return start
+    if store.in_ram and not keeps_old and not store.shared:
+        return 0  # what has left is removed from the journal
     if store.in_ram:
         goals = (at for at in reversed(found.others) if rows.kinds[at] == "goal")
         start = min(start, next(goals, start))
@@ -204,7 +225,7 @@ def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bo
     return start
 
 
-def _staying(found: _Survey, start: int, named: set[str]) -> list[int]:
+def _staying(found: _Survey, start: int, named: set[str], held: frozenset[int]) -> list[int]:
     """Return the indexes of the messages before ``start`` that may never leave a window."""
     lines, count = found.messages.lines, found.count(start)
     staying = [
@@ -212,6 +233,8 @@ def _staying(found: _Survey, start: int, named: set[str]) -> list[int]:
     ]
     if named:
         staying += [at for at, message_id in enumerate(found.ids[:count]) if message_id in named]
+    if held:
+        staying += [at for at, seq in enumerate(found.messages.seqs[:count]) if seq in held]
     return sorted({*staying})
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pydantic import JsonValue
@@ -34,6 +35,7 @@ from agent_brain.memories.store.filters import (
     names,
 )
 from agent_brain.memories.store.log import id_of
+from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.views.groups import with_partners
 from agent_brain.tools.secrets import get_logger
 
@@ -49,15 +51,18 @@ async def delete(memory: StoredMemory, ids: Names) -> int:
     """Remove messages and their partners; see :meth:`StoredMemory.delete`."""
     wanted = names("ids", ids)
     log = memory.store.log
-    if not any(message_id in log for message_id in wanted):
+    known = [m for m in map(log.get, wanted) if m is not None]
+    if not known:
         return 0
-    await log.decoded()
+    alone = not any(m.tool_calls or m.tool_call_id for m in known)
+    if not alone:
+        await log.decoded()
     going: list[str] = []
     gone = Erasure()
 
     def plan() -> list[Change]:
         nonlocal gone, going
-        going = with_partners(wanted, log)
+        going = [i for i in wanted if i in log] if alone else with_partners(wanted, log)
         gone = deleted(m for m in map(log.get, going) if m is not None)
         return [Removed(going), *_struck(memory, gone)] if going else []
 
@@ -81,8 +86,12 @@ async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Chang
     store = memory.store
     await store.log.decoded()
     before = len(store.log)
-    kept = [m for m in store.log if m.pinned and keep_pinned]
-    gone = forgotten((m for m in store.log if m not in kept), everything=True)
+    kept = [store.log[message_id] for message_id in store.log.pinned()] if keep_pinned else []
+    stays = {message.id for message in kept}
+    gone = await in_thread_if_many(
+        [store.log[i] for i in store.log.ids() if i not in stays],
+        partial(forgotten, everything=True),
+    )
     control = _stored_control(memory, gone)
     changes: list[Change] = [Cleared(), *([Added(kept)] if kept else []), *note]
     if control is not None:  # the state of the run continues to count
@@ -106,10 +115,17 @@ async def forget(
         text: The text that they were chosen by, if they were.
     """
     held = await everything(memory)
-    going = with_partners([message.id for message in held if fits(message)], held)
-    chosen = {*going}
-    gone = forgotten((m for m in held if m.id in chosen), text)
-    return await erase(memory, going, gone, ids, held)
+    going, gone = await choose(held, fits, text)
+    return await erase(memory, going, gone, ids, held.keys())
+
+
+async def choose(
+    held: Mapping[str, Message], fits: Callable[[Message], bool], text: str | None
+) -> tuple[list[str], Erasure]:
+    """Return the IDs of the messages that ``fits`` accepts, partners included, and what is gone."""
+    found = [i async for i, message in in_slices(held.items()) if fits(message)]
+    going = await in_thread_if_many(held.values(), partial(with_partners, found))
+    return going, await in_thread_if_many([held[i] for i in going], partial(forgotten, text=text))
 
 
 async def expire(memory: StoredMemory) -> None:
@@ -133,7 +149,8 @@ async def expire(memory: StoredMemory) -> None:
             store.drop(with_partners(ids, store.log))
         elif going:
             held = await everything(memory)
-            await erase(memory, with_partners(ids, held), EXPIRED, frozenset(ids), held)
+            going_too = await in_thread_if_many(held.values(), partial(with_partners, ids))
+            await erase(memory, going_too, EXPIRED, frozenset(ids), held.keys())
     except BaseException:
         staying += going
         raise
@@ -143,18 +160,18 @@ async def expire(memory: StoredMemory) -> None:
             store.settled = False
 
 
-async def everything(memory: StoredMemory) -> list[Message]:
-    """Return every message in RAM, in the journal or held by a run, with its tags."""
+async def everything(memory: StoredMemory) -> dict[str, Message]:
+    """Return every message in RAM, in the journal or held by a run, with its tags, by ID."""
     store = memory.store
-    found = {message.id: message for _, message in store.released.values()}
     if store.session is None:
-        found |= {message.id: message for message in store.log}
+        found = {message_id: message for message_id, (_, message) in store.released.items()}
+        found |= zip(store.log.ids(), store.log.all(), strict=True)
     else:
-        found |= {message.id: message for message in await store.stored(removed=True)}
+        found = await store.stored(removed=True)
     for call in memory.control.pending.values():
         if call.result is not None:
             found.setdefault(call.result.id, call.result)
-    return list(found.values())
+    return found
 
 
 async def erase(
@@ -162,7 +179,7 @@ async def erase(
     ids: Sequence[str],
     gone: Erasure,
     meant: AbstractSet[str] | None,
-    held: Collection[Message],
+    held: AbstractSet[str],
     note: Plan | None = None,
 ) -> int:
     """Erase messages, and the values that may quote them.
@@ -172,17 +189,16 @@ async def erase(
         ids: Their IDs, partners included.
         gone: What is removed from the control of the run.
         meant: The IDs that were asked for; None if any message may be meant.
-        held: All messages that there are.
+        held: The IDs of all messages that there are.
         note: Returns what is recorded with it.
     """
     store = memory.store
     forgotten_ids = {*ids}
-    known = {message.id for message in held}
     stale = {
         name
         for view in store.views
-        for asked in (forgotten_ids, None if meant is None else meant - known)
-        for name in view.stale_values(asked, known)
+        for asked in (forgotten_ids, None if meant is None else meant - held)
+        for name in view.stale_values(asked, held)
         if name in store.values
     }
     changes: list[Change] = [
@@ -190,7 +206,12 @@ async def erase(
         *(ValueSet(name, None) for name in sorted(stale)),
         *_struck(memory, gone),
     ]
-    await store.change(lambda: [*changes, *(note() if note else ())], lambda: _strike(memory, gone))
+
+    def plan() -> list[Change]:
+        noted = [*changes, *(note() if note else ())]
+        return [*noted, *store.marks()] if noted else []
+
+    await store.change(plan, lambda: _strike(memory, gone))
     try:
         if changes or note:
             await scrub(memory)
@@ -210,7 +231,8 @@ async def scrub(memory: StoredMemory) -> None:
     """Remove what the journal still has of forgotten messages and of outdated values."""
     session = memory.store.session
     if session is not None:
-        await session.remove(_dead(memory, await session.journal.rows(session.key)))
+        rows = await session.journal.rows(session.key)
+        await session.remove(await in_thread_if_many(rows, partial(_dead, memory)))
 
 
 async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> None:
@@ -237,10 +259,10 @@ def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:
     """
     store = memory.store
     control_at = 0 if store.session is None else store.session.control_at
-    standing = {control_at, *store.values_at.values()}
+    standing = {control_at, store.marked_at, *store.values_at.values()}
     dead, gone = [], set[str]()
     for seq, kind, line in reversed(rows):
-        if kind in ("control", "amend", "view"):
+        if kind in ("control", "amend", "view", "evicted"):
             if seq not in standing:
                 dead.append(seq)
         elif kind == "forget":
@@ -309,7 +331,8 @@ def forgettable(
         name=which.get("name"),
         tags=which.get("tags"),
     ).predicate()
-    part = checked_text(which.get("text") or "").casefold()
+    text = which.get("text")
+    part = "" if text is None else checked_text("text=", text).casefold()
     wanted = None if ids is None else names("ids", ids)
     return lambda message: (
         (wanted is None or message.id in wanted)

@@ -79,7 +79,6 @@ class Session:
         if data == self.control and self.last == self.safe_at:
             return
         self.note_control(data, await self.append([Entry("control", data)]))
-        await self.prune()
 
     def note_control(self, data: JsonValue, seq: int, since: int | None = None) -> None:
         """Take the control from entry ``seq``; a rollback returns to ``since``, default ``seq``."""
@@ -154,8 +153,12 @@ class Session:
             found=found,
         )
 
+    @property
+    def prunable(self) -> bool:
+        """Whether there are many outdated entries."""
+        return len(self._outdated) >= PRUNE_AT
+
     async def prune(self) -> None:
-        """Remove outdated entries if there are many."""
-        if len(self._outdated) >= PRUNE_AT:
-            seqs, self._outdated = self._outdated, []
-            await self.journal.delete(self.key, seqs, scrub=False)
+        """Remove outdated entries."""
+        seqs, self._outdated = self._outdated, []
+        await self.journal.delete(self.key, seqs, scrub=False)

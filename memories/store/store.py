@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from os import PathLike
 from typing import TypeAlias
 
-from anyio.to_thread import run_sync
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import (
@@ -25,6 +23,7 @@ from agent_brain.memories.store.events import (
     Change,
     Checkpointed,
     Cleared,
+    Evicted,
     GoalSet,
     Removed,
     Tagged,
@@ -34,7 +33,8 @@ from agent_brain.memories.store.events import (
     replay,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
-from agent_brain.memories.store.log import ON_LOOP, MessageLog
+from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.views.base import View
@@ -120,11 +120,14 @@ class MessageStore:
         self.takes_evicted = False  # whether somebody uses what views evict
         self._if_landed: Callable[[], None] | None = None  # see change()
         self.reading = False
+        self.resumes_at = 0  # the last Evicted of the session, while it is read
         self.log = MessageLog()
         self.views = views
         for view in self.views:
             view.attach(self.log)
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
+        self.evicts = any(type(view).evict is not View.evict for view in self.views)
+        self.keeps_old = all(view.keeps_old for view in self.views)
         self.reset()
 
     @property
@@ -145,6 +148,8 @@ class MessageStore:
         self.removed_before: dict[str, None] = {}  # the same
         self.settled = not self.stale and not self.shared
         self.evicted_upto = 0
+        self.marked_at = 0  # place of the last Evicted
+        self.evicting = not self.resumes_at
         for view in self.views:
             view.reset()
 
@@ -164,8 +169,7 @@ class MessageStore:
         async with session.lock:
             if self.stale:
                 rows = await session.read()
-                many = len(rows) > ON_LOOP
-                counting = await run_sync(effective, rows) if many else effective(rows)
+                counting = await in_thread_if_many(rows, effective)
                 await opening.replay_session(self, counting)
                 if self.adopts_control and session.control is not None and not self.shared:
                     adopt(session)
@@ -177,8 +181,8 @@ class MessageStore:
                 self.settled = not self.shared and not self.expiry
                 if not self.readonly:
                     await finish(rows, counting)
-                if many:
-                    await run_sync(rows.free)
+                del counting
+                await in_thread_if_many(rows, Rows.free)
             elif self.shared:
                 await self._read_new(session)
 
@@ -214,23 +218,40 @@ class MessageStore:
         """
         session = self.session
         if session is None:
-            for change in plan():
+            changes = plan()
+            self._measure(changes)
+            for change in changes:
                 self.carry_out(change, None)
             if then is not None:
                 then()
             return
         async with session.lock:
-            changes, seq = await self._append(session, plan, then)
-            for change in changes:
-                if self.shared and isinstance(change, GoalSet | Checkpointed):
-                    self.carry_out(change, None)
-                    continue
-                self.carry_out(change, seq)
-                seq += len(change.messages) if isinstance(change, Added) else 1
-            if then is not None:
-                then()
-            if self.shared:
+            await self._change(session, plan, then)
+            if self.shared and session.prunable:
                 await session.prune()
+
+    async def _change(
+        self,
+        session: Session,
+        plan: Callable[[], Sequence[Change]],
+        then: Callable[[], None] | None = None,
+    ) -> None:
+        changes, seq = await self._append(session, plan, then)
+        failed: Exception | None = None
+        self.evicting = not any(isinstance(change, Evicted) for change in changes)
+        for change in changes:
+            local = self.shared and isinstance(change, GoalSet | Checkpointed)
+            try:
+                self.carry_out(change, None if local else seq)
+            except Exception as error:  # of a view; all is written, so all of it is carried out
+                failed = failed or error
+            if not local:
+                seq += len(change.messages) if isinstance(change, Added) else 1
+        self.evicting = True
+        if then is not None:
+            then()
+        if failed is not None:
+            raise failed
 
     async def _append(
         self,
@@ -241,6 +262,7 @@ class MessageStore:
         """Write the changes that ``plan`` returns; return them, and where the first one is."""
         while True:
             changes = plan()
+            self._measure(changes)
             entries = [entry for change in changes for entry in change.entries()]
             if self.shared:
                 entries = [entry for entry in entries if entry.kind not in LOCAL]
@@ -264,6 +286,10 @@ class MessageStore:
         async with session.lock:
             try:
                 await session.append_control(control)
+                if session.prunable:
+                    if self.marks():
+                        await self._change(session, self.marks)
+                    await session.prune()
             except BaseException:
                 if session.doubt is not None:
                     self.reread()
@@ -277,8 +303,32 @@ class MessageStore:
         if session is not None:
             await session.remove(row[0] for row in before)
 
+    def marks(self) -> list[Change]:
+        """Return what to record before entries are removed; it is the last of several changes.
+
+        Without these entries, a view that is read again would show older messages instead.
+        """
+        if self.session is None or self.shared:
+            return []
+        for view in self.views:
+            if (mark := view.mark(self.evicted_upto)) is not None:
+                return [mark]
+        return []
+
+    def _measure(self, changes: Sequence[Change]) -> None:
+        """Have the views count what is to be added, before it is written."""
+        values = [change.value for change in changes if isinstance(change, ValueSet)]
+        if values:
+            values += self.values.values()
+        messages = [m for change in changes if isinstance(change, Added) for m in change.messages]
+        if messages or values:
+            for view in self.views:
+                view.measure(messages, values)
+
     def add(self, messages: Sequence[Message]) -> None:
         """Add those of ``messages`` that are not here yet, in a store without a journal."""
+        for view in self.views:
+            view.measure(messages)
         fresh = self.log.add_unknown(messages)
         if fresh:
             self._added(fresh)
@@ -302,6 +352,8 @@ class MessageStore:
                 self._tag(change)
             case ValueSet(name, value):
                 self._set_value(name, value, seq)
+            case Evicted():
+                self._resume(change, seq or 0)
             case Cleared():
                 self.reset()
             case Checkpointed(control, since):
@@ -316,10 +368,16 @@ class MessageStore:
         if self.removed_before:
             for message in messages:
                 self.removed_before.pop(message.id, None)
+        failed: Exception | None = None
         for view in self.views:
-            view.add(messages)
-            if evicted := view.evict():
-                self._release(evicted)
+            try:
+                view.add(messages)
+                if self.evicting and (evicted := view.evict()):
+                    self._release(evicted)
+            except Exception as error:  # the other views need to know of the messages too
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     def watch(self, messages: Iterable[Message]) -> None:
         """Have ``messages`` expire."""
@@ -333,7 +391,7 @@ class MessageStore:
             for i, (place, _) in [*self.released.items()]:
                 if began is None or place < began:
                     del self.released[i]
-                    if self.in_ram:
+                    if self.session is None:
                         self.expiry.discard([i])
         for view in self.views:
             view.set_goal(message_id)
@@ -349,11 +407,38 @@ class MessageStore:
             self.released.pop(message_id, None)
         if self.reading and outdated:
             self.removed_before.update(dict.fromkeys(ids))
-        if self.goal_id is not None and self.goal_id not in self.log:
+        if self.goal_id in ids:
             self.goal_id = None
         if removed:
-            for view in self.views:
-                view.remove(removed)
+            self._notify(lambda view: view.remove(removed))
+
+    def _notify(self, notify: Callable[[View], None], *, evict: bool = True) -> None:
+        """Notify the views of a change; raise the first error when all have been notified."""
+        failed: Exception | None = None
+        for view in self.views:
+            try:
+                notify(view)
+                if evict and self.evicting:
+                    self._release(view.evict())
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _resume(self, mark: Evicted, seq: int) -> None:
+        """Let those messages leave that had left when the entry was written."""
+        if seq < self.resumes_at:
+            return
+        self.evicting = True
+        if self.session is not None and self.marked_at:
+            self.session.outdate([self.marked_at])
+        self.marked_at = seq
+        if not self.keeps_old:
+            log, staying = self.log, {*mark.staying}
+            places = ((i, log.place(i)) for i in log.ids())
+            self._release([i for i, at in places if at <= mark.upto and at not in staying])
+            self.evicted_upto = max(self.evicted_upto, mark.upto)
+        self._notify(lambda view: view.resume(mark))
 
     def _tag(self, change: Tagged) -> None:
         known = [m for m in map(self.log.get, change.ids) if m is not None]
@@ -363,8 +448,8 @@ class MessageStore:
         if change.pinned is not None:
             self.expiry.discard(message.id for message in changed)
             self.watch(changed)
-            for view in self.views:
-                view.update_pins()
+            if self.evicting:
+                self._notify(lambda view: view.update_pins(), evict=False)
 
     def _set_value(self, name: str, value: JsonValue, seq: int | None) -> None:
         if self.session is not None and name in self.values_at:
@@ -375,9 +460,7 @@ class MessageStore:
             self.values[name] = value
         if seq is not None:
             self.values_at[name] = seq
-        for view in self.views:
-            view.set_value(self.values, name)
-            self._release(view.evict())
+        self._notify(lambda view: view.set_value(self.values, name))
 
     # What views have evicted
 
@@ -396,7 +479,7 @@ class MessageStore:
         for pair in log.take(ids):
             if keeps or (self.in_ram and began is not None and pair[0] > began):
                 self.released[pair[1].id] = pair
-            elif self.expiry and self.in_ram:
+            elif self.expiry and self.session is None:
                 self.expiry.discard([pair[1].id])
             if self.takes_evicted:
                 self.evicted.append(pair)
@@ -410,8 +493,8 @@ class MessageStore:
         for view in self.views:
             view.remove(())
 
-    async def stored(self, after: int = 0, *, removed: bool = False) -> list[Message]:
-        """Return the messages that the journal has, decoded off the event loop if they are many.
+    async def stored(self, after: int = 0, *, removed: bool = False) -> dict[str, Message]:
+        """Return the messages of the journal by ID, decoded off the event loop if they are many.
 
         Args:
             after: Only entries with a larger sequence number.
@@ -419,9 +502,9 @@ class MessageStore:
         """
         assert self.session is not None
         rows = await self.session.journal.rows(self.session.key, after)
-        read = partial(replay, rows if removed else effective(rows), removed=removed)
-        found = await run_sync(read) if len(rows) > ON_LOOP else read()
-        return [*found.values()]
+        return await in_thread_if_many(
+            rows, lambda rows: replay(rows if removed else effective(rows), removed=removed)
+        )
 
     async def turn(self) -> list[Message]:
         """Return the goal and what came after it, also what a view has evicted, in order."""
@@ -429,7 +512,7 @@ class MessageStore:
         if self.goal_id is None or began is None:
             return list(log)
         if not self.in_ram and self.evicted_upto > began:
-            return arranged(await self.stored(began - 1))
+            return arranged((await self.stored(began - 1)).values())
         behind = log.since(self.goal_id)
         if not self.released:
             return behind

@@ -36,6 +36,7 @@ T = TypeVar("T")
 PREFIX = "agent-brain-"
 DIGITS = 16  # of the fingerprint of a text
 PAGE = 500  # rows read or deleted in one call
+IDS = 25_000  # read in one call, which keeps Python's other threads waiting
 EF_SEARCH = 400  # of the 100 nearest of 100,000 MiniLM vectors Chroma then finds 99
 
 
@@ -91,9 +92,17 @@ class ChromaStore(ABC):
         """Return the vectors of these texts, given as fingerprints by message ID, if stored."""
         return await self._run(lambda: self._get(_row_ids(marks)))
 
-    async def query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
-        """Return the cosines of the ``count`` nearest messages; the index is approximate."""
-        return await self._run(lambda: self._query(vector, count))
+    async def nearest(
+        self, vector: NDArray[np.float32], count: int, others: Callable[[], Mapping[str, str]]
+    ) -> dict[str, float]:
+        """Return the cosines of the ``count`` nearest messages, and of other ones.
+
+        Args:
+            vector: What is compared with.
+            count: How many; the index is approximate.
+            others: Returns the fingerprints of the others by message ID; called in the thread.
+        """
+        return await self._run(lambda: self._nearest(vector, count, others))
 
     async def add(self, rows: Mapping[str, Row]) -> None:
         """Store rows, all of one dimension and at most ``write_rows`` of them."""
@@ -209,8 +218,13 @@ class ChromaStore(ABC):
 
     def _marks(self) -> dict[str, str]:
         rows = self._rows()
-        ids = [] if rows is None else rows.get(include=[])["ids"]
-        return {row_id[DIGITS:]: row_id[:DIGITS] for row_id in ids}
+        marks: dict[str, str] = {}
+        start, ids = 0, [""] * IDS
+        while rows is not None and len(ids) == IDS:
+            ids = rows.get(include=[], limit=IDS, offset=start)["ids"]
+            marks.update((row_id[DIGITS:], row_id[:DIGITS]) for row_id in ids)
+            start += IDS
+        return marks
 
     def _load(self) -> dict[str, Row]:
         marks = self._marks()
@@ -237,6 +251,21 @@ class ChromaStore(ABC):
         page = rows.query(query_embeddings=[vector], n_results=count, include=["distances"])
         pairs = zip(page["ids"][0], page["distances"][0], strict=True)
         return {row_id[DIGITS:]: 1 - distance for row_id, distance in pairs}
+
+    def _nearest(
+        self, vector: NDArray[np.float32], count: int, others: Callable[[], Mapping[str, str]]
+    ) -> dict[str, float]:
+        import numpy as np
+
+        found = self._query(vector, count)
+        missing = {i: mark for i, mark in others().items() if i not in found}
+        vectors = self._get(_row_ids(missing))
+        if vectors:
+            rows = np.array([*vectors.values()])
+            lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(vector)
+            cosines = np.einsum("ij,j->i", rows, vector) / np.where(lengths == 0, 1, lengths)
+            found.update(zip(vectors, cosines.tolist(), strict=True))
+        return found
 
     def _add(self, rows: Mapping[str, Row]) -> None:
         vectors = [row.vector for row in rows.values()]

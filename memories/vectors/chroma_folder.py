@@ -1,4 +1,4 @@
-"""An embedded Chroma in a folder, which processes use in turns."""
+"""An embedded Chroma in a folder that several processes may use."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ChromaFolder(ChromaStore):
             if self.readonly:
                 yield
                 return
-            self._path.parent.mkdir(parents=True)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         with _write_count(self._path.with_suffix(".lock"), writes=writes) as (before, after):
             if before != self._seen or not self._path.exists():
                 self.lost = self.lost or (self._seen is not None and not self._path.exists())
@@ -174,8 +174,8 @@ def make_store(
 def _write_count(file: Path, *, writes: bool) -> Iterator[tuple[int, int]]:
     """Hold the lock ``file``; yields how many writes it had counted before, and with this one.
 
-    A SQLite database locks on every system and lets go of a process that dies. In this mode it
-    keeps the lock after the commit, so that a write is counted before it happens.
+    A SQLite database can be locked on every system, also if a process ends while it has the lock.
+    In this mode the lock is kept after the commit, so that a write is counted before it happens.
     """
     with closing(sqlite3.connect(file, timeout=LOCK_SECONDS, isolation_level=None)) as db:
         try:

@@ -1,15 +1,16 @@
-"""The way of a message to where recall finds it: indexed, embedded, and its vector stored.
+"""Indexes and embeds the messages of a session, and has their vectors stored.
 
 Changes of the log (:meth:`~VectorPipeline.add`, :meth:`~VectorPipeline.remove`,
 :meth:`~VectorPipeline.reset`) are noted at once and without awaiting.
-:meth:`~VectorPipeline.catch_up` does the work in pieces and strikes each from its list when it is
-done, so a cancelled call loses nothing. As the log may change while a piece is in work, the piece
-is compared with the lists again before it counts.
+:meth:`~VectorPipeline.catch_up` does the work in pieces and removes each from its list when it is
+done, so nothing is lost if it is cancelled. The log may change meanwhile, so the result of each
+piece is checked against the lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,7 +19,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from agent_brain.memories.embedders import Embedder, embed_all
-from agent_brain.memories.errors import EmbedderMismatchError, VectorStoreError
+from agent_brain.memories.errors import EmbedderMismatchError, EmbeddingError, VectorStoreError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.vectors.chroma import ChromaStore, Row, mark_of
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 log = get_logger(__name__)
-EMBEDDED_TOKENS = 2_000  # of a message; what a huge one is about shows in its head and its tail
+EMBEDDED_TOKENS = 2_000  # of a message; of a longer one the beginning and the end are embedded
 EAGER = 5_000  # messages that are indexed when a session is opened, not when it is first searched
 EXACT = 20_000  # vectors that are all loaded into RAM; of more, Chroma's index is queried
-SAMPLE = 2_000  # vectors of a larger session in RAM, from which mean and spread are learnt
+SAMPLE = 2_000  # vectors of a larger session in RAM, for the mean and the spread
 PIECE, PIECE_LETTERS = 256, 100_000  # the most messages and characters that are indexed at once
-SWEPT = 5_000  # vectors that are compared with the messages at once
+SWEPT = 5_000  # messages or vectors that are listed or compared at once
 ON_LOOP, ON_LOOP_LETTERS = 32, 20_000  # a smaller piece needs no thread
 
 
@@ -50,7 +51,8 @@ class VectorPipeline:
         embedder: Makes the vectors; None for a memory without vectors.
         store: Stores them; None to keep them in RAM.
         shared: Other writers add messages to the session too. Their vectors are looked for in the
-            store before a text is embedded, and own ones are stored at once.
+            store before a text is embedded, and new ones are stored at once. If two writers embed
+            the same text at the same time, the store keeps one vector.
 
     Attributes:
         index: What recall searches; None as long as it is empty.
@@ -77,8 +79,8 @@ class VectorPipeline:
         self._fresh: dict[str, str] = {}  # texts to embed
         self._refused: dict[str, str] = {}  # texts on which the embedder has failed
         self._together = 1  # how many of the refused are tried at once
-        self._marks: dict[str, str] = {}  # of the texts whose vectors the index has or knows of
-        self._at_hand: dict[str, Row] = {}  # vectors that the index does not have yet
+        self._marks: dict[str, str] = {}  # of the texts that have vectors, in RAM or elsewhere
+        self._known: dict[str, Row] = {}  # vectors that the index does not have yet
         self._connected = False
         self._sampled = False
         self._swept = True  # the store has nothing that no message claims
@@ -108,7 +110,7 @@ class VectorPipeline:
         ids = [message.id for message in messages]
         lists = (self._unindexed, self._unchecked, self._fresh, self._refused, self._marks)
         for message_id in ids:
-            for each in (*lists, self._at_hand):
+            for each in (*lists, self._known):
                 each.pop(message_id, None)
         if self.stored is not None:
             self.stored.remove(ids)
@@ -117,16 +119,16 @@ class VectorPipeline:
 
     def reset(self) -> None:
         """Start again with the messages of the log; they are not embedded again."""
-        self._at_hand = self.rows()
+        self._known = self.rows()
         self.index = None
         for each in (self._unindexed, self._unchecked, self._fresh, self._refused, self._marks):
             each.clear()
         self._unread, self._sampled, self._swept = True, False, False
 
     def fresh(self) -> VectorPipeline:
-        """Return a pipeline for a copy of the log: empty, with these vectors at hand."""
+        """Return a pipeline for a copy of the log: empty, but it knows these vectors."""
         copy = VectorPipeline(self.embedder, None)
-        copy._at_hand = self.rows()
+        copy._known = self.rows()
         partial = self.index is not None and self.index.partial
         if self.stored is None or self.embedder is None:
             return copy
@@ -143,18 +145,16 @@ class VectorPipeline:
     @property
     def behind(self) -> bool:
         """Whether there are messages that cannot be found yet."""
-        unread = self._unread and len(self._log) > 0
-        return (
-            unread
-            or bool(self._unindexed)
-            or not (self.stored is None or self.stored.marks is not None)
-        )
+        unlisted = self._unread and len(self._log) > 0
+        unread = self.stored is not None and self.stored.marks is None
+        unsampled = not self._sampled and self.index is not None and self.index.partial
+        return unlisted or bool(self._unindexed or self._unchecked) or unread or unsampled
 
     @property
     def waiting(self) -> bool:
         """Whether there is work for :meth:`catch_up`."""
-        doomed = self.stored is not None and self.stored.doomed
-        lists = (self._unchecked, self._fresh, self._refused, self._at_hand, doomed)
+        deleted = self.stored is not None and self.stored.to_delete
+        lists = (self._unchecked, self._fresh, self._refused, self._known, deleted)
         return self.behind or any(lists)
 
     @property
@@ -165,9 +165,9 @@ class VectorPipeline:
     def rows(self) -> dict[str, Row]:
         """Return all vectors in RAM by message ID."""
         if self.embedder is None or self.index is None:
-            return dict(self._at_hand)
+            return dict(self._known)
         found = self.index.vectors().items()
-        return self._at_hand | {i: Row(self._marks[i], v) for i, v in found if i in self._marks}
+        return self._known | {i: Row(self._marks[i], v) for i, v in found if i in self._marks}
 
     # Work
 
@@ -202,7 +202,7 @@ class VectorPipeline:
             return
         async with self._indexing:
             if self._unread:
-                self._unindexed, self._unread = dict.fromkeys(self._log.ids()), False
+                await self._list_messages()
             while self._unindexed:
                 await self._index_piece()
         if self.embedder is None:
@@ -214,6 +214,18 @@ class VectorPipeline:
             await self._sweep()
         if self.due:
             await self.save()
+
+    async def _list_messages(self) -> None:
+        self._unread, ids = False, [*self._log.ids()]
+        if self._log.moved:
+            ids.sort(key=self._log.place)  # as they were added
+        try:
+            for start in range(0, len(ids), SWEPT):
+                self._unindexed.update(dict.fromkeys(ids[start : start + SWEPT]))
+                await anyio.lowlevel.checkpoint()
+        except BaseException:  # it was cancelled
+            self._unread = True
+            raise
 
     async def _index_piece(self) -> None:
         log, letters = self._log, 0
@@ -250,13 +262,13 @@ class VectorPipeline:
         marks = await stored.store.marks()  # its own count() would hold the global lock
         if len(marks) <= EXACT:
             rows = await stored.store.load()
-            self._at_hand = rows | self._at_hand
+            self._known = rows | self._known
             marks = {message_id: row.mark for message_id, row in rows.items()}
         stored.read(marks)
         self._swept = False
 
     async def _check_texts(self) -> None:
-        """Find out which texts have a vector, at hand or in the store, and which need one."""
+        """Find out which texts have a vector already, and which need one."""
         if self.stored is not None and self.stored.shared and self._unchecked:
             await self._look_up(self.stored)
         while self._unchecked:
@@ -270,9 +282,9 @@ class VectorPipeline:
         stored = (self.stored and self.stored.marks) or {}
         near, far = {}, {}
         for message_id, text in texts.items():
-            mark, row = mark_of(text), self._at_hand.pop(message_id, None)
+            mark, row = mark_of(text), self._known.pop(message_id, None)
             if self.stored is not None and stored.get(message_id) == mark:
-                self.stored.doomed.pop(message_id, None)
+                self.stored.to_delete.pop(message_id, None)
             if row is not None and row.mark == mark:
                 near[message_id] = row
             elif stored.get(message_id) == mark:
@@ -291,7 +303,7 @@ class VectorPipeline:
         known = stored.marks if stored.marks is not None else {}
         marks = {i: mark_of(text) for i, text in self._unchecked.items() if i not in known}
         found = await stored.store.get(marks)
-        self._at_hand.update((i, Row(marks[i], vector)) for i, vector in found.items())
+        self._known.update((i, Row(marks[i], vector)) for i, vector in found.items())
         known.update((message_id, marks[message_id]) for message_id in found)
 
     async def _load_sample(self, index: RecallIndex) -> None:
@@ -302,42 +314,38 @@ class VectorPipeline:
             found = await self.store.get(marks)
             still = {i: vector for i, vector in found.items() if self._marks.get(i) == marks[i]}
             if still and index is self.index:
-                index.set_vectors([*still], [*still.values()])
+                await anyio.to_thread.run_sync(index.set_vectors, [*still], [*still.values()])
 
-    async def query(self, vector: NDArray[np.float32], count: int) -> dict[str, float]:
-        """Return the cosines of about the ``count`` nearest messages in the store.
+    async def nearest(
+        self, vector: NDArray[np.float32], count: int, others: Callable[[], Iterable[str]]
+    ) -> dict[str, float]:
+        """Return the cosines of about the ``count`` nearest messages in the store, and of others.
+
+        Args:
+            vector: What is compared with.
+            count: How many messages.
+            others: Returns the IDs of the others; called in a worker thread.
 
         Raises:
             VectorStoreError: The store cannot be reached.
         """
-        return await self._asked(lambda store: store.query(vector, count))
-
-    async def cosines(self, vector: NDArray[np.float32], ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosines of these messages, as far as their vectors are in the store.
-
-        Raises:
-            VectorStoreError: The store cannot be reached.
-        """
-        marks = {i: self._marks[i] for i in ids if i in self._marks}
-        found = await self._asked(lambda store: store.get(marks))
-        lengths = {i: float((v @ v) ** 0.5 * (vector @ vector) ** 0.5) for i, v in found.items()}
-        return {i: float(v @ vector) / (lengths[i] or 1) for i, v in found.items()}
-
-    async def _asked(self, ask: Callable[[ChromaStore], Awaitable[dict[str, T]]]) -> dict[str, T]:
         if self.stored is None:
             return {}
         await self.connect()
+        marks = self._marks
         try:
-            return await ask(self.stored.store)
+            return await self.stored.store.nearest(
+                vector, count, lambda: {i: marks[i] for i in others() if i in marks}
+            )
         except VectorStoreError:
-            self.stored.astray = True
+            self.stored.unsure = True
             raise
 
     async def _embed_texts(self, embedder: Embedder, *, strict: bool) -> None:
         """Embed what waits, in batches of like length, as models pad a batch to its longest text.
 
-        A batch on which the embedder fails is set aside and tried again the next time, in ever
-        smaller parts: new texts go first, and one that no model takes does not hold up the others.
+        A batch on which the embedder fails is tried again the next time, in smaller and smaller
+        parts and after new texts, so that a text that no model accepts does not block the others.
         """
         if len(self._fresh) > embedder.batch_size:
             self._fresh = dict(sorted(self._fresh.items(), key=lambda pair: len(pair[1])))
@@ -359,11 +367,19 @@ class VectorPipeline:
     ) -> bool:
         try:
             vectors = await embed_all(embedder, [embedded(text) for text in batch.values()])
-        except Exception:
+        except Exception as error:
+            if not strict:
+                log.log(
+                    logging.DEBUG if self.failing else logging.WARNING,  # once, not at each use
+                    "%d messages could not be embedded, so recall finds them only by their words "
+                    "until the embedder works: %s",
+                    len(batch),
+                    error,
+                    exc_info=not isinstance(error, EmbeddingError),
+                )
             self.failing = True
             if strict:
                 raise
-            log.warning("%d messages could not be embedded yet", len(batch), exc_info=True)
             return False
         self.failing = False
         wanted: dict[str, Row] = {}
@@ -400,13 +416,13 @@ class VectorPipeline:
         """Delete the vectors of messages that are gone."""
         if self._swept or self._unindexed or self._unchecked:
             return
-        self._at_hand = {}
+        self._known = {}
         stored = self.stored
         if stored is not None and not stored.shared:  # others write for messages not read yet
             ids = list(stored.marks or ())
             for start in range(0, len(ids), SWEPT):
                 gone = [i for i in ids[start : start + SWEPT] if i not in self._log]
-                stored.doomed.update(dict.fromkeys(gone))
+                stored.to_delete.update(dict.fromkeys(gone))
                 await anyio.lowlevel.checkpoint()
                 if self._unread:  # there was a reset meanwhile
                     return
@@ -447,12 +463,12 @@ class VectorPipeline:
             return
         self._check_length(known, vectors.shape[1])
         for (message_id, text), vector in zip(texts.items(), vectors, strict=True):
-            self._at_hand[message_id] = Row(mark_of(text), vector)
+            self._known[message_id] = Row(mark_of(text), vector)
 
     def _known_length(self) -> int | None:
         if self.index is not None and self.index.dimension is not None:
             return self.index.dimension
-        here = next((len(row.vector) for row in self._at_hand.values()), None)
+        here = next((len(row.vector) for row in self._known.values()), None)
         return self.store.dimension if here is None and self.store is not None else here
 
     async def begin_again(self) -> None:
@@ -466,7 +482,7 @@ class VectorPipeline:
             if self.stored is not None:
                 await self.stored.clear()
             self.reset()
-            self._connected, self._at_hand, self.awake = False, {}, True
+            self._connected, self._known, self.awake = False, {}, True
         await self.catch_up(strict=True)
         await self.save(strict=True)
 
@@ -521,15 +537,17 @@ def _index(index: RecallIndex, messages: Iterable[Message | str | None]) -> dict
     """Add messages, which may be JSON text, to ``index``; return the texts of those by ID."""
     from agent_brain.memories.recall.index import Item
 
-    items = []
-    for message in messages:
-        if isinstance(message, str):
-            message = Message.model_validate_json(message)
-        if message is None or not is_recalled(message):
-            continue
-        thread = message.metadata.get("thread")
-        items.append(
-            Item(
+    texts: dict[str, str] = {}
+
+    def items() -> Iterator[Item]:
+        for message in messages:
+            if isinstance(message, str):
+                message = Message.model_validate_json(message)
+            if message is None or not is_recalled(message):
+                continue
+            texts[message.id] = message.content
+            thread = message.metadata.get("thread")
+            yield Item(
                 id=message.id,
                 text=message.content,
                 sender=message.name or message.sent_from,
@@ -537,6 +555,6 @@ def _index(index: RecallIndex, messages: Iterable[Message | str | None]) -> dict
                 thread=thread if isinstance(thread, str) else None,
                 role=message.role.value,
             )
-        )
-    index.add(items)
-    return {item.id: item.text for item in items}
+
+    index.add(items())  # one by one: many new objects at once make the garbage collector run
+    return texts

@@ -1,4 +1,4 @@
-"""What the store of a session has and should have: writing and deleting vectors in pieces."""
+"""Writes and deletes the vectors of a session in its store, in pieces."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SAVE_AT = 64  # vectors that wait to be stored; until then they are in RAM only
 class StoredVectors:
     """The vectors of a session in its store.
 
-    Each piece is struck from its list when it is done, so a cancelled call loses nothing, and what
-    is added or removed meanwhile is seen.
+    Each piece is removed from its list when it is done, so nothing is lost if a call is cancelled
+    or more is added meanwhile.
 
     Args:
         store: Stores the vectors; it may be readonly.
@@ -30,8 +30,8 @@ class StoredVectors:
     Attributes:
         shared: As given.
         marks: The fingerprints of all that is stored, by message ID; None until they are read.
-        doomed: IDs to delete.
-        astray: The store has failed, so what it has must be read again.
+        to_delete: IDs that are to be deleted from the store.
+        unsure: The store has failed, so it must be read again.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class StoredVectors:
         self.store = store
         self.shared = shared
         self.marks: dict[str, str] | None = None
-        self.doomed: dict[str, None] = {}
-        self.astray = False
+        self.to_delete: dict[str, None] = {}
+        self.unsure = False
         self._rows, self._compared = rows, compared
         self._unsaved: dict[str, Row] = {}
         self._lock = anyio.Lock()
@@ -54,7 +54,7 @@ class StoredVectors:
     @property
     def due(self) -> bool:
         """Whether it is time to :meth:`save`."""
-        return bool(self.doomed) or len(self._unsaved) >= (1 if self.shared else SAVE_AT)
+        return bool(self.to_delete) or len(self._unsaved) >= (1 if self.shared else SAVE_AT)
 
     def put(self, rows: Mapping[str, Row]) -> None:
         """Add vectors that the store does not have."""
@@ -67,35 +67,35 @@ class StoredVectors:
         for message_id in ids:
             self._unsaved.pop(message_id, None)
             if self.marks is None or message_id in self.marks:
-                self.doomed[message_id] = None
+                self.to_delete[message_id] = None
 
     def read(self, marks: dict[str, str]) -> None:
         """Note what the store has."""
         self.marks, self.store.lost = marks, False
-        self.doomed = {i: None for i in self.doomed if i in marks}
+        self.to_delete = {i: None for i in self.to_delete if i in marks}
 
     async def clear(self) -> None:
         """Delete everything, also what waits to be written."""
         async with self._lock:
             await self.store.clear()
-            self.marks, self.doomed, self._unsaved = None, {}, {}
+            self.marks, self.to_delete, self._unsaved = None, {}, {}
 
     async def save(self, *, strict: bool = False, erase: bool = False) -> None:
         """Write and delete what there is to write and to delete; see VectorPipeline.save()."""
-        if self.store.readonly or not (self._unsaved or self.doomed or self.astray):
+        if self.store.readonly or not (self._unsaved or self.to_delete or self.unsure):
             return
         async with self._lock:
             try:
-                if self.marks is None or self.astray:
+                if self.marks is None or self.unsure:
                     await self._compare()
-                if erase and self.doomed and self.store.leaves_traces:
+                if erase and self.to_delete and self.store.leaves_traces:
                     await self._rewrite()
-                while self.doomed or self._unsaved:
-                    await (self._delete() if self.doomed else self._write())
+                while self.to_delete or self._unsaved:
+                    await (self._delete() if self.to_delete else self._write())
                     if self.store.lost:
                         await self._compare()
             except VectorStoreError as error:
-                self.astray = True
+                self.unsure = True
                 if strict:
                     raise
                 log.warning("%d vectors could not be stored yet: %s", len(self._unsaved), error)
@@ -104,30 +104,30 @@ class StoredVectors:
         """Read again what the store has, and note what it lacks and what it should not have."""
         marks = await self.store.marks()
         self.read(marks)
-        self.astray = False
+        self.unsure = False
         self._unsaved = {i: row for i, row in self._rows().items() if marks.get(i) != row.mark}
         await self._compared()
 
     async def _rewrite(self) -> None:
         """Empty the store, to be written again without what is deleted."""
         marks = await self.store.marks() if self.shared else self.marks or {}
-        rows = {i: row for i, row in self._rows().items() if i not in self.doomed}
-        missing = {i: m for i, m in marks.items() if i not in rows and i not in self.doomed}
+        rows = {i: row for i, row in self._rows().items() if i not in self.to_delete}
+        missing = {i: m for i, m in marks.items() if i not in rows and i not in self.to_delete}
         found = await self.store.get(missing)
         rows |= {message_id: Row(missing[message_id], v) for message_id, v in found.items()}
         await self.store.clear()
-        self.marks, self.doomed, self._unsaved = {}, {}, rows
+        self.marks, self.to_delete, self._unsaved = {}, {}, rows
 
     async def _delete(self) -> None:
         marks = self.marks if self.marks is not None else {}
-        doomed, self.doomed = self.doomed, {}
-        rows = {i: marks.pop(i) for i in doomed if i in marks}  # before they are deleted
+        deleted, self.to_delete = self.to_delete, {}
+        rows = {i: marks.pop(i) for i in deleted if i in marks}  # before they are deleted
         if not rows:
             return
         try:
             await (self.store.delete(rows) if marks or self.shared else self.store.clear())
         except BaseException:
-            self.doomed = doomed | self.doomed
+            self.to_delete = deleted | self.to_delete
             marks.update(rows)
             raise
 

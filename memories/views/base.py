@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import JsonValue
@@ -11,6 +12,7 @@ from pydantic import JsonValue
 from agent_brain.memories.message import Message
 
 if TYPE_CHECKING:
+    from agent_brain.memories.store.events import Evicted
     from agent_brain.memories.store.log import MessageLog
 
 
@@ -63,6 +65,28 @@ class View:
     def remove(self, messages: Sequence[Message]) -> None:
         """Remove ``messages``, which are no longer in the log."""
 
+    def measure(self, messages: Sequence[Message], values: Iterable[JsonValue] = ()) -> None:
+        """Count what is to be added, before it is written: an error here leaves all as it was.
+
+        Args:
+            messages: They are added next.
+            values: All values that are kept then, and those that they replace.
+        """
+
+    def mark(self, upto: int) -> Evicted | None:
+        """Return what has left the view, for the journal; None if nothing of it matters.
+
+        It is written before entries of the session are removed: without them, reading the session
+        again would show older messages instead.
+
+        Args:
+            upto: The place of the newest message that was evicted.
+        """
+        return None
+
+    def resume(self, mark: Evicted) -> None:
+        """Show what was shown when :meth:`mark` returned ``mark``, as if it had just been added."""
+
     def set_goal(self, message_id: str | None) -> None:
         """Take the message with this ID as the goal; it may not be in the log yet."""
 
@@ -79,7 +103,7 @@ class View:
         """
         return ()
 
-    def stale_values(self, ids: Collection[str] | None, held: Collection[str]) -> Iterable[str]:
+    def stale_values(self, ids: AbstractSet[str] | None, held: AbstractSet[str]) -> Iterable[str]:
         """Return the names of values that may quote forgotten messages.
 
         Args:

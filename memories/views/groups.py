@@ -104,31 +104,43 @@ def whole_groups(messages: Iterable[Message]) -> list[Message]:
     return [message for message in everything if message.id in whole]
 
 
-def answered(messages: Sequence[Message]) -> list[Message]:
-    """Return ``messages`` without results whose call is missing and calls that have no result.
+class Answered:
+    """Finds results whose call is missing, and calls that have no result.
 
-    The last message with calls stays while results are missing, until the model speaks again.
+    The last message with calls counts as answered while results are missing, until the model speaks
+    again.
 
-    Args:
-        messages: In order, each result behind its call.
+    Attributes:
+        hidden: IDs of what a model must not be shown.
     """
-    hidden: set[str] = set()
-    members: list[Message] = []  # of the last group with calls
-    calls: set[str] = set()
-    missing: set[str] = set()
-    for message in messages:
-        fields = message.__dict__  # attributes of pydantic models are slow, and this is often
-        role = fields["role"]
-        if role is TOOL:
-            if fields["tool_call_id"] not in calls:
-                hidden.add(message.id)
-                continue
-            members.append(message)
-            missing.discard(message.tool_call_id or "")
-        elif role is ASSISTANT:
-            if missing:
-                hidden.update(member.id for member in members)
-            members = [message]
-            calls = {call.id for call in fields["tool_calls"]}
-            missing = {*calls}
-    return [message for message in messages if message.id not in hidden] if hidden else [*messages]
+
+    def __init__(self) -> None:
+        self.hidden: set[str] = set()
+        self._members: list[str] = []  # of the last group with calls
+        self._calls: set[str] = set()
+        self._missing: set[str] = set()
+
+    def read(self, messages: Iterable[Message]) -> None:
+        """Read what follows: in order, each result behind its call."""
+        for message in messages:
+            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+            role = fields["role"]
+            if role is TOOL:
+                if fields["tool_call_id"] not in self._calls:
+                    self.hidden.add(message.id)
+                    continue
+                self._members.append(message.id)
+                self._missing.discard(message.tool_call_id or "")
+            elif role is ASSISTANT:
+                if self._missing:
+                    self.hidden.update(self._members)
+                self._members = [message.id]
+                self._calls = {call.id for call in fields["tool_calls"]}
+                self._missing = {*self._calls}
+
+
+def answered(messages: Iterable[Message]) -> list[Message]:
+    """Return ``messages`` without what :class:`Answered` finds in them."""
+    everything, calls = list(messages), Answered()
+    calls.read(everything)
+    return [message for message in everything if message.id not in calls.hidden]

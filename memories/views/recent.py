@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
 from agent_brain.memories.message import Message
+from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged, with_partners
 from agent_brain.memories.views.tokens import Counter
@@ -45,11 +46,9 @@ class Recent(View):
         self._window = Window(*self._limits)
         self.tail, self.left = self._window.tail, 0
         self._shown: dict[str, None] = {}
-        self._pins_changed = False
 
     def count_older(self) -> int:
         """Return how many messages there are before the recent end."""
-        self._show_pinned()
         return len(self.log) - len(self._shown)
 
     def is_older(self, message_id: str) -> bool:
@@ -64,20 +63,40 @@ class Recent(View):
         """See :meth:`View.add`."""
         self._shown.update((message.id, None) for message in messages)
         self._window.add(messages)
-        self._let_go()
+
+    def measure(self, messages: Sequence[Message], values: Iterable[JsonValue] = ()) -> None:
+        """See :meth:`View.measure`."""
+        self._window.measure(messages, values)
+
+    def mark(self, upto: int) -> Evicted | None:
+        """See :meth:`View.mark`."""
+        left = self.left or 0
+        if not left and self._limits[1] is None:
+            return None
+        places = map(self.log.place, self._shown)
+        return Evicted(left, [place for place in places if place <= left])
+
+    def resume(self, mark: Evicted) -> None:
+        """See :meth:`View.resume`."""
+        staying = {*mark.staying}
+        places = ((i, self.log.place(i)) for i in self.log.ids())
+        self._shown = {i: None for i, at in places if at > mark.upto or at in staying}
+        self.left = max(self.left or 0, mark.upto)
+        self._window.refill(self._messages())
 
     def set_value(self, values: Mapping[str, JsonValue], name: str) -> None:
         """Leave room for values that are shown beside the messages."""
         self._window.set_value(values, name)
-        self._let_go()
 
-    def _let_go(self) -> None:
+    def evict(self) -> Sequence[str]:
+        """Let messages leave the recent end; they stay in the log."""
         leaving = self._window.evict()
         for message_id in leaving:
             del self._shown[message_id]
             self.left = max(self.left or 0, self.log.place(message_id))
         if len(leaving) > len(self._shown):
             self._shown = dict.fromkeys(self._shown)  # iterating over a dict visits its gaps
+        return ()
 
     def remove(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.remove`."""
@@ -89,23 +108,17 @@ class Recent(View):
 
     def update_pins(self) -> None:
         """Show what is pinned, with its group, also if it had left the recent end."""
-        self._pins_changed = True
-
-    def _show_pinned(self) -> None:
-        if not self._pins_changed:
-            return
-        self._pins_changed = False
         back = [message_id for message_id in self.log.pinned() if message_id not in self._shown]
         if any(self.log[i].tool_calls or self.log[i].tool_call_id for i in back):
             back = with_partners(back, [m for m in self.log if m.id not in self._shown])
+        self._window.measure([self.log[i] for i in [*self._shown, *back]])
         if back:
             self._shown = dict.fromkeys(sorted([*self._shown, *back], key=self.log.place))
         self._window.refill(self._messages())
-        self._let_go()
+        self.evict()
 
     def show(self) -> list[Message]:
         """Return the recent messages, in the order they happened."""
-        self._show_pinned()
         return self._window.fit(self._messages())
 
     def _messages(self) -> list[Message]:

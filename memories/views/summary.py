@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import ClassVar, cast
 
 from pydantic import JsonValue
@@ -82,22 +83,31 @@ class Summarized(View):
         self.inherited = cast("list[str]", state.get("ids", []))
         upto = cast(int, state.get("upto", 0))
         spared = {*cast("list[str]", state.get("spared", []))}
-        evicting = {i: log.place(i) for i in log.ids() if i not in spared and log.place(i) <= upto}
+        evicting = {i: log.place(i) for i in self._ids_upto(upto) if i not in spared}
         self.covered |= evicting
         self._evicting = [*evicting]
         spoken = (place for i, place in reversed(evicting.items()) if log[i].role is ASSISTANT)
         self._spoke = max(self._spoke, next(spoken, 0))
         self.retry_at = 0
 
+    def _ids_upto(self, place: int) -> Iterator[str]:
+        """Yield the IDs of messages up to a place, which the log begins with."""
+        log = self.log
+        for message_id in log.ids():
+            if log.place(message_id) <= place:
+                yield message_id
+            elif log[message_id].role is not Role.TOOL:  # a result may be in front of what is older
+                break
+
     def evict(self) -> Sequence[str]:
         """See :meth:`View.evict`."""
         evicting, self._evicting = self._evicting, []
         return evicting
 
-    def stale_values(self, ids: Collection[str] | None, held: Collection[str]) -> Iterable[str]:
+    def stale_values(self, ids: AbstractSet[str] | None, held: AbstractSet[str]) -> Iterable[str]:
         """See :meth:`View.stale_values`."""
         covered = {*self.covered, *self.inherited}
-        told = covered - {*held} if ids is None else covered & {*ids}
+        told = covered - held if ids is None else covered & ids
         return [SUMMARY] if told else []
 
     # What to summarise
@@ -107,12 +117,12 @@ class Summarized(View):
         if self.max_tokens is None:
             return 0
         if len(self._sizes) > 64 + 2 * len(self.log):
-            self._sizes = {i: n for i, n in self._sizes.items() if i in self.log}
-        total = 0
+            self._sizes = {i: n for i, n in [*self._sizes.items()] if i in self.log}
+        total, sizes = 0, self._sizes
         for message in messages:
-            if message.id not in self._sizes:
-                self._sizes[message.id] = message_tokens(message, self.counter)
-            total += self._sizes[message.id]
+            if message.id not in sizes:
+                sizes[message.id] = message_tokens(message, self.counter)
+            total += sizes[message.id]
         return total
 
     def is_too_much(self) -> bool:
@@ -131,15 +141,19 @@ class Summarized(View):
             return self._keep
         return len(self.log) if self.max_messages is None else max(1, self.max_messages // 2)
 
-    def choose(self) -> list[Message]:
-        """Return the oldest messages, in whole groups, without which few enough are left."""
-        log = self.log
-        left, tokens = len(log), self.size(log)
+    def choose(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the oldest messages, in whole groups, without which few enough are left.
+
+        Args:
+            messages: Those of the log.
+        """
+        left, tokens = len(messages), self.size(messages)
         most_tokens = None if self.max_tokens is None else self.max_tokens // 2
         chosen: set[str] = set()
-        speaker = next((m.id for m in reversed(log) if m.role is Role.ASSISTANT), None)
-        staying = self._staying_system() | {message.id for message in log.after(log.last - 1)}
-        for members in group(log):
+        speaker = next((m.id for m in reversed(messages) if m.role is ASSISTANT), None)
+        newest = max(messages, key=lambda m: self.log.find(m.id) or 0).id if messages else ""
+        staying = self._staying_system(messages) | {newest}
+        for members in group(messages):
             if left <= self.target() and (most_tokens is None or tokens <= most_tokens):
                 break
             waits = members[0].id == speaker and not is_whole(members)
@@ -148,11 +162,11 @@ class Summarized(View):
                 left -= len(members)
                 tokens -= self.size(members)
                 chosen.update(m.id for m in members)
-        return [message for message in log if message.id in chosen]
+        return [message for message in messages if message.id in chosen]
 
-    def _staying_system(self) -> set[str]:
+    def _staying_system(self, messages: Iterable[Message]) -> set[str]:
         """Return the first system message and the newest others that fit in half of the limits."""
-        system = self.log.with_role(Role.SYSTEM)
+        system = [message for message in messages if message.role is Role.SYSTEM]
         room = sys.maxsize if self.max_messages is None else max(2, self.max_messages // 2)
         room_tokens = sys.maxsize if self.max_tokens is None else self.max_tokens // 2
         staying = {message.id: message for message in [*system[:1], *system[-1:]]}
@@ -167,14 +181,16 @@ class Summarized(View):
     def portions(self, messages: Sequence[Message]) -> Iterator[list[Message]]:
         """Yield ``messages`` in whole groups, as many at a time as the limits allow."""
         portion: list[Message] = []
+        tokens = 0
         for members in group(messages):
-            more = [*portion, *members]
-            many = self.max_messages is not None and len(more) > self.max_messages
-            long = self.max_tokens is not None and self.size(more) > self.max_tokens
+            more = self.size(members)
+            many = self.max_messages and len(portion) + len(members) > self.max_messages
+            long = self.max_tokens and tokens + more > self.max_tokens
             if portion and (many or long):
                 yield portion
-                portion = []
+                portion, tokens = [], 0
             portion += members
+            tokens += more
         yield portion
 
     def replacement(
@@ -184,12 +200,11 @@ class Summarized(View):
 
         None if what the summary was made of has changed while it was written.
         """
-        log = self.log
-        if self.state != before or any(message.id not in log for message in chosen):
+        log, covered = self.log, {message.id for message in chosen}
+        if self.state != before or not covered <= log.ids():
             return None
-        upto = max(log.place(message.id) for message in chosen)
-        covered = {message.id for message in chosen}
-        spared = [i for i in log.ids() if log.place(i) <= upto and i not in covered]
+        upto = max(cast(int, self.state.get("upto", 0)), *map(log.place, covered))
+        spared = [i for i in self._ids_upto(upto) if i not in covered]
         state |= {"upto": upto, "spared": cast("list[JsonValue]", spared)}
         if self.inherited:
             state["ids"] = cast("list[JsonValue]", [*self.inherited])

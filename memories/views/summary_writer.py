@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
+import anyio.lowlevel
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message, Role
@@ -53,6 +54,7 @@ class SummaryWriter:
             Exception: Whatever the summariser raises.
         """
         for portion in portions:
+            await anyio.lowlevel.checkpoint()  # there may be thousands, and `outline` never waits
             summary = await self._ask(summary, portion)
         if self._counter(summary) > max_tokens:
             summary, level = await self._ask("", [Message.system(summary)]), level + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from pydantic import JsonValue
@@ -32,8 +32,13 @@ def value_tokens(values: Mapping[str, JsonValue], counter: Counter) -> int:
 
     They are dicts with a text under ``"shown"``.
     """
-    texts = [value.get(SHOWN) for value in values.values() if isinstance(value, dict)]
-    return sum(MESSAGE_TOKENS + counter(text) for text in texts if isinstance(text, str))
+    return sum(MESSAGE_TOKENS + counter(text) for text in shown_texts(values.values()))
+
+
+def shown_texts(values: Iterable[JsonValue]) -> list[str]:
+    """Return the texts of values that are shown beside the messages."""
+    texts = [value.get(SHOWN) for value in values if isinstance(value, dict)]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def fit_group(messages: Sequence[Message], budget: int, counter: Counter) -> list[Message]:

@@ -13,7 +13,7 @@ PART_CHARACTERS = 8_000  # read at a time unless the model asks for less
 READ_RESULT = "read_result"
 
 
-def keep_aside(message: Message, full: str) -> Message:
+def store_full_text(message: Message, full: str) -> Message:
     """Return ``message``, a shortened result, with the whole text and a note on how to read it."""
     note = (
         f"\n[Shortened from {len(full)} characters. To read the rest: "

@@ -18,8 +18,15 @@ from pydantic import JsonValue
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.checks import whole_number
+from agent_brain.memories.store.events import Evicted
 from agent_brain.memories.views.base import View
-from agent_brain.memories.views.tokens import Counter, fit_group, message_tokens, value_tokens
+from agent_brain.memories.views.tokens import (
+    MESSAGE_TOKENS,
+    Counter,
+    fit_group,
+    message_tokens,
+    shown_texts,
+)
 
 # Looking up an enum member is slow.
 TOOL, ASSISTANT, SYSTEM = Role.TOOL, Role.ASSISTANT, Role.SYSTEM
@@ -63,10 +70,14 @@ class Window(View):
         self._most_tokens = sys.maxsize if max_tokens is None else max_tokens
         self._reserved = 0
         self._goal_id: str | None = None
+        self._measured: dict[str, int] = {}  # tokens of what comes next, by ID
+        self._beside: dict[str, int] = {}  # tokens of texts that are shown beside the messages
         self._begin()
 
     def _begin(self) -> None:
         self.count = 0
+        self._sizes: dict[str, int] = {}  # tokens by ID, of whole messages
+        self._pending: list[str] = []  # removed, and not yet returned by evict()
         self.tokens = self._reserved
         self._spoke = 0  # place of the last assistant message that was evicted
         self._short: dict[str, Message] = {}  # what is shown shortened, by ID
@@ -93,7 +104,10 @@ class Window(View):
 
     def set_value(self, values: Mapping[str, JsonValue], name: str) -> None:
         """Leave room for values that are shown beside the messages."""
-        self.reserve(value_tokens(values, self.counter))
+        if self.max_tokens is not None:
+            texts = shown_texts(values.values())
+            self._beside |= self._measure_texts(texts)
+            self.reserve(sum(MESSAGE_TOKENS + self._beside[text] for text in texts))
 
     def reserve(self, tokens: int) -> None:
         """Leave room for ``tokens`` of something else that is shown."""
@@ -105,46 +119,88 @@ class Window(View):
     def remove(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.remove`."""
         spoke = self._spoke
-        self.refill(self.log)
-        self._spoke = spoke
-        if self._open is not None and self.log.place(self._open.messages[0].id) < spoke:
-            self.abandon()
+        try:
+            self.refill(self.log)
+        finally:
+            self._spoke = spoke
+            if self._open is not None and self.log.place(self._open.messages[0].id) < spoke:
+                self.abandon()
 
     def update_pins(self) -> None:
         """See :meth:`View.update_pins`."""
         self.remove(())
 
+    def mark(self, upto: int) -> Evicted | None:
+        """See :meth:`View.mark`."""
+        if not upto and self.max_tokens is None:
+            return None
+        places = map(self.log.place, self.log.ids())
+        return Evicted(upto, [place for place in places if place <= upto], self._spoke)
+
+    def resume(self, mark: Evicted) -> None:
+        """See :meth:`View.resume`."""
+        self._spoke = mark.spoke
+        self.remove(())
+
+    def measure(self, messages: Iterable[Message], values: Iterable[JsonValue] = ()) -> None:
+        """See :meth:`View.measure`."""
+        if self.max_tokens is None:
+            return
+        self._measured = {
+            m.id: self._sizes[m.id] if m.id in self._sizes else message_tokens(m, self.counter)
+            for m in messages
+        }
+        if values:
+            self._beside = self._measure_texts(shown_texts(values))
+
+    def _measure_texts(self, texts: Iterable[str]) -> dict[str, int]:
+        known = self._beside
+        return {text: known[text] if text in known else self.counter(text) for text in texts}
+
     def refill(self, messages: Iterable[Message]) -> None:
         """Contain ``messages`` and nothing else."""
+        messages = list(messages)
+        self.measure(messages)
         self._begin()
+        failed: Exception | None = None
         for message in messages:
-            self.add((message,))
-            self.shorten_newest()
+            self._add(message)
+            try:
+                self.shorten_newest()
+            except Exception as error:  # of the counter: all must be here before it is raised
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
-    def add(self, messages: Iterable[Message]) -> None:
+    def add(self, messages: Sequence[Message]) -> None:
         """See :meth:`View.add`."""
+        if self.max_tokens is not None and any(m.id not in self._measured for m in messages):
+            self.measure(messages)
         for message in messages:
-            self.count += 1
-            fields = message.__dict__  # attributes of pydantic models are slow, and this is often
-            role = fields["role"]
-            if role is TOOL or role is ASSISTANT:
-                self._add_step(message)
-            elif fields["pinned"]:
-                self._fixed_tokens += self._count(message)
-            elif role is SYSTEM:
-                tokens = self._count(message)
-                self._system.append((message.id, tokens))
-                self._system_tokens += tokens
-                self._fixed_tokens += tokens
-            elif self.max_tokens is None:
-                self._groups.append(fields["id"])
-            else:
-                self._groups.append(Group(message, self._count(message)))
+            self._add(message)
+
+    def _add(self, message: Message) -> None:
+        self.count += 1
+        fields = message.__dict__  # attributes of pydantic models are slow, and this is often
+        role = fields["role"]
+        if role is TOOL or role is ASSISTANT:
+            self._add_step(message)
+        elif fields["pinned"]:
+            self._fixed_tokens += self._count(message)
+        elif role is SYSTEM:
+            tokens = self._count(message)
+            self._system.append((message.id, tokens))
+            self._system_tokens += tokens
+            self._fixed_tokens += tokens
+        elif self.max_tokens is None:
+            self._groups.append(fields["id"])
+        else:
+            self._groups.append(Group(message, self._count(message)))
 
     def _count(self, message: Message) -> int:
         if self.max_tokens is None:
             return 0
-        tokens = message_tokens(message, self.counter)
+        tokens = self._sizes[message.id] = self._measured[message.id]
         self.tokens += tokens
         return tokens
 
@@ -213,7 +269,7 @@ class Window(View):
             if type(oldest) is str and oldest != self._goal_id:  # one comes, one leaves
                 self.count -= 1
                 return (self._groups.popleft(),)  # type: ignore[return-value]
-        leaving = self._leave_system() if len(self._system) > 2 else []
+        leaving, self._pending = [*self._pending, *self._leave_system()], []
         groups = self._groups
         while len(groups) > 1 and self._is_over():
             group = groups[0]
@@ -234,7 +290,9 @@ class Window(View):
                 self._leave(group)
                 leaving += [message.id for message in group.messages]
         if self.max_tokens is not None and self.tokens > self.max_tokens:
+            self._pending = leaving
             self._squeeze(self.max_tokens)
+            self._pending = []
         return leaving
 
     def _is_over(self) -> bool:
@@ -252,6 +310,7 @@ class Window(View):
                 system.append(system[1])
             else:
                 leaving.append(system[1][0])
+                self._sizes.pop(system[1][0], None)
                 self.count -= 1
                 self.tokens -= system[1][1]
                 self._fixed_tokens -= system[1][1]
@@ -270,9 +329,9 @@ class Window(View):
                     del self._asking[call.id]
         if self._broken and group in self._broken:
             self._broken.remove(group)
-        if self._short:
-            for message in group.messages:
-                self._short.pop(message.id, None)
+        for message in group.messages if self._sizes else ():
+            self._sizes.pop(message.id, None)
+            self._short.pop(message.id, None)
 
     def shorten_newest(self) -> None:
         """Shorten a newest group that exceeds the budget to half of it."""
@@ -296,12 +355,14 @@ class Window(View):
         return self._goal.tokens if isinstance(self._goal, Group) else 0
 
     def _shorten(self, group: Group, budget: int) -> None:
+        short = {m.id: m for m in fit_group(group.messages, budget, self.counter)}
+        tokens = sum(
+            message_tokens(short[m.id], self.counter) if m.id in short else self._sizes[m.id]
+            for m in group.messages
+        )
         for message in group.messages:
             self._short.pop(message.id, None)
-        fitted = fit_group(group.messages, budget, self.counter)
-        self._short.update({message.id: message for message in fitted})
-        shown = [self._short.get(message.id, message) for message in group.messages]
-        tokens = sum(message_tokens(message, self.counter) for message in shown)
+        self._short |= short
         self.tokens += tokens - group.tokens
         group.tokens = tokens
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import anyio
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from agent_brain.memories import (
     Message,
     MessagesMemory,
     RamJournal,
+    SQLiteJournal,
     SummaryMemory,
     WindowedMemory,
     session_key,
@@ -31,11 +34,12 @@ class Durable(RamJournal):
 async def nothing(told: list[Message]) -> None: ...
 
 
+@pytest.mark.parametrize("journal_of", [RamJournal, lambda: SQLiteJournal(":memory:")])
 @settings(max_examples=40, deadline=None)
-@given(TRACES)
-def test_a_session_is_the_same_when_it_is_opened_again(trace) -> None:
+@given(trace=TRACES)
+def test_a_session_is_the_same_when_it_is_opened_again(journal_of, trace) -> None:
     async def run() -> None:
-        journal = RamJournal()
+        journal = journal_of()
         memory = MessagesMemory(journal=journal)
         await play(memory, trace, nothing)
         later = MessagesMemory(journal=journal)
@@ -43,8 +47,34 @@ def test_a_session_is_the_same_when_it_is_opened_again(trace) -> None:
         assert await later.messages() == await memory.messages()
         assert await later.goal() == await memory.goal()
         assert await later.turn() == await memory.turn()
+        await journal.aclose()
 
     anyio.run(run)
+
+
+QUOTED = '{"id":"a","role":"system","pinned":true,"expires_at":"x","tool_calls":[]}'
+
+
+@pytest.mark.parametrize("name", [None, "Ann", QUOTED])
+async def test_a_window_over_a_file_keeps_what_never_leaves_it(name, tmp_path) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=5)
+    call = Action(name="look", args={})
+    async with SQLiteJournal(tmp_path / "brain.db") as journal:
+        memory = WindowedMemory(max_messages=6, journal=journal, clock=lambda: soon)
+        kept = [Message.system("rules", name=name), Message.user("kept", pinned=True, name=name)]
+        await memory.update([*kept, Message.user("soon", expires_at=soon + timedelta(1))])
+        await memory.set_goal("goal")
+        await memory.update([Message.user(QUOTED, name=name) for _ in range(50)])
+        await memory.update([Message.assistant("", [call], name=name)])
+        await memory.update([Message.user(QUOTED, id='quoted "\\', name=name)] * 2)
+        later = WindowedMemory(max_messages=6, journal=journal, clock=lambda: soon)
+        assert await later.context() == await memory.context()
+        assert {*kept} <= {*await later.context()}
+        await later.update([Message.tool("late", call)])
+        await memory.reopen()
+        assert await later.context() == await memory.context()
+        everything = MessagesMemory(journal=journal, clock=lambda: soon + timedelta(2))
+        assert "soon" not in [m.content for m in await everything.messages()]
 
 
 async def test_what_is_old_is_decoded_when_it_is_used() -> None:
@@ -97,8 +127,6 @@ async def test_changes_of_what_is_not_decoded_hold() -> None:
 
 
 async def test_what_expires_is_forgotten_although_it_is_not_decoded() -> None:
-    from datetime import UTC, datetime, timedelta
-
     journal = RamJournal()
     soon = datetime.now(UTC) + timedelta(seconds=5)
     await MessagesMemory(journal=journal).update(

@@ -18,7 +18,7 @@ from agent_brain.memories import (
     RamJournal,
     create_memory,
 )
-from agent_brain.memories.views.groups import answered, arranged
+from agent_brain.memories.views.groups import Answered, answered, arranged
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, tool
 
@@ -263,3 +263,27 @@ def test_calls_without_results_are_left_out_whatever_was_written(writes):
             assert await memory.context() == answered(await memory.dump())
 
     anyio.run(write)
+
+
+async def test_messages_from_a_journal_are_looked_at_once(monkeypatch) -> None:
+    journal = RamJournal()
+    call = Action(name="f", args={})
+    said = [Message.user("a"), Message.assistant("half", [call]), Message.assistant("b")]
+    await MessagesMemory(journal=journal).update(said)
+    looked_at: list[str] = []
+    read = Answered.read
+
+    def counted(calls: Answered, messages: list[Message]) -> None:
+        looked_at.extend(message.content for message in messages)
+        read(calls, messages)
+
+    monkeypatch.setattr(Answered, "read", counted)
+    memory = MessagesMemory(journal=journal)
+    for _ in range(3):
+        assert [m.content for m in await memory.context()] == ["a", "b"]
+    assert looked_at == ["a", "half", "b"]
+    await memory.update([Message.user("c")])
+    assert [m.content for m in await memory.context()] == ["a", "b", "c"]
+    assert looked_at == ["a", "half", "b", "c"]
+    await memory.update([Message.tool("late", call)])
+    assert [m.content for m in await memory.context()] == ["a", "half", "late", "b", "c"]

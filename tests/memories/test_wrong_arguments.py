@@ -15,6 +15,7 @@ from agent_brain.memories import (
     RamJournal,
     SnapshotError,
     TodoMemory,
+    VectorMemory,
     WindowedMemory,
     create_memory,
 )
@@ -26,6 +27,7 @@ MEMORIES: dict[str, Any] = {
     "messages": MessagesMemory,
     "layered": lambda: create_memory("layered", long="messages"),
     "todo": TodoMemory,
+    "vector": VectorMemory,
 }
 
 
@@ -76,6 +78,27 @@ def same_session(journal: RamJournal) -> LayeredMemory:
         (lambda m: m.messages(tags=3), MemoryUseError, "tags="),
         (lambda m: m.messages(text=3), MemoryUseError, "text="),
         (lambda m: m.forget(text=3), MemoryUseError, "text="),
+        (lambda m: m.forget(text=0), MemoryUseError, "text="),
+        (lambda m: m.forget(5), MemoryUseError, "ids="),
+        (lambda m: m.forget(older_than=5), MemoryUseError, "older_than="),
+        (lambda m: m.forget(where=5), MemoryUseError, "where="),
+        (lambda m: m.messages("two"), MemoryUseError, "last="),
+        (lambda m: m.messages(last=True), MemoryUseError, "last="),
+        (lambda m: m.get(5), MemoryUseError, "get\\(\\) takes a text"),
+        (lambda m: m.find_news("new"), MemoryUseError, "cursor"),
+        (lambda m: m.update(5), MemoryUseError, "list of messages"),
+        (lambda m: m.update([5]), MemoryUseError, "is not one"),
+        (lambda m: m.update("hello"), MemoryUseError, "list of messages"),
+        (lambda m: m.set_goal(5), MemoryUseError, "a text or a Message"),
+        (lambda m: m.begin(5, "run", "START"), MemoryUseError, "a text or a Message"),
+        (lambda m: m.begin(Message.user("a"), "r", "S", before=[5]), MemoryUseError, "is not one"),
+        (lambda m: m.tag("a", 5), MemoryUseError, "tags="),
+        (lambda m: m.untag("a", 5), MemoryUseError, "tags="),
+        (lambda m: m.pin(5), MemoryUseError, "ids="),
+        (lambda m: m.keep(5, 1), MemoryUseError, "keep\\(\\) takes a text"),
+        (lambda m: m.kept(5), MemoryUseError, "kept\\(\\) takes a text"),
+        (lambda m: m.load(text=5), MemoryUseError, "text="),
+        (lambda m: m.load(5), SnapshotError, "neither an export nor"),
         (lambda m: m.restore({}), SnapshotError, "takes a Snapshot"),
     ],
 )
@@ -85,6 +108,28 @@ async def test_wrong_arguments_are_refused(name, use, error, said) -> None:
     with pytest.raises(error, match=said):
         await use(memory)
     assert await memory.count() == 1
+
+
+@pytest.mark.parametrize("create", [VectorMemory, lambda: create_memory("layered")])
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"query": 3}, "takes a text"),
+        ({"query": None}, "takes a text"),
+        ({"query": Message.user("a")}, "takes a text"),
+        ({"query": "a", "k": "two"}, "k="),
+        ({"query": "a", "k": True}, "k="),
+        ({"query": "a", "min_score": "0.5"}, "min_score="),
+        ({"query": "a", "where": 3}, "where="),
+        ({"query": "a", "since": 3}, "since="),
+        ({"query": "a", "scope": 3}, "scope="),
+    ],
+)
+async def test_recalling_by_what_is_no_question_is_refused(create, given, said) -> None:
+    memory = create()
+    await memory.update([Message.user("a")])
+    with pytest.raises(MemoryUseError, match=said):
+        await memory.recall(**given)
 
 
 async def test_an_item_that_is_not_a_text_is_refused() -> None:

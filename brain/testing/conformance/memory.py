@@ -13,7 +13,7 @@ import anyio
 from agent_brain.memories.base import Memory
 from agent_brain.memories.journal import Journal, RamJournal
 from agent_brain.memories.message import Message
-from agent_brain.memories.snapshot import Snapshot
+from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.testing.conformance.check import (
     Check,
     behaviours,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agent_brain.memories.recall.dates import (
-    MONTH_WORTH,
+    MONTH_WEIGHT,
     Named,
     closeness,
     named_dates,
@@ -51,8 +51,8 @@ def test_a_date_without_a_year_means_any_year():
     assert fit("2024-05-31", "on 31 May 2023") == 0
 
 
-def test_a_month_is_worth_less_than_a_day():
-    assert fit("2023-12-31", "in December") == MONTH_WORTH
+def test_a_month_has_less_weight_than_a_day():
+    assert fit("2023-12-31", "in December") == MONTH_WEIGHT
     assert fit("2023-11-10", "in December") == 0
 
 

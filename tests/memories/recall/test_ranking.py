@@ -61,3 +61,17 @@ def test_the_best_accepted_are_those_of_the_whole_ranking(scores, count):
 def test_what_is_out_is_never_found():
     assert best_first(np.array([-np.inf, 1, -np.inf], np.float32), 2) == [1]
     assert best_first(np.array([], np.float32), 2) == []
+
+
+@given(
+    st.integers(1, 40),
+    st.lists(st.sampled_from([-np.inf, 0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=10),
+    st.integers(1, 600),
+    st.randoms(use_true_random=False),
+)
+def test_the_best_of_many_scores_are_the_first_of_all_in_order(count, levels, size, dice):
+    scores = [dice.choice(levels) if dice.random() < 0.8 else dice.random() for _ in range(size)]
+    values = np.array(scores, np.float32)
+    places = sorted(range(size), key=lambda place: (-values[place], -place))
+    expected = [place for place in places if scores[place] > -np.inf][:count]
+    assert best_first(values, count) == expected

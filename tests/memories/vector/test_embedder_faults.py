@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
 
 from agent_brain.memories import EmbedderMismatchError, Message, VectorMemory
 from agent_brain.memories.embedders import EmbeddingError
@@ -45,6 +46,21 @@ async def test_words_decide_while_it_fails_and_it_is_tried_again(embedder, fault
     first = (await memory.recall("dog", where=lambda m: m.content != "kitten?"))[0]
     assert first.message.content == "My kitten sleeps"
     assert first.why["meaning"] > 0
+
+
+async def test_minilm_without_its_download_says_once_what_to_do(monkeypatch, caplog) -> None:
+    def fail(function, texts):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(ONNXMiniLM_L6_V2, "__call__", fail)
+    memory = VectorMemory(embedder="minilm")
+    with caplog.at_level(logging.WARNING):
+        for text in ("My kitten sleeps", "We drove home"):
+            await memory.update(said(text))
+    (record,) = caplog.records
+    assert "recall finds them only by their words until the embedder works" in record.getMessage()
+    assert "or 'wordllama', which downloads nothing" in record.getMessage()
+    assert await found(memory, "kitten", 1) == ["My kitten sleeps"]
 
 
 async def test_vectors_of_another_length_are_refused_before_anything_is_recorded(embedder) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from agent_brain.memories import EmbedderMismatchError, VectorMemory
@@ -47,6 +49,20 @@ async def test_opening_and_writing_does_not_read_the_rest(folder) -> None:
         assert await memory.count() == COUNT + 1
         assert await found(memory, "truck home", 1) == ["We drove home"]
         assert embedder.texts == ["We drove home", "truck home"]
+
+
+async def test_a_first_search_that_is_cancelled_anywhere_loses_nothing(folder, monkeypatch) -> None:
+    monkeypatch.setattr(pipeline, "SWEPT", 4)
+    async with VectorMemory(path=folder, embedder=WordsEmbedder(64)) as memory:
+        for turns in range(40):
+            async with anyio.create_task_group() as group:
+                group.start_soon(memory.recall, "dog")
+                for _ in range(turns):
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
+        for number in (0, COUNT - 1):
+            assert await found(memory, f"room {number}", 1) == [f"room {number} is empty"]
+        assert await found(memory, "dog", 1) == ["My kitten sleeps"]
 
 
 async def test_meaning_is_found_though_few_vectors_are_in_ram(folder) -> None:

@@ -1,0 +1,91 @@
+"""Ending what a run waits for, from another task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sniffio
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from types import AsyncGeneratorType
+
+    import anyio
+
+
+class Interrupted(BaseException):
+    """Raised in a run that was interrupted while its consumer worked."""
+
+
+class Interruption:
+    """Ends what a run waits for.
+
+    With a cancel scope around each wait, if there is one; else by cancelling the task that waits,
+    as ``asyncio.timeout`` does, which costs next to nothing for items that are ready.
+
+    Attributes:
+        asked: Whether :meth:`ask` was called.
+        scope: The cancel scope of the current wait, or of the last one.
+    """
+
+    __slots__ = ("_cancelled", "_current_task", "_task", "asked", "scope")
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.scope: anyio.CancelScope | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False  # the task, which has not noticed yet
+        self._current_task: Callable[[], asyncio.Task[Any] | None] | None = None
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the deadline of the scope has passed."""
+        return not self.asked and self.scope is not None and self.scope.cancel_called
+
+    def ask(self, events: AsyncGeneratorType[Any, None]) -> None:
+        """End the wait for the next of ``events``, if somebody waits; call it on the event loop."""
+        if self.asked:
+            return
+        self.asked = True
+        if self.scope is not None:
+            self.scope.cancel()
+        elif self._task is not None and events.ag_running:
+            self._cancelled = self._task.cancel()
+
+    def note_task(self) -> None:
+        """Note the task that waits for the next event; for runs without scopes.
+
+        Raises:
+            Interrupted: The run was interrupted meanwhile.
+        """
+        if self._current_task is None:
+            from asyncio import current_task  # here, as programs on trio do not import it
+
+            self._current_task = current_task
+        if self._cancelled:
+            self._accept()
+        if self.asked:
+            raise Interrupted
+        self._task = self._current_task()
+
+    def explains(self, error: BaseException) -> bool:
+        """Return whether ``error`` comes from the interruption, and from nothing else."""
+        if isinstance(error, Interrupted):
+            return True
+        return self._accept() == 0 and type(error).__name__ == "CancelledError"
+
+    def _accept(self) -> int | None:
+        """Take back the cancellation of the task; return how many others there are."""
+        if not self._cancelled or self._task is None:
+            return None
+        self._cancelled = False
+        return self._task.uncancel()
+
+
+def needs_scope() -> bool:
+    """Return whether a wait can only be ended by a cancel scope: everywhere but on asyncio."""
+    try:
+        return sniffio.current_async_library() != "asyncio"
+    except sniffio.AsyncLibraryNotFoundError:
+        return True

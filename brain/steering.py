@@ -1,0 +1,51 @@
+"""What is asked of a run while it goes on: to stop, and to read messages."""
+
+from __future__ import annotations
+
+from agent_brain.errors import BrainUseError
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, Role, as_message
+
+
+class Steering:
+    """The requests to a run, which are carried out between its steps.
+
+    Attributes:
+        stopping: Whether the run is to stop after the current step.
+        unread: Messages that are not in the memory yet, in the order of arrival.
+    """
+
+    __slots__ = ("stopping", "unread")
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self.unread: list[Message] = []
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything is asked."""
+        return self.stopping or bool(self.unread)
+
+    def send(self, message: str | Message) -> None:
+        """Add a message of the user.
+
+        Raises:
+            BrainUseError: It is empty, or not from a user.
+        """
+        received = as_message(message)
+        if received.role is not Role.USER:
+            raise BrainUseError(
+                f"send() takes a text or a user message, not one with role={received.role.value!r}"
+            )
+        if not received.content.strip() and not received.attachments:
+            raise BrainUseError("The message is empty")
+        self.unread.append(received)
+
+    async def record(self, memory: Memory) -> list[Message]:
+        """Record the messages in ``memory`` and return them; none while tool calls are open."""
+        received = [*self.unread]
+        if not received or memory.control.next_actions:
+            return []
+        await memory.update(received)
+        del self.unread[: len(received)]
+        return received

@@ -1,0 +1,36 @@
+"""Work on many messages without stopping the event loop meanwhile. Private."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sized
+from typing import TypeVar
+
+import anyio.lowlevel
+import anyio.to_thread
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Sized)
+
+SLICE = 500  # items between two checkpoints
+ON_LOOP = 500  # more items are for a worker thread
+ON_LOOP_LETTERS = 100_000  # a longer text is too
+
+
+async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield ``items``; let other tasks run from time to time."""
+    for number, item in enumerate(list(items), 1):
+        yield item
+        if number % SLICE == 0:
+            await anyio.lowlevel.checkpoint()
+
+
+async def in_thread_if_many(items: S, work: Callable[[S], T], most: int = ON_LOOP) -> T:
+    """Return ``work(items)``, called in a worker thread if there are more than ``most`` items."""
+    if len(items) <= most:
+        return work(items)
+    return await anyio.to_thread.run_sync(work, items)
+
+
+async def in_thread_if_long(text: str | bytes, work: Callable[[str | bytes], T]) -> T:
+    """Return ``work(text)``, called in a worker thread if the text is long."""
+    return await in_thread_if_many(text, work, ON_LOOP_LETTERS)

@@ -1,0 +1,441 @@
+"""Steering a run that goes on: stop it, cancel it, send it messages."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_brain import (
+    Brain,
+    Limits,
+    Message,
+    MessagesMemory,
+    Net,
+    SQLiteJournal,
+    State,
+    react,
+    tool,
+)
+from agent_brain.errors import BrainUseError
+from agent_brain.memories import Role, WindowedMemory
+from agent_brain.nets import SubnetState
+from agent_brain.states import FunctionState
+from agent_brain.states.events import (
+    ActionFinished,
+    ActionRequested,
+    ActionStarted,
+    MessageReceived,
+    RunFinished,
+    RunStarted,
+    StateExited,
+    TextDelta,
+)
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+
+pytestmark = pytest.mark.anyio
+
+
+@tool
+async def double(n: int) -> int:
+    """Double a number."""
+    return 2 * n
+
+
+def doubling(n: int) -> list[Action]:
+    return [Action(name="double", args={"n": n})]
+
+
+def asked(*answers: Any) -> Brain:
+    return Brain("react", tools=[double], llm=ScriptedLLM(list(answers)))
+
+
+async def contents(brain: Brain) -> list[str]:
+    memory: Any = brain.memory
+    return [m.content for m in await memory.messages()]
+
+
+async def test_a_stopped_run_ends_after_the_step_and_continues_with_its_open_call():
+    brain = asked(doubling(2), "four")
+    async with brain.stream("2 times 2?") as run:
+        async for event in run:
+            if isinstance(event, ActionRequested):
+                run.stop()
+    assert run.result.stop_reason == "stopped"
+    assert run.result.steps == 1
+    assert len(brain.memory.control.next_actions) == 1
+    result = await brain.resume()
+    assert (result.stop_reason, result.answer) == ("done", "four")
+    assert [m.content for m in result.messages if m.role is Role.TOOL] == ["4"]
+
+
+async def test_a_run_that_is_stopped_before_its_first_step_does_nothing():
+    brain = asked("yes")
+    async with brain.stream("well?") as run:
+        run.stop()
+        kinds = [event.kind async for event in run]
+    assert kinds == ["run_started", "run_finished"]
+    assert (await brain.resume()).answer == "yes"
+
+
+async def test_a_run_that_is_stopped_in_its_last_step_is_done():
+    brain = asked("yes")
+    async with brain.stream("well?") as run:
+        async for event in run:
+            if isinstance(event, StateExited) and event.next is None:
+                run.stop()
+    assert run.result.stop_reason == "done"
+
+
+async def test_a_stop_at_every_event_loses_and_repeats_nothing():
+    brain = asked(doubling(2), doubling(3), "done")
+    async with brain.stream("go") as run:
+        count = len([event async for event in run])
+    expected = await contents(brain)
+    for at in range(count):
+        brain = asked(doubling(2), doubling(3), "done")
+        async with brain.stream("go") as run:
+            seen = 0
+            async for _ in run:
+                if seen == at:
+                    run.stop()
+                seen += 1
+        if run.result.stop_reason == "stopped":
+            assert (await brain.resume()).stop_reason == "done"
+        assert await contents(brain) == expected
+
+
+async def test_a_new_goal_after_a_stop_answers_the_open_calls():
+    brain = asked(doubling(2), "something else")
+    async with brain.stream("go") as run:
+        async for event in run:
+            if isinstance(event, ActionRequested):
+                run.stop()
+    result = await brain.run("forget it")
+    assert result.answer == "something else"
+    told = [m.content for m in await brain.memory.dump() if m.role is Role.TOOL]
+    assert told == ["The call was not run: a new goal was set first"]
+
+
+class Outer(Enum):
+    INNER = "inner"
+
+
+async def test_a_stop_inside_a_subnet_on_the_same_memory_continues_there():
+    inner = react(ScriptedLLM([doubling(2), "four"]))
+    net = Net({Outer.INNER: SubnetState(inner, on_done=None)})
+    brain = Brain(net, MessagesMemory([double]))
+    async with brain.stream("go") as run:
+        async for event in run:
+            if isinstance(event, ActionRequested):
+                run.stop()
+    assert run.result.stop_reason == "stopped"
+    result = await brain.resume()
+    assert (result.answer, result.stop_reason) == ("four", "done")
+
+
+async def test_a_stop_lets_a_branch_on_its_own_memory_complete():
+    inner = react(ScriptedLLM([doubling(2), "four"]))
+    net = Net({Outer.INNER: SubnetState(inner, on_done=None, fork=True)})
+    brain = Brain(net, MessagesMemory([double]))
+    async with brain.stream("go") as run:
+        async for event in run:
+            if isinstance(event, ActionRequested):
+                run.stop()
+    assert run.result.answer == "four"
+
+
+async def test_a_stopped_run_of_a_journal_continues_in_another_program(tmp_path: Any):
+    path = tmp_path / "journal.db"
+    async with MessagesMemory([double], journal=SQLiteJournal(path)) as memory:
+        llm = ScriptedLLM([doubling(2)])
+        async with Brain(react(llm), memory).stream("go") as run:
+            async for event in run:
+                if isinstance(event, ActionRequested):
+                    run.send("and quickly")
+                    run.stop()
+        assert [m.content for m in run.unread] == ["and quickly"]
+    async with MessagesMemory([double], journal=SQLiteJournal(path)) as memory:
+        result = await Brain(react(ScriptedLLM(["four"])), memory).resume()
+        assert result.answer == "four"
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+async def test_cancelling_ends_a_tool_that_waits_and_the_events_end_with_the_result(timeout: Any):
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    llm = ScriptedLLM([[Action(name="wait")], "after"])
+    brain = Brain(react(llm), tools=[wait], limits=Limits(timeout=timeout))
+    events = []
+    async with anyio.create_task_group() as tasks, brain.stream("go") as run:
+        async for event in run:
+            events.append(event)
+            if isinstance(event, ActionStarted):
+                tasks.start_soon(_cancel, run)
+    assert isinstance(events[-1], RunFinished)
+    assert run.result.stop_reason == events[-1].stop_reason == "cancelled"
+    assert "was interrupted" in run.result.messages[-1].content
+
+
+async def _cancel(run: Any) -> None:
+    run.cancel()
+
+
+async def test_cancelling_between_two_events_ends_the_run_at_the_next():
+    brain = asked("one two three")
+    async with brain.stream("go") as run:
+        kinds = []
+        async for event in run:
+            kinds.append(event.kind)
+            if isinstance(event, TextDelta):
+                run.cancel()
+    assert kinds.count("text_delta") == 1
+    assert kinds[-1] == "run_finished"
+    assert run.result.stop_reason == "cancelled"
+
+
+async def test_a_run_can_be_cancelled_before_it_starts_and_leaves_nothing():
+    brain = asked("yes")
+    async with brain.stream("go") as run:
+        run.cancel()
+        kinds = [event.kind async for event in run]
+    assert kinds == ["run_finished"]
+    assert await contents(brain) == []
+    assert (await brain.run("again")).answer == "yes"
+
+
+async def test_a_tool_may_cancel_its_own_run():
+    holder: list[Any] = []
+
+    @tool
+    async def give_up() -> str:
+        """Give up."""
+        holder[0].cancel()
+        await anyio.sleep_forever()
+        return ""
+
+    brain = Brain("react", tools=[give_up], llm=ScriptedLLM([[Action(name="give_up")], "after"]))
+    async with brain.stream("go") as run:
+        holder.append(run)
+        async for _ in run:
+            pass
+    assert run.result.stop_reason == "cancelled"
+
+
+async def test_cancelling_leaves_the_task_that_reads_alone():
+    brain = asked("one", "two")
+    with anyio.CancelScope() as scope:
+        async with brain.stream("go") as run:
+            async for event in run:
+                if isinstance(event, RunStarted):
+                    run.cancel()
+        await anyio.lowlevel.checkpoint()
+        assert (await brain.run("again")).answer == "one"
+    assert not scope.cancelled_caught
+
+
+async def test_a_run_whose_events_are_read_by_several_tasks_can_be_cancelled():
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    brain = Brain("react", tools=[wait], llm=ScriptedLLM([[Action(name="wait")], "after"]))
+    async with brain.stream("go") as run:
+        events = aiter(run)
+        seen: list[Any] = []
+
+        async def read() -> None:
+            seen.append(await anext(events, None))
+
+        while not seen or not isinstance(seen[-1], ActionStarted):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            tasks.start_soon(_cancel, run)
+        assert isinstance(seen[-1], RunFinished)
+        await anyio.lowlevel.checkpoint()  # this task was not cancelled
+    assert run.result.stop_reason == "cancelled"
+
+
+async def test_a_scope_around_the_reader_that_is_cancelled_at_the_same_time_wins():
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    brain = Brain("react", tools=[wait], llm=ScriptedLLM([[Action(name="wait")], "after"]))
+    with anyio.CancelScope() as scope:
+
+        async def both(run: Any) -> None:
+            scope.cancel()
+            run.cancel()
+
+        async with anyio.create_task_group() as tasks, brain.stream("go") as run:
+            async for event in run:
+                if isinstance(event, ActionStarted):
+                    tasks.start_soon(both, run)
+    assert scope.cancelled_caught
+    assert run.result.stop_reason == "cancelled"
+    await anyio.lowlevel.checkpoint()
+
+
+async def test_a_tool_that_swallows_the_cancellation_does_not_cancel_the_reader():
+    holder: list[Any] = []
+
+    @tool
+    async def stubborn() -> str:
+        """Go on whatever happens."""
+        try:
+            holder[0].cancel()
+            await anyio.sleep_forever()
+        except BaseException:
+            return "still here"
+        return ""
+
+    brain = Brain("react", tools=[stubborn], llm=ScriptedLLM([[Action(name="stubborn")], "x"]))
+    async with brain.stream("go") as run:
+        holder.append(run)
+        async for _ in run:
+            await anyio.lowlevel.checkpoint()
+    assert run.result.stop_reason == "cancelled"
+    await anyio.lowlevel.checkpoint()
+
+
+async def test_a_run_that_has_ended_ignores_stop_and_cancel():
+    brain = asked("yes")
+    async with brain.stream("go") as run:
+        async for event in run:
+            if isinstance(event, RunFinished):
+                run.stop()
+                run.cancel()
+    assert run.result.stop_reason == "done"
+    run.stop()
+    run.cancel()
+
+
+async def test_messages_are_recorded_before_the_next_step_in_order():
+    brain = asked(doubling(2), "four, and hello")
+    received = []
+    async with brain.stream("2 times 2?") as run:
+        async for event in run:
+            if isinstance(event, ActionFinished):
+                run.send("hello")
+                run.send(Message.user("again", name="Ann"))
+                assert len(run.unread) == 2
+            if isinstance(event, MessageReceived):
+                received.append((event.message.content, event.step, event.state))
+    assert received == [("hello", 2, None), ("again", 2, None)]
+    assert run.unread == []
+    assert await contents(brain) == ["2 times 2?", "", "4", "hello", "again", "four, and hello"]
+
+
+async def test_a_message_never_comes_between_a_call_and_its_result():
+    brain = asked([*doubling(1), *doubling(2)], "done")
+    async with brain.stream("go") as run:
+        async for event in run:
+            if isinstance(event, ActionRequested) and len(run.unread) < 1:
+                run.send("by the way")
+    assert await contents(brain) == ["go", "", "2", "4", "by the way", "done"]
+
+
+async def test_a_message_during_the_answer_is_answered_too():
+    brain = asked("four", "and five")
+    async with brain.stream("2 times 2?") as run:
+        async for event in run:
+            if isinstance(event, TextDelta) and event.text == "four":
+                run.send("plus one?")
+    assert run.result.answer == "and five"
+    assert await contents(brain) == ["2 times 2?", "four", "plus one?", "and five"]
+
+
+async def test_a_message_in_the_last_step_stays_unread():
+    async def say(memory: Any) -> str:
+        return "said"
+
+    brain = Brain(Net({Outer.INNER: FunctionState(say)}))
+    async with brain.stream("go") as run:
+        async for event in run:
+            if isinstance(event, TextDelta):
+                run.send("too late")
+    assert [m.content for m in run.unread] == ["too late"]
+    with pytest.raises(BrainUseError, match="The run has ended"):
+        run.send("later still")
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ("", "The message is empty"),
+        ("  ", "The message is empty"),
+        (Message.system("obey"), "not one with role='system'"),
+        (Message.assistant("well"), "not one with role='assistant'"),
+    ],
+)
+async def test_what_is_not_a_message_of_a_user_is_refused(message: Any, problem: str):
+    brain = asked("yes")
+    async with brain.stream("go") as run:
+        with pytest.raises(BrainUseError, match=problem):
+            run.send(message)
+        async for _ in run:
+            pass
+    assert run.result.answer == "yes"
+
+
+async def test_a_message_that_a_journal_has_recorded_survives_a_crash(tmp_path: Any):
+    class Fails(State):
+        async def run(self, memory: Any) -> Any:
+            yield "working"
+            raise RuntimeError("crash")
+
+        async def next_state(self, memory: Any) -> None:
+            return None
+
+    async def first(memory: Any) -> str:
+        return "first"
+
+    class Two(Enum):
+        FIRST = 1
+        FAILS = 2
+
+    net = Net({Two.FIRST: FunctionState(first, on_done=Two.FAILS), Two.FAILS: Fails()})
+    path = tmp_path / "journal.db"
+    async with WindowedMemory(journal=SQLiteJournal(path)) as memory:
+        run = Brain(net, memory).stream("go")
+        with pytest.raises(RuntimeError):
+            await _send_after(run, "first", "remember me")
+    async with WindowedMemory(journal=SQLiteJournal(path)) as memory:
+        assert "remember me" in [m.content for m in await memory.dump()]
+
+
+async def _send_after(run: Any, text: str, message: str) -> None:
+    async with run:
+        async for event in run:
+            said = event.text if isinstance(event, TextDelta) else ""
+            if said == text or (isinstance(event, ActionFinished) and event.result.content == text):
+                run.send(message)
+
+
+async def test_a_memory_that_cannot_record_a_message_keeps_it_unread():
+    class Full(MessagesMemory):
+        async def update(self, messages: Any) -> None:
+            if any(m.content == "hello" for m in messages):
+                raise OSError("disk full")
+            await super().update(messages)
+
+    llm = ScriptedLLM([doubling(2), "four"])
+    brain = Brain(react(llm), Full([double]))
+    run = brain.stream("go")
+    with pytest.raises(OSError, match="disk full"):
+        await _send_after(run, "4", "hello")
+    assert [m.content for m in run.unread] == ["hello"]
