@@ -58,15 +58,6 @@ class BackgroundTask:
             with anyio.CancelScope(shield=True):
                 await self._ended.wait()
 
-    async def join(self) -> None:
-        """Wait until the work has ended and raise what it raised; a cancellation ends it too."""
-        try:
-            await self._ended.wait()
-        finally:
-            await self.aclose()
-        if self.error is not None:
-            raise self.error
-
     async def _run(self) -> None:
         try:
             with self._scope:

@@ -13,7 +13,7 @@ import anyio
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import uncertain
 from agent_brain.memories.message import Attachment, Message, Role, trusted
-from agent_brain.states.background import BackgroundTask, live
+from agent_brain.states.background import live
 from agent_brain.states.events import (
     ActionFinished,
     ActionStarted,
@@ -142,7 +142,7 @@ class ToolRound(Work):
             return
         try:
             self.sort_out()
-            await BackgroundTask(partial(self.run_all, report)).join()  # in a context of its own
+            await self.run_all(report)
             if not self._waits:
                 await self.record()
         except BaseException:

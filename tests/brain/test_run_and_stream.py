@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from contextvars import ContextVar
 from typing import Any
 
 import anyio
@@ -25,7 +24,6 @@ from agent_brain.states import (
     ToolResponse,
     Usage,
 )
-from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, InputNeeded, ToolError
 from tests.brain.nets import Say, Steps
 
@@ -260,20 +258,3 @@ async def test_reading_the_events_changes_nothing(kind: str) -> None:
             for way in (by_run, by_stream, by_answer)
         ]
         assert others == [expected] * 2, f"{fault} at point {at}"
-
-
-@pytest.mark.parametrize("way", [by_run, by_stream])
-async def test_what_a_tool_sets_in_its_context_stays_there(way: Callable[..., Any]) -> None:
-    color = ContextVar("color", default="none")
-    seen: list[str] = []
-
-    @tool
-    async def paint() -> str:
-        """Paint something."""
-        seen.append(color.get())
-        color.set("red")
-        return "painted"
-
-    turns = [Action(name="paint"), Action(name="paint"), "Done."]
-    await way(Brain(react(ScriptedLLM(turns)), tools=[paint]))
-    assert [*seen, color.get()] == ["none"] * 3
