@@ -138,7 +138,7 @@ class Memory(ABC):
 
     @next_actions.setter
     def next_actions(self, actions: Iterable[Action]) -> None:
-        self.control.next_actions = list(actions)
+        self.control.request_calls(actions)
 
     @property
     def next_action(self) -> Action | None:
@@ -147,7 +147,7 @@ class Memory(ABC):
 
     @next_action.setter
     def next_action(self, action: Action | None) -> None:
-        self.control.next_actions = [] if action is None else [action]
+        self.control.request_calls([] if action is None else [action])
 
     def list_tools(self) -> str:
         """Return all offered tools as a JSON object: name to description and input schema."""

@@ -181,7 +181,7 @@ class ToolRound(Work):
         tool = self.tools[self._nested[0].action.name]
         assert isinstance(tool, NestedTool)
         beside = live(self.run_all, may_drop=is_progress)
-        return tool.order(self._runs, beside=beside, on_end=self._take).events(self._context)
+        return tool.order(self._runs, beside=beside, on_end=self._take_answer).events(self._context)
 
     def undecided(self) -> list[Action]:
         """Return the calls that wait for a person's decision."""
@@ -200,12 +200,12 @@ class ToolRound(Work):
     def sort_out(self) -> None:
         """Sort the calls into those with a result, those that the Brain runs, and others."""
         if self.control.pending:
-            self._take_over()
+            self._restore()
         for call in self._calls:
             if call.outcome is None and self._plain(call):
                 self._todo.append(call)
 
-    def _take_over(self) -> None:
+    def _restore(self) -> None:
         """Restore the results and the calls of unknown outcome of an interrupted run."""
         for call in self._calls:
             known = self.control.pending.get(call.action.id)
@@ -242,7 +242,7 @@ class ToolRound(Work):
         workers = min(len(todo), self.max_concurrency or len(todo))
         begun, todo[:workers] = todo[:workers], []
         if self._durable and begun:
-            await self._note_result(None, begun)
+            await self._checkpoint_calls(None, begun)
         if workers <= 1:
             await self._work(begun)
             return
@@ -262,13 +262,13 @@ class ToolRound(Work):
             finished = call if call.outcome is not None else None
             following, todo[:1] = todo[:1], []
             if self._durable:
-                await self._note_result(finished, following)
+                await self._checkpoint_calls(finished, following)
             begun += following
             if finished is not None:
                 self._report(self._finished(call))
 
-    async def _note_result(self, finished: _Call | None, begun: Iterable[_Call] = ()) -> None:
-        """Write down the result of a call and, in the same write, which calls begin next."""
+    async def _checkpoint_calls(self, finished: _Call | None, begun: Iterable[_Call] = ()) -> None:
+        """Record the result of a call and, in the same write, which calls begin next."""
         if not self._durable:
             return
         control = self.control
@@ -435,7 +435,7 @@ class ToolRound(Work):
 
         Their memories are closed with ``stack``.
         """
-        await self._note_result(None, self._nested)
+        await self._checkpoint_calls(None, self._nested)
         for call in self._nested:
             call.begun = True
         names = [call.action.name for call in self._nested]
@@ -448,7 +448,7 @@ class ToolRound(Work):
             self._runs.append(await tool.prepare(name, action.args))
             await stack.enter_async_context(self._runs[-1].memory)
 
-    async def _take(self, run: NestedRun) -> list[ActionFinished]:
+    async def _take_answer(self, run: NestedRun) -> list[ActionFinished]:
         """Record the answer of a branch that has ended."""
         call = self._nested[self._runs.index(run)]
         action, error, text = call.action, run.error, run.answer
@@ -463,7 +463,7 @@ class ToolRound(Work):
                 await self._after_hooks(self._hooks, call, *call.entered, call.outcome)
             except Exception as failed:  # a branch that ends cannot raise it
                 self._failed = self._failed or failed
-        await self._note_result(call)
+        await self._checkpoint_calls(call)
         return [self._finished(call)]
 
     def _message(self, call: _Call) -> Message:

@@ -12,9 +12,8 @@ def ask(folder, question, *options):
     return invoke("ask", "-m", "demo", "--folder", str(folder), *options, question)
 
 
-@pytest.mark.parametrize("memory", ["messages", "windowed", "vector", "summary", "layered", "todo"])
+@pytest.mark.parametrize("memory", memory_names())
 def test_a_later_command_continues_the_conversation(memory, tmp_path):
-    assert memory in memory_names()
     ask(tmp_path / "new", "my name is Ann", "--memory", memory)
     later = ask(tmp_path / "new", "what was my first question?", "--memory", memory)
     assert "my name is Ann" in later.stdout

@@ -17,6 +17,7 @@ from agent_brain.memories import (
     TodoMemory,
     VectorMemory,
     WindowedMemory,
+    registry,
 )
 from agent_brain.testing import Check, FakeMemory, memory_conformance
 
@@ -30,10 +31,10 @@ def layered(size: int, long: type[MessagesMemory | VectorMemory], **place: Any) 
     return LayeredMemory(WindowedMemory(max_messages=size, **place), long(**elsewhere))
 
 
-def make(name: str, size: int | None, **place: Any) -> Memory:
+def make_memory(name: str, size: int | None, **place: Any) -> Memory:
     """A memory by name; ``todo-`` before it puts a to-do list over it."""
     if name.startswith("todo-"):
-        return TodoMemory(make(name.removeprefix("todo-"), size, **place))
+        return TodoMemory(make_memory(name.removeprefix("todo-"), size, **place))
     match name:
         case "messages":
             return MessagesMemory(**place)
@@ -62,6 +63,12 @@ MEMORIES += [
 ]
 
 
+def test_no_memory_is_left_out() -> None:
+    run = {part for name, _ in MEMORIES for part in name.split("-")}
+    missing = set(registry._registry.built_in) - run
+    assert not missing, f"add to make_memory and MEMORIES: {missing}"
+
+
 def holds(name: str, size: int | None) -> int | None:
     """How many messages it is sure to hold: only windows let any go without being asked."""
     return size if name.endswith("windowed") else None
@@ -72,7 +79,7 @@ def checks() -> list[Any]:
         pytest.param(check, id=f"{name}-{size or 'default'}-{check}")
         for name, size in MEMORIES
         for check in memory_conformance(
-            lambda name=name, size=size: make(name, size),  # type: ignore[misc]
+            lambda name=name, size=size: make_memory(name, size),  # type: ignore[misc]
             query_face=True,
             holds=holds(name, size),
         )
@@ -99,7 +106,7 @@ async def test_a_memory_lasts(name, size, journal, tmp_path) -> None:
         return SQLiteJournal(tmp_path / f"journal-{next(files)}.db")
 
     def made(on, session, tenant):
-        return make(name, size, journal=on, session=session, tenant=tenant)
+        return make_memory(name, size, journal=on, session=session, tenant=tenant)
 
     general = len(memory_conformance(MessagesMemory, holds=holds(name, size)))
     every = memory_conformance(

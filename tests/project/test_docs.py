@@ -20,7 +20,9 @@ import agent_brain.nets
 import agent_brain.testing
 import agent_brain.testing.plugin
 from agent_brain import LLM, Brain, Message, Net
+from agent_brain.cli.app import ask
 from agent_brain.demo import DemoLLM
+from agent_brain.memories import registry as memory_registry
 from agent_brain.nets import create_net, registry
 from agent_brain.states import Piece
 from tests.project.pages import BLOCKS, DOCS, PAGES, Block, blocks_of, name_of
@@ -101,6 +103,14 @@ def test_every_built_in_net_has_a_page_and_a_row_in_the_index() -> None:
     ]
     assert problems == []
     assert rows == pages
+
+
+@pytest.mark.parametrize("name", memory_registry._registry.built_in)
+def test_every_built_in_memory_has_its_rows_and_is_in_the_help(name: str) -> None:
+    shown = next(o for o in ask.params if o.name == "memory")
+    assert f'| `"{name}"` |' in (DOCS / "memories.md").read_text(encoding="utf-8")
+    assert f"| `{name}` |" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert name in str(getattr(shown, "help", ""))
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
