@@ -310,7 +310,7 @@ class Brain(Generic[OutputT_co]):
             TransitionError: A state proposed a state that no edge leads to.
             MemoryBusyError: Another run over the same memory is in progress.
         """
-        return await _to_end(Run(self._plan(), _as_goal(task), watched=False, deps=deps))
+        return await Run(self._plan(), _as_goal(task), watched=False, deps=deps).to_end()
 
     def run_sync(self, task: str | Message, *, deps: object = None) -> Result[OutputT_co]:
         """Like :meth:`run`, for programs without an event loop.
@@ -363,7 +363,7 @@ class Brain(Generic[OutputT_co]):
                 not match what the run waits for, and it continues to wait.
         """
         decisions = Decisions(approve, deny, edit, input)
-        return await _to_end(Run(self._plan(), None, decisions, watched=False, deps=deps))
+        return await Run(self._plan(), None, decisions, watched=False, deps=deps).to_end()
 
     def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
         """Return this brain as a tool: each call runs it on a fork of its memory.
@@ -472,13 +472,6 @@ def _checked(name: str, value: T, kind: type[T]) -> T:
     if isinstance(value, kind):
         return value
     raise BrainDefinitionError(f"{name}={value!r}: pass {name}={kind.__name__}(…)")
-
-
-async def _to_end(run: Run[T]) -> Result[T]:
-    async with run:
-        async for _ in run:
-            pass
-    return run.result
 
 
 def _as_goal(task: str | Message) -> Message:

@@ -28,7 +28,7 @@ from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls
 from agent_brain.recorder import StepRecorder
-from agent_brain.states.aclosing import close_stream
+from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
@@ -67,6 +67,7 @@ class Engine:
         hooks: The hooks around model calls and tool calls.
         left: Whether the consumer has closed the stream, so that no event can be yielded.
         memory: The memory.
+        pace: Yields to the event loop regularly, for the time limit of a quiet run.
         over: Whether the net has ended.
         quiet: Whether nobody reads the events: they are recorded and not yielded.
         reason: Why it stopped; None before that.
@@ -89,6 +90,7 @@ class Engine:
         "left",
         "memory",
         "over",
+        "pace",
         "quiet",
         "reason",
     )
@@ -123,10 +125,10 @@ class Engine:
         self.hooks = hooks
         self.at = NOWHERE
         self.quiet = quiet
+        self.pace = Pace() if quiet and budget.limits.timeout is not None else None
         self.left = False
-        self.over = (
-            memory.control.done and not path
-        )  # the process ended between the last step and the end of the run
+        # Between the last step and the end of the run, the process may have ended.
+        self.over = memory.control.done and not path
         self.reason: StopReason | None = None
 
     def answer(self) -> str:
@@ -168,6 +170,8 @@ class Engine:
                             noted = note(item)
                             if not quiet:
                                 yield noted
+                            elif self.pace is not None:
+                                await self.pace.keep()
                             continue
                         try:
                             if quiet:

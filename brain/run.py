@@ -81,6 +81,7 @@ class Run(Generic[OutputT_co]):
         "_interruption",
         "_late",
         "_plan",
+        "_quiet",
         "_result",
         "_steering",
         "_watched",
@@ -112,7 +113,9 @@ class Run(Generic[OutputT_co]):
         self._engine: Engine | None = None
         self.ended = False
         self.run_id = new_id("run")
-        in_scopes = plan.limits.timeout is not None or (watched and needs_scope())
+        self._quiet = not (watched or plan.sources)  # no event is needed
+        timed = plan.limits.timeout is not None
+        in_scopes = not self._quiet and (timed or needs_scope())
         self._events = self._drive_in_scopes() if in_scopes else self._drive(noting=watched)
 
     @property
@@ -184,6 +187,22 @@ class Run(Generic[OutputT_co]):
     async def aclose(self) -> None:
         """End the run if it has not ended; it is then cancelled."""
         await self._events.aclose()
+
+    async def to_end(self) -> Result[OutputT_co]:
+        """Run to the end and return the result; for a run whose events nobody reads."""
+        timeout = self._plan.limits.timeout
+        if timeout is None or not self._quiet:
+            return await self._read_all()
+        deadline = anyio.current_time() + timeout
+        with anyio.CancelScope(deadline=deadline) as self._interruption.scope:
+            await self._read_all()
+        return self.result
+
+    async def _read_all(self) -> Result[OutputT_co]:
+        async with self:
+            async for _ in self._events:
+                pass
+        return self.result
 
     def abandon(self) -> None:
         """Mark the run as left by its consumer: the next run waits until it is closed."""
@@ -292,6 +311,8 @@ class Run(Generic[OutputT_co]):
             await memory.begin(self._goal, self.run_id, plan.net.initial.name, before=before)
         self._began = True
         self._budget.start(memory.control)
+        if (scope := self._interruption.scope) is not None:  # seconds before a resume count too
+            scope.deadline -= memory.control.spent.seconds
         if over:
             await self._set_result(StopReason(memory.control.stop_reason or StopReason.DONE))
         else:
@@ -302,14 +323,10 @@ class Run(Generic[OutputT_co]):
                 plan.stuck,
                 run_id=self.run_id,
                 hooks=hooks_of(plan.hooks, plan.net.hooks),
-                quiet=self._quiet(),
+                quiet=self._quiet,
                 steering=self._steering,
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
-
-    def _quiet(self) -> bool:
-        """Whether no event is needed: nobody reads them, or counts the time between them."""
-        return not (self._watched or self._plan.limits.timeout is not None or self._plan.sources)
 
     async def _continue(self, memory: Memory) -> bool:
         """Continue the run in ``memory``; return whether it had already ended."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeV
 
 import anyio
 
-from agent_brain.states.aclosing import close_stream
+from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.events import NOWHERE, Event, Position
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ class WorkContext(Protocol):
         """The hooks around model calls and tool calls, if there are any."""
         ...
 
+    @property
+    def pace(self) -> Pace | None:
+        """Gives the time limit of a run that nobody reads a chance, if it has one."""
+        ...
+
     def delegate(self, order: Any, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of a :class:`~agent_brain.nets.Delegate`.
 
@@ -126,10 +131,12 @@ class Work:
             context: The run.
             report: Called with the text and events, as they happen.
         """
-        events = perform(self, context)
+        events, pace = perform(self, context), context.pace
         try:
             async for event in events:
                 report(event)
+                if pace is not None:
+                    await pace.keep()
         finally:
             await events.aclose()
 

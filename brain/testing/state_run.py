@@ -187,7 +187,7 @@ class _Context:
     """The context of the work of a single state."""
 
     at = NOWHERE
-    hooks = None
+    hooks = pace = None
 
     def __init__(self, state: State, memory: Memory) -> None:
         self._path = (type(state).__name__,)

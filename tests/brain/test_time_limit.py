@@ -10,9 +10,11 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from agent_brain import LLM, AnswerState, Brain, Limits, ParallelState, StopReason
+from agent_brain import LLM, AnswerState, Brain, Limits, ParallelState, StopReason, react, tool
 from agent_brain.nets import self_consistency
 from agent_brain.states import TextDelta
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
 from tests.brain.nets import Say, single
 
 pytestmark = pytest.mark.anyio
@@ -121,3 +123,37 @@ async def test_branches_end_with_the_time() -> None:
     for _ in range(5):
         await anyio.lowlevel.checkpoint()
     assert Busy.made == made
+
+
+async def test_a_run_that_nobody_reads_is_resumed_with_the_time_that_is_left() -> None:
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    llm = ScriptedLLM([[Action(name="wait")], [Action(name="wait")], "late"])
+    brain = Brain(react(llm), tools=[wait], limits=Limits(timeout=0.2))
+    first = await brain.run("go")
+    assert first.stop_reason == "timeout"
+    assert "was interrupted" in first.messages[-1].content
+    again = await brain.resume()
+    assert (again.stop_reason, again.steps) == ("timeout", first.steps)
+    assert brain.memory.control.spent.seconds >= 0.2
+
+
+async def test_a_scope_around_a_run_that_nobody_reads_ends_it_as_cancelled() -> None:
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        scope.cancel()
+        await anyio.sleep_forever()
+        return ""
+
+    llm = ScriptedLLM([[Action(name="wait")], "late"])
+    brain = Brain(react(llm), tools=[wait], limits=Limits(timeout=3600))
+    with anyio.CancelScope() as scope:
+        await brain.run("go")
+    assert scope.cancelled_caught
+    assert brain.last_result is not None
+    assert brain.last_result.stop_reason == "cancelled"
