@@ -191,15 +191,12 @@ class Run(Generic[OutputT_co]):
     async def to_end(self) -> Result[OutputT_co]:
         """Run to the end and return the result; for a run whose events nobody reads."""
         timeout = self._plan.limits.timeout
-        if timeout is None or not self._quiet:
-            return await self._read_all()
-        deadline = anyio.current_time() + timeout
-        with anyio.CancelScope(deadline=deadline) as self._interruption.scope:
-            await self._read_all()
-        return self.result
-
-    async def _read_all(self) -> Result[OutputT_co]:
-        async with self:
+        if timeout is not None and self._quiet:
+            deadline = anyio.current_time() + timeout
+            with anyio.CancelScope(deadline=deadline) as self._interruption.scope:
+                async for _ in self._events:
+                    pass
+        else:
             async for _ in self._events:
                 pass
         return self.result

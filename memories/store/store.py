@@ -126,9 +126,19 @@ class MessageStore:
         for view in self.views:
             view.attach(self.log)
         self.keeps_evicted = journal is None and any(view.keeps_evicted for view in self.views)
-        self.evicts = any(type(view).evict is not View.evict for view in self.views)
-        self.keeps_old = all(view.keeps_old for view in self.views)
         self.reset()
+
+    # Not attributes: with more than 30 of them, Python keeps a table of keys for each object.
+
+    @property
+    def evicts(self) -> bool:
+        """Whether a view evicts messages."""
+        return any(type(view).evict is not View.evict for view in self.views)
+
+    @property
+    def keeps_old(self) -> bool:
+        """Whether every view needs old messages too."""
+        return all(view.keeps_old for view in self.views)
 
     @property
     def journal(self) -> Journal | None:

@@ -104,6 +104,9 @@ def whole_groups(messages: Iterable[Message]) -> list[Message]:
     return [message for message in everything if message.id in whole]
 
 
+FEW = 8  # items that are found in a list as fast as in a set, which is larger
+
+
 class Answered:
     """Finds results whose call is missing, and calls that have no result.
 
@@ -115,10 +118,10 @@ class Answered:
     """
 
     def __init__(self) -> None:
-        self.hidden: set[str] = set()
+        self.hidden: Collection[str] = ()
         self._members: list[str] = []  # of the last group with calls
-        self._calls: set[str] = set()
-        self._missing: set[str] = set()
+        self._calls: Collection[str] = ()
+        self._answered: list[str] = []  # those of the calls that have results
 
     def read(self, messages: Iterable[Message]) -> None:
         """Read what follows: in order, each result behind its call."""
@@ -126,17 +129,23 @@ class Answered:
             fields = message.__dict__  # attributes of pydantic models are slow, and this is often
             role = fields["role"]
             if role is TOOL:
-                if fields["tool_call_id"] not in self._calls:
-                    self.hidden.add(message.id)
+                call_id = fields["tool_call_id"]
+                if call_id not in self._calls:
+                    self._hide([message.id])
                     continue
                 self._members.append(message.id)
-                self._missing.discard(message.tool_call_id or "")
+                self._answered.append(call_id)
             elif role is ASSISTANT:
-                if self._missing:
-                    self.hidden.update(self._members)
-                self._members = [message.id]
-                self._calls = {call.id for call in fields["tool_calls"]}
-                self._missing = {*self._calls}
+                if len({*self._answered}) < len(self._calls):
+                    self._hide(self._members)
+                self._members, self._answered = [message.id], []
+                calls = {call.id for call in fields["tool_calls"]}
+                self._calls = calls if len(calls) > FEW else [*calls]
+
+    def _hide(self, ids: Iterable[str]) -> None:
+        if not isinstance(self.hidden, set):
+            self.hidden = set()
+        self.hidden.update(ids)
 
 
 def answered(messages: Iterable[Message]) -> list[Message]:
