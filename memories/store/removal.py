@@ -79,6 +79,8 @@ async def remove(
         lambda: [*([Removed(going)] if going else []), *note(), *_struck(memory, gone)],
         lambda: _strike(memory, gone),
     )
+    if memory.store.evicted:  # a call without results had kept them
+        await memory._hand_over()
 
 
 async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Change] = ()) -> int:
