@@ -439,3 +439,81 @@ async def test_a_memory_that_cannot_record_a_message_keeps_it_unread():
     with pytest.raises(OSError, match="disk full"):
         await _send_after(run, "4", "hello")
     assert [m.content for m in run.unread] == ["hello"]
+
+
+class Cancels(State):
+    """Cancels its run in one of its methods, and waits for nothing."""
+
+    def __init__(self, where: str, holder: list[Any]) -> None:
+        self.where = where
+        self.holder = holder
+
+    def at(self, where: str) -> None:
+        if where == self.where:
+            self.holder[0].cancel()
+
+    async def on_enter(self, memory: Any) -> None:
+        self.at("on_enter")
+
+    async def run(self, memory: Any) -> Any:
+        self.at("run")
+        yield "text"
+
+    async def on_exit(self, memory: Any) -> None:
+        self.at("on_exit")
+
+    async def next_state(self, memory: Any) -> None:
+        self.at("next_state")
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+@pytest.mark.parametrize("where", ["on_enter", "run", "on_exit", "next_state"])
+async def test_a_state_that_cancels_its_run_leaves_the_reader_alone(where: str, timeout: Any):
+    holder: list[Any] = []
+    net = Net({Outer.INNER: Cancels(where, holder)})
+    brain = Brain(net, limits=Limits(timeout=timeout))
+    async with brain.stream("go") as run:
+        holder.append(run)
+        async for _ in run:
+            pass
+    assert run.result.stop_reason == "cancelled"
+    await anyio.lowlevel.checkpoint()
+    assert (await brain.resume()).stop_reason == "done"
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+async def test_a_cancellation_while_the_end_is_recorded_leaves_the_reader_alone(timeout: Any):
+    class Cancelling(MessagesMemory):
+        async def turn(self) -> Any:
+            run.cancel()
+            return await super().turn()
+
+    brain = Brain(react(ScriptedLLM(["yes"])), Cancelling(), limits=Limits(timeout=timeout))
+    async with brain.stream("go") as run:
+        kinds = [event.kind async for event in run]
+    assert kinds[-1] == "run_finished"
+    await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+async def test_a_state_that_cancels_its_run_and_fails_raises_its_error(timeout: Any):
+    class Fails(State):
+        async def run(self, memory: Any) -> Any:
+            yield "text"
+            run.cancel()
+            raise ValueError("wrong")
+
+        async def next_state(self, memory: Any) -> None:
+            return None
+
+    run = Brain(Net({Outer.INNER: Fails()}), limits=Limits(timeout=timeout)).stream("go")
+    kinds = []
+    with pytest.raises(ValueError, match="wrong"):
+        async for event in run:
+            kinds.append(event.kind)
+            if event.kind == "run_failed":
+                run.cancel()
+                with pytest.raises(BrainUseError, match="has ended"):
+                    run.send("still there?")
+    assert kinds[-1] == "run_failed"
+    await anyio.lowlevel.checkpoint()
