@@ -28,12 +28,13 @@ class Interruption:
         scope: The cancel scope of the current wait, or of the last one.
     """
 
-    __slots__ = ("_cancelled", "_current_task", "_task", "asked", "scope")
+    __slots__ = ("_before", "_cancelled", "_current_task", "_task", "asked", "scope")
 
     def __init__(self) -> None:
         self.asked = False
         self.scope: anyio.CancelScope | None = None
         self._task: asyncio.Task[Any] | None = None
+        self._before = 0  # cancellations of the task that are older than the run
         self._cancelled = False  # the task, which has not noticed yet
         self._current_task: Callable[[], asyncio.Task[Any] | None] | None = None
 
@@ -65,14 +66,16 @@ class Interruption:
         if self.asked:
             await self.take_back()
             raise Interrupted
-        self._task = self._current_task()
+        task = self._current_task()
+        if task is not self._task:
+            self._task, self._before = task, 0 if task is None else task.cancelling()
 
     async def explains(self, error: BaseException) -> bool:
         """Return whether ``error`` comes from the interruption, and from nothing else."""
         if isinstance(error, Interrupted):
             return True
         if self._noticed_in(error):
-            return self._uncancel() == 0
+            return not self._uncancel()
         await self.take_back()
         return False
 
@@ -86,16 +89,16 @@ class Interruption:
         try:
             await anyio.lowlevel.cancel_shielded_checkpoint()
         except BaseException:
-            if self._task is None or self._task.cancelling():  # by somebody else, meanwhile
+            if self._task is None or self._task.cancelling() > self._before:  # by somebody else
                 raise
 
     def _noticed_in(self, error: BaseException) -> bool:
         return self._cancelled and type(error).__name__ == "CancelledError"
 
-    def _uncancel(self) -> int:
-        """Withdraw the cancellation from the task; return how many others there are."""
+    def _uncancel(self) -> bool:
+        """Withdraw the cancellation from the task; return whether somebody else cancelled it."""
         self._cancelled = False
-        return 0 if self._task is None else self._task.uncancel()
+        return self._task is not None and self._task.uncancel() > self._before
 
 
 def needs_scope() -> bool:

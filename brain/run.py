@@ -194,6 +194,7 @@ class Run(Generic[OutputT_co]):
     async def aclose(self) -> None:
         """End the run if it has not ended; it is then cancelled."""
         await self._events.aclose()
+        self.ended = True  # also if it had not begun
 
     async def to_end(self) -> Result[OutputT_co]:
         """Run to the end and return the result; for a run whose events nobody reads."""

@@ -28,6 +28,7 @@ from agent_brain.states.events import (
     ActionRequested,
     ActionStarted,
     MessageReceived,
+    RunFailed,
     RunFinished,
     RunStarted,
     StateExited,
@@ -507,13 +508,73 @@ async def test_a_state_that_cancels_its_run_and_fails_raises_its_error(timeout: 
             return None
 
     run = Brain(Net({Outer.INNER: Fails()}), limits=Limits(timeout=timeout)).stream("go")
-    kinds = []
     with pytest.raises(ValueError, match="wrong"):
-        async for event in run:
-            kinds.append(event.kind)
-            if event.kind == "run_failed":
-                run.cancel()
-                with pytest.raises(BrainUseError, match="has ended"):
-                    run.send("still there?")
-    assert kinds[-1] == "run_failed"
+        await _cancel_at_the_failure(run)
     await anyio.lowlevel.checkpoint()
+
+
+async def _cancel_at_the_failure(run: Any) -> None:
+    async for event in run:
+        if isinstance(event, RunFailed):
+            run.cancel()
+            with pytest.raises(BrainUseError, match="has ended"):
+                run.send("still there?")
+
+
+async def test_a_run_that_was_closed_before_it_began_takes_no_messages():
+    async with asked("yes").stream("go") as run:
+        run.send("before")
+    with pytest.raises(BrainUseError, match="has ended"):
+        run.send("after")
+    assert [m.content for m in run.unread] == ["before"]
+
+
+async def test_a_reader_that_is_slow_at_the_failure_gets_the_error_and_no_timeout():
+    class Fails(State):
+        async def run(self, memory: Any) -> Any:
+            yield "text"
+            raise ValueError("wrong")
+
+        async def next_state(self, memory: Any) -> None:
+            return None
+
+    run = Brain(Net({Outer.INNER: Fails()}), limits=Limits(timeout=0.2)).stream("go")
+    with pytest.raises(ValueError, match="wrong"):
+        await _wait_at_the_failure(run, 0.2)
+
+
+async def _wait_at_the_failure(run: Any, seconds: float) -> None:
+    async for event in run:
+        if isinstance(event, RunFailed):
+            await _pass_time(seconds)
+
+
+async def _pass_time(seconds: float) -> None:
+    end = anyio.current_time() + seconds
+    while anyio.current_time() < end:
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_run_in_the_cleanup_of_a_cancelled_task_can_be_cancelled():
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    brain = Brain("react", tools=[wait], llm=ScriptedLLM([[Action(name="wait")], "after"]))
+    reasons = []
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                async with anyio.create_task_group() as tasks, brain.stream("go") as run:
+                    async for event in run:
+                        if isinstance(event, ActionStarted):
+                            tasks.start_soon(_cancel, run)
+                reasons.append(run.result.stop_reason)
+                await anyio.lowlevel.checkpoint()
+                reasons.append((await brain.resume()).stop_reason)
+    assert reasons == ["cancelled", "done"]
