@@ -578,3 +578,20 @@ async def test_a_run_in_the_cleanup_of_a_cancelled_task_can_be_cancelled():
                 await anyio.lowlevel.checkpoint()
                 reasons.append((await brain.resume()).stop_reason)
     assert reasons == ["cancelled", "done"]
+
+
+async def test_a_message_that_is_recorded_when_the_step_is_cancelled_is_not_unread():
+    class Indexing(MessagesMemory):
+        async def update(self, messages: Any) -> None:
+            await super().update(messages)
+            if any(m.content == "hello" for m in messages):
+                run.cancel()
+                await anyio.sleep_forever()
+
+    llm = ScriptedLLM([doubling(2), "four"])
+    brain = Brain(react(llm), Indexing([double]))
+    run = brain.stream("go")
+    await _send_after(run, "4", "hello")
+    assert run.result.stop_reason == "cancelled"
+    assert (await contents(brain)).count("hello") == 1
+    assert run.unread == []
