@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import sniffio
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
     from types import AsyncGeneratorType
-
-    import anyio
 
 
 class Interrupted(BaseException):
@@ -29,12 +28,13 @@ class Interruption:
         scope: The cancel scope of the current wait, or of the last one.
     """
 
-    __slots__ = ("_cancelled", "_current_task", "_task", "asked", "scope")
+    __slots__ = ("_before", "_cancelled", "_current_task", "_task", "asked", "scope")
 
     def __init__(self) -> None:
         self.asked = False
         self.scope: anyio.CancelScope | None = None
         self._task: asyncio.Task[Any] | None = None
+        self._before = 0  # cancellations of the task that are older than the run
         self._cancelled = False  # the task, which has not noticed yet
         self._current_task: Callable[[], asyncio.Task[Any] | None] | None = None
 
@@ -53,7 +53,7 @@ class Interruption:
         elif self._task is not None and events.ag_running:
             self._cancelled = self._task.cancel()
 
-    def note_task(self) -> None:
+    async def note_task(self) -> None:
         """Note the task that waits for the next event; for runs without scopes.
 
         Raises:
@@ -63,24 +63,42 @@ class Interruption:
             from asyncio import current_task  # here, as programs on trio do not import it
 
             self._current_task = current_task
-        if self._cancelled:
-            self._accept()
         if self.asked:
+            await self.take_back()
             raise Interrupted
-        self._task = self._current_task()
+        task = self._current_task()
+        if task is not self._task:
+            self._task, self._before = task, 0 if task is None else task.cancelling()
 
-    def explains(self, error: BaseException) -> bool:
+    async def explains(self, error: BaseException) -> bool:
         """Return whether ``error`` comes from the interruption, and from nothing else."""
         if isinstance(error, Interrupted):
             return True
-        return self._accept() == 0 and type(error).__name__ == "CancelledError"
+        if self._noticed_in(error):
+            return not self._uncancel()
+        await self.take_back()
+        return False
 
-    def _accept(self) -> int | None:
-        """Take back the cancellation of the task; return how many others there are."""
-        if not self._cancelled or self._task is None:
-            return None
+    async def take_back(self) -> None:
+        """Take back the cancellation of the task, if it has not noticed.
+
+        Before Python 3.13 ``uncancel()`` alone leaves the task to be cancelled where it waits next.
+        """
+        if not self._cancelled or self._uncancel():
+            return
+        try:
+            await anyio.lowlevel.cancel_shielded_checkpoint()
+        except BaseException:
+            if self._task is None or self._task.cancelling() > self._before:  # by somebody else
+                raise
+
+    def _noticed_in(self, error: BaseException) -> bool:
+        return self._cancelled and type(error).__name__ == "CancelledError"
+
+    def _uncancel(self) -> bool:
+        """Withdraw the cancellation from the task; return whether somebody else cancelled it."""
         self._cancelled = False
-        return self._task.uncancel()
+        return self._task is not None and self._task.uncancel() > self._before
 
 
 def needs_scope() -> bool:

@@ -77,6 +77,7 @@ class Run(Generic[OutputT_co]):
         "_deps",
         "_engine",
         "_events",
+        "_failed",
         "_goal",
         "_interruption",
         "_late",
@@ -106,6 +107,7 @@ class Run(Generic[OutputT_co]):
         self._steering = Steering() if watched else None
         self._result: Result[OutputT_co] | None = None
         self._began = False  # the memory holds it
+        self._failed = False
         self._late = False  # the time is up, and no scope was cancelled
         self._interruption = Interruption()
         self._claim: Claim | None = None
@@ -159,7 +161,7 @@ class Run(Generic[OutputT_co]):
         What was finished is kept, and ``resume`` repeats the step. May be called by any task of the
         event loop; does nothing once the run has ended.
         """
-        if self._result is None:
+        if not self._decided:
             self._interruption.ask(cast("AsyncGeneratorType[Event, None]", self._events))
 
     def send(self, message: str | Message) -> None:
@@ -175,9 +177,14 @@ class Run(Generic[OutputT_co]):
         Raises:
             BrainUseError: The run has ended, or the message is empty or not from a user.
         """
-        if self.ended or self._result is not None or self._steering is None:
+        if self.ended or self._decided or self._steering is None:
             raise BrainUseError("The run has ended: start another one with the message")
         self._steering.send(message)
+
+    @property
+    def _decided(self) -> bool:
+        """Whether it is known how the run ends."""
+        return self._failed or self._result is not None
 
     @property
     def unread(self) -> list[Message]:
@@ -187,6 +194,7 @@ class Run(Generic[OutputT_co]):
     async def aclose(self) -> None:
         """End the run if it has not ended; it is then cancelled."""
         await self._events.aclose()
+        self.ended = True  # also if it had not begun
 
     async def to_end(self) -> Result[OutputT_co]:
         """Run to the end and return the result; for a run whose events nobody reads."""
@@ -219,18 +227,18 @@ class Run(Generic[OutputT_co]):
         memory.deps = self._deps
         try:
             if noting:
-                interruption.note_task()
+                await interruption.note_task()
             yield await self._start()
             engine = self._engine
             if engine is not None:
                 steps = engine.steps()
                 try:
                     if noting:
-                        interruption.note_task()
+                        await interruption.note_task()
                     async for event in steps:
                         yield event
                         if noting:
-                            interruption.note_task()
+                            await interruption.note_task()
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
                 except (GeneratorExit, Interrupted):
@@ -239,12 +247,14 @@ class Run(Generic[OutputT_co]):
                 finally:
                     await steps.aclose()
                 await self._finish(engine.reason or StopReason.DONE)
+            await interruption.take_back()
             yield self._finished_event()
         except BaseException as error:
-            interrupted = interruption.explains(error)
+            interrupted = await interruption.explains(error)
             left = self._engine is not None and self._engine.left  # and takes no more events
             failed = isinstance(error, Exception) and not left
             if failed:
+                self._failed = True
                 await self._cut_short(StopReason.FAILED, error)
                 yield RunFailed(cast("Exception", error), at=self._position())
             elif self._result is None:
@@ -267,7 +277,7 @@ class Run(Generic[OutputT_co]):
             while True:
                 left = timeout - self._budget.seconds()
                 self._late = left <= 0
-                if (self._late or interruption.asked) and self._result is None:
+                if (self._late or interruption.asked) and not self._decided:
                     await events.aclose()  # it did not have to wait
                     if self._result is None:  # it did not begin
                         self._end_without_memory(StopReason.CANCELLED)

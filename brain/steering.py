@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import anyio
+
 from agent_brain.errors import BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, as_message
+from agent_brain.tools.aio import CLEANUP_SECONDS
 
 
 class Steering:
@@ -46,6 +49,12 @@ class Steering:
         received = [*self.unread]
         if not received or memory.control.next_actions:
             return []
-        await memory.update(received)
+        try:
+            await memory.update(received)
+        except BaseException:  # some memories still have to index what they have recorded
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                known = {message.id for message in await memory.dump()}
+                self.unread = [message for message in self.unread if message.id not in known]
+            raise
         del self.unread[: len(received)]
         return received

@@ -28,6 +28,7 @@ from agent_brain.states.events import (
     ActionRequested,
     ActionStarted,
     MessageReceived,
+    RunFailed,
     RunFinished,
     RunStarted,
     StateExited,
@@ -439,3 +440,158 @@ async def test_a_memory_that_cannot_record_a_message_keeps_it_unread():
     with pytest.raises(OSError, match="disk full"):
         await _send_after(run, "4", "hello")
     assert [m.content for m in run.unread] == ["hello"]
+
+
+class Cancels(State):
+    """Cancels its run in one of its methods, and waits for nothing."""
+
+    def __init__(self, where: str, holder: list[Any]) -> None:
+        self.where = where
+        self.holder = holder
+
+    def at(self, where: str) -> None:
+        if where == self.where:
+            self.holder[0].cancel()
+
+    async def on_enter(self, memory: Any) -> None:
+        self.at("on_enter")
+
+    async def run(self, memory: Any) -> Any:
+        self.at("run")
+        yield "text"
+
+    async def on_exit(self, memory: Any) -> None:
+        self.at("on_exit")
+
+    async def next_state(self, memory: Any) -> None:
+        self.at("next_state")
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+@pytest.mark.parametrize("where", ["on_enter", "run", "on_exit", "next_state"])
+async def test_a_state_that_cancels_its_run_leaves_the_reader_alone(where: str, timeout: Any):
+    holder: list[Any] = []
+    net = Net({Outer.INNER: Cancels(where, holder)})
+    brain = Brain(net, limits=Limits(timeout=timeout))
+    async with brain.stream("go") as run:
+        holder.append(run)
+        async for _ in run:
+            pass
+    assert run.result.stop_reason == "cancelled"
+    await anyio.lowlevel.checkpoint()
+    assert (await brain.resume()).stop_reason == "done"
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+async def test_a_cancellation_while_the_end_is_recorded_leaves_the_reader_alone(timeout: Any):
+    class Cancelling(MessagesMemory):
+        async def turn(self) -> Any:
+            run.cancel()
+            return await super().turn()
+
+    brain = Brain(react(ScriptedLLM(["yes"])), Cancelling(), limits=Limits(timeout=timeout))
+    async with brain.stream("go") as run:
+        kinds = [event.kind async for event in run]
+    assert kinds[-1] == "run_finished"
+    await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+async def test_a_state_that_cancels_its_run_and_fails_raises_its_error(timeout: Any):
+    class Fails(State):
+        async def run(self, memory: Any) -> Any:
+            yield "text"
+            run.cancel()
+            raise ValueError("wrong")
+
+        async def next_state(self, memory: Any) -> None:
+            return None
+
+    run = Brain(Net({Outer.INNER: Fails()}), limits=Limits(timeout=timeout)).stream("go")
+    with pytest.raises(ValueError, match="wrong"):
+        await _cancel_at_the_failure(run)
+    await anyio.lowlevel.checkpoint()
+
+
+async def _cancel_at_the_failure(run: Any) -> None:
+    async for event in run:
+        if isinstance(event, RunFailed):
+            run.cancel()
+            with pytest.raises(BrainUseError, match="has ended"):
+                run.send("still there?")
+
+
+async def test_a_run_that_was_closed_before_it_began_takes_no_messages():
+    async with asked("yes").stream("go") as run:
+        run.send("before")
+    with pytest.raises(BrainUseError, match="has ended"):
+        run.send("after")
+    assert [m.content for m in run.unread] == ["before"]
+
+
+async def test_a_reader_that_is_slow_at_the_failure_gets_the_error_and_no_timeout():
+    class Fails(State):
+        async def run(self, memory: Any) -> Any:
+            yield "text"
+            raise ValueError("wrong")
+
+        async def next_state(self, memory: Any) -> None:
+            return None
+
+    run = Brain(Net({Outer.INNER: Fails()}), limits=Limits(timeout=0.2)).stream("go")
+    with pytest.raises(ValueError, match="wrong"):
+        await _wait_at_the_failure(run, 0.2)
+
+
+async def _wait_at_the_failure(run: Any, seconds: float) -> None:
+    async for event in run:
+        if isinstance(event, RunFailed):
+            await _pass_time(seconds)
+
+
+async def _pass_time(seconds: float) -> None:
+    end = anyio.current_time() + seconds
+    while anyio.current_time() < end:
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_run_in_the_cleanup_of_a_cancelled_task_can_be_cancelled():
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    brain = Brain("react", tools=[wait], llm=ScriptedLLM([[Action(name="wait")], "after"]))
+    reasons = []
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                async with anyio.create_task_group() as tasks, brain.stream("go") as run:
+                    async for event in run:
+                        if isinstance(event, ActionStarted):
+                            tasks.start_soon(_cancel, run)
+                reasons.append(run.result.stop_reason)
+                await anyio.lowlevel.checkpoint()
+                reasons.append((await brain.resume()).stop_reason)
+    assert reasons == ["cancelled", "done"]
+
+
+async def test_a_message_that_is_recorded_when_the_step_is_cancelled_is_not_unread():
+    class Indexing(MessagesMemory):
+        async def update(self, messages: Any) -> None:
+            await super().update(messages)
+            if any(m.content == "hello" for m in messages):
+                run.cancel()
+                await anyio.sleep_forever()
+
+    llm = ScriptedLLM([doubling(2), "four"])
+    brain = Brain(react(llm), Indexing([double]))
+    run = brain.stream("go")
+    await _send_after(run, "4", "hello")
+    assert run.result.stop_reason == "cancelled"
+    assert (await contents(brain)).count("hello") == 1
+    assert run.unread == []
