@@ -18,6 +18,7 @@ from agent_brain.states import (
     ActionRequested,
     AgentEvent,
     Event,
+    MessageReceived,
     Position,
     RecordedError,
     RunFailed,
@@ -135,6 +136,8 @@ def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
         field.name: BY_HINT.get(field.name, OPTIONAL if field.name in may_be_none else st.text())
         for field in fields
     }
+    if kind is MessageReceived:
+        values["message"] = MESSAGES
     return st.builds(kind, **values, at=POSITIONS)
 
 

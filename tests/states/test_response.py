@@ -314,7 +314,7 @@ async def test_a_request_that_is_too_long_is_trimmed_and_sent_once_more(native):
     assert sent[0].startswith("Be brief.")
     assert sent[1:3] == ["Never forget.", "What?"]
     assert len(sent) == 7
-    assert done.of(UsageReported)[0].usage == Usage(requests=1)
+    assert done.of(UsageReported)[0].usage == Usage(requests=1, cost=0.0)
     assert memory.updates[0][0].content == "Yes."
 
 
