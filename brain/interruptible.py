@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import sniffio
+
+from agent_brain.tools.aio import in_trio
 
 if TYPE_CHECKING:
     import asyncio
@@ -93,7 +94,11 @@ class Interruption:
                 raise
 
     def _noticed_in(self, error: BaseException) -> bool:
-        return self._cancelled and type(error).__name__ == "CancelledError"
+        if not self._cancelled:
+            return False
+        from asyncio import CancelledError
+
+        return isinstance(error, CancelledError)
 
     def _uncancel(self) -> bool:
         """Withdraw the cancellation from the task; return whether somebody else cancelled it."""
@@ -103,7 +108,12 @@ class Interruption:
 
 def needs_scope() -> bool:
     """Return whether a wait can only be ended by a cancel scope: everywhere but on asyncio."""
-    try:
-        return sniffio.current_async_library() != "asyncio"
-    except sniffio.AsyncLibraryNotFoundError:
+    if in_trio():
         return True
+    from asyncio import get_running_loop
+
+    try:
+        get_running_loop()
+    except RuntimeError:
+        return True
+    return False

@@ -85,7 +85,6 @@ class Run(Generic[OutputT_co]):
         "_quiet",
         "_result",
         "_steering",
-        "_watched",
         "ended",
         "run_id",
     )
@@ -102,7 +101,6 @@ class Run(Generic[OutputT_co]):
         self._plan = plan
         self._decisions = decisions
         self._goal = goal
-        self._watched = watched
         self._deps = deps
         self._steering = Steering() if watched else None
         self._result: Result[OutputT_co] | None = None
@@ -222,7 +220,7 @@ class Run(Generic[OutputT_co]):
         """
         memory, sources, interruption = self._plan.memory, self._plan.sources, self._interruption
         self._budget.start_clock()
-        claim = self._claim = await Claim.take(memory, watched=self._watched)
+        claim = self._claim = await Claim.take(memory)
         self._report_result(None)
         memory.deps = self._deps
         try:

@@ -113,11 +113,6 @@ class Memory(ABC):
         return claimed or any(inner.busy for inner in self.wrapped)
 
     @property
-    def watched(self) -> bool:
-        """Whether somebody reads events as they come; if not, states need not stream live."""
-        return self.claim is None or self.claim.watched or not self.claim.holds(self)
-
-    @property
     def wrapped(self) -> tuple[Memory, ...]:
         """The memories that this one wraps; a run over it uses them too."""
         return ()

@@ -7,7 +7,6 @@ of its own on the event loop; the generator only waits for it, and ends it when 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
@@ -15,6 +14,8 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import anyio
+
+from agent_brain.tools.aio import in_trio
 
 if TYPE_CHECKING:
     import asyncio
@@ -77,7 +78,7 @@ class EventLoop:
         self._thread = threading.get_ident()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._trio: Any = None
-        if _in_trio():
+        if in_trio():
             import trio
 
             self._trio = trio.lowlevel.current_trio_token()
@@ -112,11 +113,6 @@ class EventLoop:
     def here(self) -> bool:
         """Whether this is the thread of the loop."""
         return threading.get_ident() == self._thread
-
-
-def _in_trio() -> bool:
-    trio = sys.modules.get("trio")
-    return trio is not None and bool(trio.lowlevel.in_trio_task())
 
 
 async def live(

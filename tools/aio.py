@@ -27,6 +27,12 @@ async def maybe_await(value: T | Awaitable[T]) -> T:
     return value
 
 
+def in_trio() -> bool:
+    """Return whether the caller runs in a task of trio."""
+    trio = sys.modules.get("trio")
+    return trio is not None and bool(trio.lowlevel.in_trio_task())
+
+
 def is_being_cancelled() -> bool:
     """Return whether asyncio's CancelledError is meant for the current task, not an awaited one."""
     import asyncio  # here, as programs on trio do not import it

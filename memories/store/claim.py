@@ -17,27 +17,24 @@ class Claim:
     """A run's claim on its memory and on the memories that it wraps.
 
     Attributes:
-        watched: Whether somebody reads the events of the run as they come.
         abandoned: Whether nobody reads the run any more and it is being closed.
     """
 
-    __slots__ = ("_memories", "_released", "abandoned", "watched")
+    __slots__ = ("_memories", "_released", "abandoned")
 
-    def __init__(self, memories: list[Memory], *, watched: bool) -> None:
+    def __init__(self, memories: list[Memory]) -> None:
         self._memories = memories
         self._released: anyio.Event | None = None  # made when somebody waits
-        self.watched = watched
         self.abandoned = False
 
     @classmethod
-    async def take(cls, memory: Memory, *, watched: bool) -> Self:
+    async def take(cls, memory: Memory) -> Self:
         """Claim ``memory`` for a run.
 
         Waits until an abandoned run is closed.
 
         Args:
             memory: The memory; what it wraps is claimed as well.
-            watched: Whether somebody reads the events of the run as they come.
 
         Raises:
             MemoryBusyError: Another run uses it.
@@ -53,7 +50,7 @@ class Claim:
                 )
             other._released = other._released or anyio.Event()
             await other._released.wait()
-        claim = cls(memories, watched=watched)
+        claim = cls(memories)
         for held in memories:
             held.claim = claim
         return claim

@@ -210,7 +210,7 @@ async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
         memory.control.begin("run-1", "ACTION")
         await memory.update([Message.assistant("", [PAY], id="asks")])
         memory.control.next_actions = [PAY]
-        memory.claim = await Claim.take(memory, watched=True)  # a run is active
+        memory.claim = await Claim.take(memory)  # a run is active
         await memory.checkpoint()
         await memory.update([Message.assistant("half a step", id="half")])
         await getattr(memory, what)("asks")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from typing import Any, Self
 
 import anyio
 import anyio.to_thread
+
+from agent_brain.tools.aio import in_trio
 
 
 class FakeClock:
@@ -48,17 +49,12 @@ def fake_clock(*, threshold: float = 0.0) -> Iterator[FakeClock]:
         threshold: Real seconds of idleness before time jumps, for tests with sockets or
             subprocesses, and on trio for tests with worker threads.
     """
-    if _in_trio():
+    if in_trio():
         with _on_trio(threshold) as clock:
             yield clock
     else:
         with faked_loop(asyncio.get_running_loop(), threshold) as loop_time:
             yield FakeClock(loop_time.advance)
-
-
-def _in_trio() -> bool:
-    trio = sys.modules.get("trio")
-    return trio is not None and trio.lowlevel.in_trio_task()
 
 
 @contextmanager
