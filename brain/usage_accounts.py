@@ -14,7 +14,6 @@ from agent_brain.states.usage import Usage
 from agent_brain.usage_budget import UsageBudget
 
 PARTS = 12  # of a budget's time
-_LOOK_AT = 100  # accounts, to find one that may be dropped
 
 SessionKey: TypeAlias = tuple[str | None, str]  # the user and the session
 Part: TypeAlias = tuple[int, int, float, int]  # its number, tokens, cost, requests
@@ -91,19 +90,18 @@ class Account:
         while parts[0][0] < number - PARTS:
             del parts[0]
 
-    def has_used_up(self, budget: UsageBudget, now: float) -> bool:
-        """Return whether nothing of ``budget`` is left."""
-        seconds, total = budget.seconds, self.total
+    def used_up(self, budgets: Iterable[UsageBudget], now: float) -> UsageBudget | None:
+        """Return the first of ``budgets`` of which nothing is left, if any."""
+        return next((b for b in budgets if b.is_used_up(*self._used(b.seconds, now))), None)
+
+    def _used(self, seconds: float | None, now: float) -> tuple[int, float, int]:
+        """Return the tokens, the cost and the requests of a time; of all times for None."""
         if seconds is None:
-            tokens = total.input_tokens + total.output_tokens
-            return budget.is_used_up(tokens, total.cost, total.requests)
+            total = self.total
+            return total.input_tokens + total.output_tokens, total.cost, total.requests
         first = _number(now, seconds) - PARTS
         parts = [part for part in self.windows.get(seconds, ()) if part[0] >= first]
-        return budget.is_used_up(
-            sum(part[1] for part in parts),
-            sum(part[2] for part in parts),
-            sum(part[3] for part in parts),
-        )
+        return sum(p[1] for p in parts), sum(p[2] for p in parts), sum(p[3] for p in parts)
 
 
 def _number(now: float, seconds: float) -> int:
@@ -114,7 +112,8 @@ def _number(now: float, seconds: float) -> int:
 class Accounts(Generic[KeyT]):
     """A bounded number of accounts; those that were not used for longest are dropped first.
 
-    An account that has used up a budget is dropped after all others.
+    Those that have used up a budget are set aside instead, so that others cannot displace them;
+    as many of them are kept again.
 
     Args:
         budgets: The budgets for each of them.
@@ -124,43 +123,49 @@ class Accounts(Generic[KeyT]):
     def __init__(self, budgets: Iterable[UsageBudget], max_accounts: int) -> None:
         self.budgets = tuple(budgets)
         self._max = max_accounts
-        self._accounts: OrderedDict[KeyT, Account] = OrderedDict()
+        self._recent: OrderedDict[KeyT, Account] = OrderedDict()
+        self._aside: OrderedDict[KeyT, Account] = OrderedDict()
 
     def __iter__(self) -> Iterator[tuple[KeyT, Account]]:
-        return iter(self._accounts.items())
+        yield from self._aside.items()
+        yield from self._recent.items()
 
     def get(self, key: KeyT) -> Account | None:
         """Return the account of ``key``; None if it has used nothing."""
-        return self._accounts.get(key)
+        return self._recent.get(key) or self._aside.get(key)
 
     def spend(self, key: KeyT, usage: Usage, now: float) -> None:
         """Add what a model call used; see :meth:`Account.spend`."""
-        account = self._accounts.get(key)
+        account = self._recent.get(key)
         if account is None:
-            if len(self._accounts) >= self._max:
-                self._drop_one(now)
-            account = self._accounts[key] = Account()
-        self._accounts.move_to_end(key)
+            account = self._aside.pop(key, None) or Account()
+            if len(self._recent) >= self._max:
+                self._make_room(now)
+            self._recent[key] = account
+        else:
+            self._recent.move_to_end(key)
         account.spend(usage, now, self.budgets)
 
     def used_up(self, key: KeyT, now: float) -> UsageBudget | None:
         """Return the first budget of which ``key`` has nothing left, if any."""
-        account = self._accounts.get(key)
-        if account is None:
-            return None
-        return next((b for b in self.budgets if account.has_used_up(b, now)), None)
+        account = self.get(key)
+        return None if account is None else account.used_up(self.budgets, now)
 
-    def _drop_one(self, now: float) -> None:
-        for _ in range(_LOOK_AT):
-            oldest = next(iter(self._accounts))
-            if self.used_up(oldest, now) is None:
-                break
-            self._accounts.move_to_end(oldest)
-        self._accounts.popitem(last=False)
+    def _make_room(self, now: float) -> None:
+        key, oldest = self._recent.popitem(last=False)
+        if oldest.used_up(self.budgets, now) is not None:
+            self._aside[key] = oldest
+            if len(self._aside) > self._max:
+                self._aside.popitem(last=False)
 
-    def replace(self, accounts: Iterable[tuple[KeyT, Account]]) -> None:
-        """Replace all accounts by the last ones of ``accounts``."""
-        self._accounts = OrderedDict([*accounts][-self._max :])
+    def replace(self, accounts: Iterable[tuple[KeyT, Account]], now: float) -> None:
+        """Replace all accounts by ``accounts``, the oldest first."""
+        self._recent.clear()
+        self._aside.clear()
+        for key, account in accounts:
+            if len(self._recent) >= self._max:
+                self._make_room(now)
+            self._recent[key] = account
 
 
 class SavedLedger(BaseModel, defer_build=True):

@@ -76,8 +76,8 @@ class UsageLedger(Hook):
             run starts or is resumed. By default it is the tenant of the memory. None stands for
             nobody in particular: all such runs have one account together.
         max_accounts: How many runs, sessions and users, of each, are kept. Beyond that those that
-            were not used for longest are dropped, and start from 0 if they return; those that have
-            used up a budget are dropped last. The process is always counted.
+            were not used for longest are dropped, and start from 0 if they return. As many again
+            are kept that have used up a budget. The process is always counted.
         clock: Returns the time.
 
     Raises:
@@ -163,13 +163,12 @@ class UsageLedger(Hook):
         """
         with self._lock:
             now = self._clock().timestamp()
-            used_up = next((b for b in self._of_process if self._process.has_used_up(b, now)), None)
-            used_up = used_up or self._users.used_up(user, now)
-            if used_up is None and session is not None:
-                used_up = self._sessions.used_up((user, session), now)
-            if used_up is None and run is not None:
-                used_up = self._runs.used_up(run, now)
-            return used_up
+            found = self._process.used_up(self._of_process, now) or self._users.used_up(user, now)
+            if found is None and session is not None:
+                found = self._sessions.used_up((user, session), now)
+            if found is None and run is not None:
+                found = self._runs.used_up(run, now)
+            return found
 
     def payer(self, request: HookRequest) -> Payer:
         """Return who pays for the model calls of a run.
@@ -249,9 +248,10 @@ class UsageLedger(Hook):
             ) from None
         with self._lock:
             self._process = saved.process
-            self._runs.replace(saved.run)
-            self._sessions.replace(saved.session)
-            self._users.replace(saved.user)
+            now = self._clock().timestamp()
+            self._runs.replace(saved.run, now)
+            self._sessions.replace(saved.session, now)
+            self._users.replace(saved.user, now)
 
 
 def tenant_of(request: HookRequest) -> str | None:

@@ -38,8 +38,10 @@ from agent_brain.states import LLM, Hook, ModelRequest, ModelResponse, Usage
 from agent_brain.states.concurrency import Together
 from agent_brain.states.hooks import HookRequest
 from agent_brain.states.models.llm import Piece
+from agent_brain.states.work import Work
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from agent_brain.usage_ledger import Payer
 from tests.brain.nets import Say, Steps, add, single
 
 anyio_tests = pytest.mark.anyio
@@ -83,13 +85,7 @@ def user_of(request: HookRequest) -> str | None:
 
 def pay(ledger: UsageLedger, user: str | None, usage: Usage, *, run: str = "run") -> None:
     """Charge ``usage`` to a user."""
-    ledger.charge(ledger_payer(ledger, user, run), usage)
-
-
-def ledger_payer(ledger: UsageLedger, user: str | None, run: str) -> Any:
-    from agent_brain.usage_ledger import Payer
-
-    return Payer(ledger, run, run, user)
+    Payer(ledger, run, run, user).spend(usage)
 
 
 # What is counted
@@ -368,7 +364,9 @@ class Several(State):
 
     async def run(self, memory: Memory) -> AsyncIterator[Any]:
         calls = [self.llm.call(await memory.context()) for _ in range(5)]
-        for work in [Together(calls, max_concurrency=1)] if self.at_once else calls:
+        together: Together[str] = Together(calls, max_concurrency=1)
+        works: Sequence[Work] = [together] if self.at_once else calls
+        for work in works:
             try:
                 yield work
             except Exception:
@@ -511,12 +509,26 @@ def test_accounts_are_bounded_and_the_process_counts_all() -> None:
 
 def test_a_used_up_budget_outlives_newer_accounts() -> None:
     ledger = UsageLedger([UsageBudget("user", tokens=100)], max_accounts=3)
-    pay(ledger, "ann", Usage(100))
+    for user in ("ann", "bob", "eve"):
+        pay(ledger, user, Usage(100))
     for number in range(1000):
         pay(ledger, f"user {number}", Usage(1, 1))
 
-    assert ledger.used_up(user="ann") is not None
-    assert len(ledger.by_user()) == 3
+    assert all(ledger.used_up(user=user) for user in ("ann", "bob", "eve"))
+    assert len(ledger.by_user()) == 6
+
+
+def test_an_account_that_was_set_aside_continues_to_count() -> None:
+    clock = ManualClock()
+    ledger = UsageLedger([UsageBudget("user", tokens=3, per=DAY)], max_accounts=1, clock=clock)
+    for user in ("ann", "bob"):
+        pay(ledger, user, Usage(3))
+    clock.now += 2 * DAY
+    assert ledger.used_up(user="ann") is None
+    pay(ledger, "ann", Usage(1))
+
+    assert ledger.usage(user="ann").total_tokens == 4
+    assert list(ledger.by_user()) == ["ann"]  # that of bob was displaced, and had a budget left
 
 
 @pytest.mark.parametrize("max_accounts", [1, 2, 3, 200])
@@ -526,7 +538,7 @@ def test_accounts_stay_bounded_if_all_have_used_up_their_budget(max_accounts: in
         pay(ledger, f"user {number}", Usage(1, 1))
         assert ledger.used_up(user=f"user {number}") is not None
 
-    assert len(ledger.by_user()) == max_accounts
+    assert len(ledger.by_user()) == min(300, 2 * max_accounts)
 
 
 def test_the_parts_of_a_time_are_bounded() -> None:
