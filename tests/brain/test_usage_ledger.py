@@ -492,6 +492,9 @@ def test_a_clock_that_is_set_back_frees_nothing() -> None:
     pay(ledger, "ann", Usage(1, 1))
 
     assert ledger.used_up(user="ann") is not None
+    (account,) = [account for user, account in ledger.to_dict()["user"] if user == "ann"]
+    (parts,) = account["windows"].values()
+    assert len(parts) == 1  # in order, so that old ones are found
 
 
 # Memory
