@@ -161,6 +161,7 @@ class Sessions:
         Raises:
             SessionNotFoundError: The caller is not identified, and has no session of that ID.
             TooManySessionsError: Too many sessions are in use.
+            SessionsClosedError: The sessions are closed.
             BrainUseError: The ID is not valid.
         """
         key = SessionKey(
@@ -187,7 +188,12 @@ class Sessions:
             messages: What was said before.
             user: Who asks; hooks and memories see it as the tenant.
             tenant: The user's tenant.
+
+        Raises:
+            SessionsClosedError: The sessions are closed.
         """
+        if not self.active:
+            raise SessionsClosedError(CLOSED)
         key = SessionKey(owner_of(user, tenant), secrets.token_urlsafe(16))
         opened = await self._open(key, stored=False)
         try:
@@ -294,12 +300,13 @@ class Sessions:
 
     async def _make_memory(self, key: SessionKey, *, stored: bool) -> Memory:
         tools = self.brain.memory.available_tools.values()
+        whose = {"session": key.session, "tenant": key.owner}
         if not stored:
             name = self._memory if isinstance(self._memory, str) else "messages"
             options = {k: v for k, v in self._memory_options.items() if k != "path"}
-            return create_memory(name, tools, **options)
+            return create_memory(name, tools, **options, **whose)
         if isinstance(self._memory, str):
-            options = {**self._memory_options, "session": key.session, "tenant": key.owner}
+            options = {**self._memory_options, **whose}
             if self._journal is not None:
                 options["journal"] = self._journal
             return create_memory(self._memory, tools, **options)
