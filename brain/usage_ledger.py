@@ -119,6 +119,7 @@ class UsageLedger(Hook):
             [b for b in given if b.scope == "session"], max_accounts
         )
         self._users = Accounts[str | None]([b for b in given if b.scope == "user"], max_accounts)
+        self._assigned: dict[int, tuple[str, str | None]] = {}  # by the IDs of memories
         self._unnamed: dict[int, str] = {}  # by the id() of a memory, while it exists
         self._warns = any(b.cost is not None for b in given)
 
@@ -179,12 +180,26 @@ class UsageLedger(Hook):
         Raises:
             BrainDefinitionError: ``who`` returned something else than a text or None.
         """
-        user: object = self._who(request)
+        assigned = self._assigned.get(id(request.memory))
+        by_memory = assigned is not None and self._who is tenant_of
+        user: object = assigned[1] if assigned and by_memory else self._who(request)
         if user is not None and not isinstance(user, str):
             raise BrainDefinitionError(
                 f"UsageLedger(who=…) returned {user!r}: return the user as a text, or None"
             )
-        return Payer(self, request.run_id, self._session(request.memory), user)
+        session = assigned[0] if assigned else self._session(request.memory)
+        return Payer(self, request.run_id, session, user)
+
+    def assign(self, memory: Memory, *, session: str, user: str | None) -> None:
+        """Count runs over ``memory`` for a session of ``user``, if it has no journal to say so.
+
+        Args:
+            memory: The memory of the runs.
+            session: The session.
+            user: Whose it is, unless the ledger has a ``who`` that says otherwise.
+        """
+        self._assigned[id(memory)] = (session, user)
+        finalize(memory, self._assigned.pop, id(memory), None).atexit = False
 
     def _session(self, memory: Memory | None) -> str:
         """Return the session of a run; a memory without one is a session of its own."""

@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Generic, TypeVar
 
 import anyio
@@ -51,7 +52,9 @@ class Pool(Generic[K, T]):
         self._most_of_group = most_of_group
         self._idle = idle
         self._places: OrderedDict[K, _Place[T]] = OrderedDict()
-        self._used: Counter[Hashable | None] = Counter()  # places with a user, by group
+        self._places_of: Counter[Hashable] = Counter()
+        self._used_of: Counter[Hashable] = Counter()
+        self.used = 0
 
     def __contains__(self, key: K) -> bool:
         return key in self._places
@@ -73,72 +76,84 @@ class Pool(Generic[K, T]):
         place = self._places.get(key)
         return place is not None and place.users > 0
 
-    def unused(self) -> list[K]:
-        """Return the keys of values without a user, least recently used first."""
-        return [key for key, place in self._places.items() if not place.users]
-
-    @property
-    def used(self) -> int:
-        """The number of values with a user."""
-        return self._used.total()
-
     def used_of(self, group: Hashable) -> int:
         """Return the number of values of ``group`` with a user."""
-        return self._used[group]
+        return self._used_of[group]
 
     @asynccontextmanager
     async def take(self, key: K, make: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
         """Yield the value of ``key``, which ``make`` opens if it is not open."""
-        place = self._places.setdefault(key, _Place())
-        self._places.move_to_end(key)
-        self._used[self._group(key)] += not place.users
+        place = self._place(key)
+        group = self._group(key)
+        if not place.users:
+            self._count_used(group, 1)
         place.users += 1  # before others are evicted
         try:
             async with place.lock:
-                opens = place.value is None
+                opened = place.value is None
                 if place.value is None:
                     place.value = await make()
                 value = place.value
-            for other in self._surplus(key if opens else None):
-                await self.evict(other)
+            if opened or len(self._places) > self._most:
+                for other in self._surplus(group):
+                    await self.evict(other)
             yield value
         finally:
             place.users -= 1
             place.used_at = anyio.current_time()
             if not place.users:
-                self._count_leaving(self._group(key))
+                self._count_used(group, -1)
                 await self._left(key, place)
 
-    def _count_leaving(self, group: Hashable | None) -> None:
-        self._used[group] -= 1
-        if not self._used[group]:
-            del self._used[group]
+    def _count_used(self, group: Hashable | None, change: int) -> None:
+        self.used += change
+        self._used_of[group] += change
+        if not self._used_of[group]:
+            del self._used_of[group]
 
-    def _surplus(self, opened: K | None) -> list[K]:
-        """Return what is to be evicted, now that ``opened`` was opened: first of its group."""
-        surplus: list[K] = []
-        group = None if opened is None else self._group(opened)
-        if group is not None:
-            own = [key for key in self._places if self._group(key) == group]
-            unused = [key for key in own if not self._places[key].users]
-            surplus = unused[: max(0, len(own) - self._most_of_group)]
+    def _surplus(self, group: Hashable | None) -> list[K]:
+        """Return what is to be evicted when a value of ``group`` was opened: first of its own."""
+        own = 0 if group is None else self._places_of[group] - self._most_of_group
+        surplus = [*islice(self._unused(group), own)] if own > 0 else []
         more = len(self._places) - len(surplus) - self._most
         if more > 0:
-            surplus += [key for key in self.unused() if key not in surplus][:more]
+            surplus += islice((key for key in self._unused() if key not in surplus), more)
         return surplus
+
+    def _unused(self, group: Hashable | None = None) -> Iterator[K]:
+        """Yield the keys of values without a user, the least recently used first."""
+        for key, place in self._places.items():
+            if not place.users and (group is None or self._group(key) == group):
+                yield key
+
+    def _place(self, key: K) -> _Place[T]:
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = _Place()
+            self._places_of[self._group(key)] += 1
+        self._places.move_to_end(key)
+        return place
+
+    def _remove(self, key: K) -> None:
+        del self._places[key]
+        group = self._group(key)
+        self._places_of[group] -= 1
+        if not self._places_of[group]:
+            del self._places_of[group]
 
     async def _left(self, key: K, place: _Place[T]) -> None:
         """Remove a place without users that never opened, or close one that was discarded."""
         if self._places.get(key) is place:
             if place.value is None and not place.lock.locked():
-                del self._places[key]
+                self._remove(key)
         elif place.value is not None:
             value, place.value = place.value, None
             await self._close_quietly(value)
 
     def discard(self, key: K) -> None:
         """Forget the value of ``key``: it is closed when its last user leaves."""
-        self._places.pop(key, None)
+        if key in self._places:
+            self._remove(key)
 
     async def evict(self, key: K) -> None:
         """Close the value of ``key``, unless somebody uses it."""
@@ -154,7 +169,7 @@ class Pool(Generic[K, T]):
                     await self._close_quietly(value)
             finally:
                 if not place.users and self._places.get(key) is place:
-                    del self._places[key]
+                    self._remove(key)
 
     async def _close_quietly(self, value: T) -> None:
         """Close a value; an error is logged, as it is not the error of whoever comes by."""
@@ -169,7 +184,7 @@ class Pool(Generic[K, T]):
         if self._idle is None:
             return
         before = anyio.current_time() - self._idle
-        for key in self.unused():
+        for key in [*self._unused()]:
             place = self._places.get(key)  # others may be evicted meanwhile
             if place is not None and place.used_at <= before:
                 await self.evict(key)
@@ -177,7 +192,8 @@ class Pool(Generic[K, T]):
     async def aclose(self) -> None:
         """Close all values, used or not."""
         while self._places:
-            _, place = self._places.popitem()
+            key, place = next(iter(self._places.items()))
+            self._remove(key)
             value, place.value = place.value, None
             if value is not None:
                 await self._close_quietly(value)

@@ -192,11 +192,14 @@ class Session:
         async with self._free:
             yield
 
-    def unwatched_since(self, before: float) -> bool:
-        """Return whether a run goes on that nobody has read since ``before``."""
-        log = self.log
-        run = self.run
-        return run is not None and run.detached and not log.readers and log.unread_since <= before
+    def tidy(self, before: float) -> None:
+        """Stop a detached run, or drop the events of ended ones, that nobody has read since."""
+        if self.log.readers or self.log.unread_since > before:
+            return
+        if self.run is None:
+            self.log.clear()
+        elif self.run.detached:
+            self.run.stop()
 
     def _send(self, task: str | Message) -> bool:
         """Send ``task`` to the active run; return whether there is one that takes it."""
@@ -235,6 +238,7 @@ class Session:
 
         async def end(session_run: SessionRun) -> None:
             self.run = None
+            self.log.unread_since = anyio.current_time()
             self._free.release()
             self._sessions.run_ended(session_run)
             self.unread += session_run.unread

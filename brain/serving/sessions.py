@@ -285,6 +285,7 @@ class Sessions:
 
     async def _open(self, key: SessionKey, *, stored: bool = True) -> Session:
         memory = await self._make_memory(key, stored=stored)
+        self.ledger.assign(memory, session=key.session, user=key.owner)
         brain = self.brain.over(memory)
         brain.hooks = self._hooks
         session = Session(key.session, key.owner, brain, self, stored=stored)
@@ -403,8 +404,7 @@ class Sessions:
             if self._grace is not None:
                 before = anyio.current_time() - self._grace
                 for session in self._pool.values():
-                    if session.unwatched_since(before) and session.run is not None:
-                        session.run.stop()
+                    session.tidy(before)
 
     async def stop(self, timeout: float = 10.0) -> None:
         """Stop all runs softly, end all readers, and accept no more runs.

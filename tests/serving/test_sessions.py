@@ -8,10 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_brain import Brain, Message, MessagesMemory
+from agent_brain import Brain, Message, MessagesMemory, UsageLedger
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
+    JournalError,
     SessionNotFoundError,
     SessionsClosedError,
     TooManySessionsError,
@@ -370,7 +371,7 @@ async def test_a_list_that_cannot_be_read_leaves_no_memory_open(tmp_path):
     async with Sessions(brain(), memories, journal=tmp_path / "j.db") as sessions:
         assert sessions._journal is not None
         await sessions._journal.aclose()
-        with pytest.raises(Exception):  # noqa: B017 - whatever the journal says
+        with pytest.raises(JournalError):
             async with sessions.use("one", user="ann"):
                 pass
         assert memories.closed == memories.made
@@ -409,14 +410,14 @@ async def test_everything_is_closed_when_the_block_is_cancelled(tmp_path, journa
     gate = Gate()
     agent = brain(gate)
     with anyio.CancelScope() as scope:
-        async with Sessions(
-            agent, memories, journal=tmp_path / "j.db" if journal else None
-        ) as sessions:
-            async with sessions.use("one", user="ann") as session:
-                await session.start("Hello")
-                await gate.until_reached()
-                scope.cancel()
-                await anyio.sleep_forever()
+        async with (
+            Sessions(agent, memories, journal=tmp_path / "j.db" if journal else None) as sessions,
+            sessions.use("one", user="ann") as session,
+        ):
+            await session.start("Hello")
+            await gate.until_reached()
+            scope.cancel()
+            await anyio.sleep_forever()
     assert scope.cancelled_caught
     assert gate.left == 1
     assert memories.closed == memories.made
@@ -460,10 +461,29 @@ async def test_a_temporary_session_is_refused_outside_the_block():
             pass
 
 
-async def test_a_user_of_temporary_sessions_is_counted_in_the_ledger():
-    agent = Brain(llm=ScriptedLLM([["Hi", Usage(input_tokens=3, output_tokens=1)]]))
-    async with Sessions(agent) as sessions:
+@pytest.mark.parametrize("journal", [False, True])
+async def test_the_ledger_counts_for_each_user_and_session(tmp_path, journal):
+    agent = Brain(llm=ScriptedLLM([["Hi", Usage(input_tokens=3, output_tokens=1)]] * 4))
+    async with Sessions(agent, journal=tmp_path / "j.db" if journal else None) as sessions:
         async with sessions.temporary(user="ann") as session:
             await ask(session)
-        assert sessions.ledger.usage(user="ann").requests == 1
-        assert sessions.ledger.usage(user="bob").requests == 0
+            assert session.usage.input_tokens == 3
+        for name in ("one", "two"):
+            async with sessions.use(name, user="ann") as session:
+                await ask(session)
+                assert session.usage.input_tokens == 3
+        async with sessions.use("one", user="bob") as session:
+            assert session.usage.input_tokens == 0
+            await ask(session)
+        assert sessions.ledger.usage(user="ann").input_tokens == 9
+        assert sessions.ledger.usage(user="bob").input_tokens == 3
+
+
+async def test_a_ledger_with_its_own_rule_says_itself_who_pays():
+    ledger = UsageLedger(who=lambda request: "the firm")
+    agent = Brain(llm=ScriptedLLM([["Hi", Usage(input_tokens=3, output_tokens=1)]]), hooks=[ledger])
+    async with Sessions(agent) as sessions, sessions.use("one", user="ann") as session:
+        await ask(session)
+    assert sessions.ledger is ledger
+    assert ledger.usage(user="the firm").input_tokens == 3
+    assert ledger.usage(user="ann").input_tokens == 0
