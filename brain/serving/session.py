@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import anyio
 
 from agent_brain.brain import Brain
-from agent_brain.errors import BrainUseError, SessionBusyError
+from agent_brain.errors import BrainUseError, SessionBusyError, SessionConflictError
 from agent_brain.human_input import Approve, Deny
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.event_log import EventLog, LogReader
@@ -239,13 +240,22 @@ class Session:
         async def end(session_run: SessionRun) -> None:
             self.run = None
             self.log.unread_since = anyio.current_time()
-            self._free.release()
+            try:
+                if isinstance(session_run.error, SessionConflictError):
+                    await self._read_again()
+            finally:
+                self._free.release()
             self._sessions.run_ended(session_run)
             self.unread += session_run.unread
             if self.unread and session_run.completed and self._sessions.active:
                 self._answer_unread(deps)
 
         return SessionRun(self.log, begin, end, detached=detached)
+
+    async def _read_again(self) -> None:
+        """Read what another process has written, so that the next run can begin."""
+        if isinstance(self.memory, StoredMemory):
+            await self.memory.reopen()
 
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":

@@ -52,12 +52,17 @@ async def test_the_events_of_a_run_are_numbered_and_kept():
         assert [item.number for item in items] == [*range(1, len(items) + 1)]
         assert session.log.last_id == items[-1].id
         reader = session.events(items[2].id)
-        assert [i.id for i in await reader.batch() if not isinstance(i, Gap)] == [i.id for i in items[3:]]
+        assert [i.id for i in await reader.batch() if not isinstance(i, Gap)] == [
+            i.id for i in items[3:]
+        ]
 
 
 async def test_leaving_the_block_cancels_the_run_and_frees_the_session():
     gate = Gate()
-    async with Sessions(Brain(llm=EchoLLM("One ", gate))) as sessions, sessions.use(None) as session:
+    async with (
+        Sessions(Brain(llm=EchoLLM("One ", gate))) as sessions,
+        sessions.use(None) as session,
+    ):
         async with session.stream("First") as run:
             async for item in run:
                 if item.event.kind == "text_delta":
@@ -341,7 +346,10 @@ class GatedLLM(EchoLLM):
 
 async def test_with_queue_another_task_becomes_a_message_to_the_run():
     llm = GatedLLM(2)
-    async with Sessions(Brain(llm=llm), when_busy="queue") as sessions, sessions.use(None) as session:
+    async with (
+        Sessions(Brain(llm=llm), when_busy="queue") as sessions,
+        sessions.use(None) as session,
+    ):
         run = await session.start("First")
         await llm.gates[0].until_reached()
         assert await session.start("Second") is run
@@ -355,7 +363,10 @@ async def test_with_queue_another_task_becomes_a_message_to_the_run():
 @pytest.mark.parametrize("count", [1, 2, 3])
 async def test_messages_that_come_in_the_last_moment_are_answered_by_another_run(count):
     llm = GatedLLM(9)
-    async with Sessions(Brain(llm=llm), when_busy="queue") as sessions, sessions.use(None) as session:
+    async with (
+        Sessions(Brain(llm=llm), when_busy="queue") as sessions,
+        sessions.use(None) as session,
+    ):
         run = await session.start("First")
         await llm.gates[0].until_reached()
         await session.start("Second")
@@ -546,7 +557,10 @@ async def test_runs_that_do_not_end_in_time_are_cancelled():
 async def test_stop_while_runs_wait_and_begin_ends_them_all():
     """Also one that has its turn and is being noted in the journal."""
     gate = Gate()
-    async with Sessions(Brain(llm=EchoLLM())) as sessions, sessions.use("one", user="ann") as session:
+    async with (
+        Sessions(Brain(llm=EchoLLM())) as sessions,
+        sessions.use("one", user="ann") as session,
+    ):
 
         class Slow:
             async def note(self, owner: Any, info: Any) -> Any:
@@ -577,7 +591,10 @@ async def test_stop_while_runs_wait_and_begin_ends_them_all():
 
 
 async def test_a_run_whose_beginning_cannot_be_noted_is_not_counted():
-    async with Sessions(Brain(llm=EchoLLM())) as sessions, sessions.use("one", user="ann") as session:
+    async with (
+        Sessions(Brain(llm=EchoLLM())) as sessions,
+        sessions.use("one", user="ann") as session,
+    ):
 
         class Broken:
             async def note(self, owner: Any, info: Any) -> Any:
