@@ -41,6 +41,9 @@ from agent_brain.states.events import (
     StuckDetected,
 )
 from agent_brain.states.hook_chain import HookChain, hooks_of
+from agent_brain.states.hook_requests import StateRequest
+from agent_brain.states.observing import Observation
+from agent_brain.states.surroundings import surrounded
 from agent_brain.states.work import Resumed, StreamItem, Work, perform
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
@@ -64,7 +67,7 @@ class Engine:
 
     Attributes:
         at: The current step.
-        hooks: The hooks around model calls and tool calls.
+        hooks: The hooks of the run, if there are any.
         left: Whether the consumer has closed the stream, so that no event can be yielded.
         memory: The memory.
         pace: Yields to the event loop regularly, for the time limit of a quiet run.
@@ -76,10 +79,13 @@ class Engine:
     __slots__ = (
         "_as_thoughts",
         "_budget",
+        "_call_id",
         "_delegated",
         "_durable",
         "_key",
         "_net",
+        "_observation",
+        "_outer",
         "_path",
         "_record",
         "_run_id",
@@ -109,8 +115,13 @@ class Engine:
         as_thoughts: bool = False,
         quiet: bool = False,
         steering: Steering | None = None,
+        outer: Position = NOWHERE,
+        call_id: str = "",
     ) -> None:
         self._net = net
+        self._outer = outer  # the run, or the step that runs the net
+        self._call_id = call_id  # of the tool call that runs the net
+        self._observation: Observation | None = None  # of the hooks that observe states
         self.memory = memory
         self._budget = budget
         self._stuck = stuck
@@ -159,9 +170,11 @@ class Engine:
                 yield StateEntered(at=self.at)
             stream: AsyncIterator[StreamItem] | None = None
             try:
+                if self.hooks is not None:
+                    await self._observe(node, self.hooks)
                 if node.on_enter:
                     await node.state.on_enter(memory)
-                running = stream = node.state.run(memory)
+                running = stream = self._stream(node)
                 items: AsyncIterator[StreamItem] | None = running
                 while items is not None:
                     current, items = items, None
@@ -196,10 +209,33 @@ class Engine:
             else:
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            node, events_of_leaving = await self._decide(node)
+            node, events_of_leaving = await self._leave(node)
             for event in events_of_leaving:
                 yield event
         self.reason = self.reason or StopReason.DONE
+
+    async def _observe(self, node: Node, hooks: HookChain) -> None:
+        """Tell the hooks that observe states that a step begins."""
+        if hooks.state:
+            self._observation = Observation(hooks.state, "state", self._request(node))
+            await self._observation.begin()
+
+    def _stream(self, node: Node) -> AsyncIterator[StreamItem]:
+        """Return what a state yields, made inside of what hooks put around it."""
+        stream = node.state.run(self.memory)
+        if self.hooks is None or not self.hooks.around:
+            return stream
+        return surrounded(stream, self.hooks.around, self._request(node))
+
+    def _request(self, node: Node) -> StateRequest:
+        kind = type(node.state).__name__
+        return StateRequest(
+            kind=kind,
+            outer=self._outer,
+            call_id=self._call_id,
+            at=self.at,
+            memory=self.memory,
+        )
 
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
         """Record the messages that were sent to the run."""
@@ -238,6 +274,8 @@ class Engine:
                 await self._exit(node, stream)
         finally:
             self._record.count_open_responses()
+            if self._observation is not None:
+                await self._observation.fail(failure)
         if isinstance(failure, LLMError | ScratchError):
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
@@ -257,6 +295,21 @@ class Engine:
         if self.memory.control.next_actions:
             await close_open_calls(self.memory, f"state {node.name!r} failed")
         return True
+
+    async def _leave(self, node: Node) -> tuple[Node | None, list[Event]]:
+        """End a step, as :meth:`_decide` does, and tell the hooks that observe states."""
+        observation = self._observation
+        if observation is None:
+            return await self._decide(node)
+        try:
+            following, events = await self._decide(node)
+        except BaseException as error:
+            await observation.fail(error)
+            raise
+        if (failed := self._record.report.error) is not None:
+            await observation.fail(failed, cut=False)
+        await observation.end(None if following is None else following.name)
+        return following, events
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """End a step; return the next state and the events to yield before it."""
@@ -392,6 +445,8 @@ class Engine:
             key="/".join(filter(None, (self._key, *inside))) + again,
             as_thoughts=aside,
             steering=self._steering if branch.memory is self.memory else None,
+            outer=self.at,
+            call_id=branch.call_id,
         )
 
     def _hooks_of(self, branch: Branch) -> HookChain | None:
