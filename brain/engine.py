@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractContextManager, nullcontext
 
 import anyio
 
@@ -43,7 +44,7 @@ from agent_brain.states.events import (
 from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.hook_requests import StateRequest
 from agent_brain.states.observing import Observation
-from agent_brain.states.surroundings import surrounded
+from agent_brain.states.surroundings import inside, surrounded
 from agent_brain.states.work import Resumed, StreamItem, Work, perform
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
@@ -60,6 +61,9 @@ FINAL = (
     TransitionError,
 )
 """Errors that end the run even where the net has an edge for the errors of a state."""
+
+
+_NOTHING = nullcontext()
 
 
 class Engine:
@@ -173,7 +177,8 @@ class Engine:
                 if self.hooks is not None:
                     await self._observe(node, self.hooks)
                 if node.on_enter:
-                    await node.state.on_enter(memory)
+                    with self._inside(node):
+                        await node.state.on_enter(memory)
                 running = stream = self._stream(node)
                 items: AsyncIterator[StreamItem] | None = running
                 while items is not None:
@@ -188,9 +193,10 @@ class Engine:
                             continue
                         try:
                             if quiet:
-                                await item.complete(self, note)
+                                with self._inside(node):
+                                    await item.complete(self, note)
                             else:
-                                events = perform(item, self)
+                                events = self._perform(item, node)
                                 try:
                                     async for event in events:
                                         yield note(event)
@@ -226,6 +232,19 @@ class Engine:
         if self.hooks is None or not self.hooks.around:
             return stream
         return surrounded(stream, self.hooks.around, self._request(node))
+
+    def _perform(self, work: Work, node: Node) -> AsyncGenerator[str | Event, None]:
+        """Return the events of work, done inside of what hooks put around the state."""
+        events = perform(work, self)
+        if self.hooks is None or not self.hooks.around:
+            return events
+        return surrounded(events, self.hooks.around, self._request(node))
+
+    def _inside(self, node: Node) -> AbstractContextManager[None]:
+        """Return what hooks put around the state."""
+        if self.hooks is None or not self.hooks.around:
+            return _NOTHING
+        return inside(self.hooks.around, self._request(node))
 
     def _request(self, node: Node) -> StateRequest:
         kind = type(node.state).__name__
@@ -299,16 +318,17 @@ class Engine:
     async def _leave(self, node: Node) -> tuple[Node | None, list[Event]]:
         """End a step, as :meth:`_decide` does, and tell the hooks that observe states."""
         observation = self._observation
-        if observation is None:
+        if self.hooks is None:
             return await self._decide(node)
         try:
-            following, events = await self._decide(node)
+            with self._inside(node):
+                following, events = await self._decide(node)
         except BaseException as error:
-            await observation.fail(error)
+            if observation is not None:
+                await observation.fail(error)
             raise
-        if (failed := self._record.report.error) is not None:
-            await observation.fail(failed, cut=False)
-        await observation.end(None if following is None else following.name)
+        if observation is not None:
+            await observation.end(None if following is None else following.name)
         return following, events
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
@@ -331,6 +351,8 @@ class Engine:
             except BaseException as error:
                 if not await self._fail(node, error):
                     raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
+                if self._observation is not None:
+                    await self._observation.fail(error, cut=False)
             following = next_node(node, target, report, done=control.done)
         name = None if following is None else following.name
         self.over = following is None
