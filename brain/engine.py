@@ -63,9 +63,6 @@ FINAL = (
 """Errors that end the run even where the net has an edge for the errors of a state."""
 
 
-_NOTHING = nullcontext()
-
-
 class Engine:
     """Runs one net over one memory; each branch of the run has an engine of its own.
 
@@ -81,6 +78,7 @@ class Engine:
     """
 
     __slots__ = (
+        "_around",
         "_as_thoughts",
         "_budget",
         "_call_id",
@@ -138,6 +136,7 @@ class Engine:
         self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
         self._delegated: Counter[str] | None = None  # branches of this step, by name
         self.hooks = hooks
+        self._around = () if hooks is None else hooks.around
         self.at = NOWHERE
         self.quiet = quiet
         self.pace = Pace() if quiet and budget.limits.timeout is not None else None
@@ -159,6 +158,7 @@ class Engine:
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget = self.memory, self._record, self._budget
         note, quiet, steering = record.note, self.quiet, self._steering
+        hooks, around = self.hooks, self._around
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
@@ -174,12 +174,14 @@ class Engine:
                 yield StateEntered(at=self.at)
             stream: AsyncIterator[StreamItem] | None = None
             try:
-                if self.hooks is not None:
-                    await self._observe(node, self.hooks)
-                if node.on_enter:
-                    with self._inside(node):
-                        await node.state.on_enter(memory)
-                running = stream = self._stream(node)
+                if hooks is not None:
+                    await self._begin(node, hooks)
+                elif node.on_enter:
+                    await node.state.on_enter(memory)
+                stream = node.state.run(memory)
+                if around:
+                    stream = surrounded(stream, around, self._request(node))
+                running = stream
                 items: AsyncIterator[StreamItem] | None = running
                 while items is not None:
                     current, items = items, None
@@ -192,11 +194,15 @@ class Engine:
                                 await self.pace.keep()
                             continue
                         try:
-                            if quiet:
+                            if quiet and not around:
+                                await item.complete(self, note)
+                            elif quiet:
                                 with self._inside(node):
                                     await item.complete(self, note)
                             else:
-                                events = self._perform(item, node)
+                                events = perform(item, self)
+                                if around:
+                                    events = surrounded(events, around, self._request(node))
                                 try:
                                     async for event in events:
                                         yield note(event)
@@ -215,36 +221,24 @@ class Engine:
             else:
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            node, events_of_leaving = await self._leave(node)
+            leaving = self._decide(node) if hooks is None else self._leave(node)
+            node, events_of_leaving = await leaving
             for event in events_of_leaving:
                 yield event
         self.reason = self.reason or StopReason.DONE
 
-    async def _observe(self, node: Node, hooks: HookChain) -> None:
-        """Tell the hooks that observe states that a step begins."""
+    async def _begin(self, node: Node, hooks: HookChain) -> None:
+        """Tell the hooks that observe states that a step begins, and call ``on_enter``."""
         if hooks.state:
             self._observation = Observation(hooks.state, "state", self._request(node))
             await self._observation.begin()
-
-    def _stream(self, node: Node) -> AsyncIterator[StreamItem]:
-        """Return what a state yields, made inside of what hooks put around it."""
-        stream = node.state.run(self.memory)
-        if self.hooks is None or not self.hooks.around:
-            return stream
-        return surrounded(stream, self.hooks.around, self._request(node))
-
-    def _perform(self, work: Work, node: Node) -> AsyncGenerator[str | Event, None]:
-        """Return the events of work, done inside of what hooks put around the state."""
-        events = perform(work, self)
-        if self.hooks is None or not self.hooks.around:
-            return events
-        return surrounded(events, self.hooks.around, self._request(node))
+        if node.on_enter:
+            with self._inside(node):
+                await node.state.on_enter(self.memory)
 
     def _inside(self, node: Node) -> AbstractContextManager[None]:
         """Return what hooks put around the state."""
-        if self.hooks is None or not self.hooks.around:
-            return _NOTHING
-        return inside(self.hooks.around, self._request(node))
+        return inside(self._around, self._request(node)) if self._around else nullcontext()
 
     def _request(self, node: Node) -> StateRequest:
         kind = type(node.state).__name__
@@ -318,8 +312,6 @@ class Engine:
     async def _leave(self, node: Node) -> tuple[Node | None, list[Event]]:
         """End a step, as :meth:`_decide` does, and tell the hooks that observe states."""
         observation = self._observation
-        if self.hooks is None:
-            return await self._decide(node)
         try:
             with self._inside(node):
                 following, events = await self._decide(node)
@@ -328,6 +320,8 @@ class Engine:
                 await observation.fail(error)
             raise
         if observation is not None:
+            if (failed := self._record.report.error) is not None:
+                await observation.fail(failed, cut=False)
             await observation.end(None if following is None else following.name)
         return following, events
 
@@ -351,8 +345,6 @@ class Engine:
             except BaseException as error:
                 if not await self._fail(node, error):
                     raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
-                if self._observation is not None:
-                    await self._observation.fail(error, cut=False)
             following = next_node(node, target, report, done=control.done)
         name = None if following is None else following.name
         self.over = following is None
