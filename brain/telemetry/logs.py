@@ -74,7 +74,7 @@ class LogRuns(Hook):
     def _log(self, level: int, request: HookRequest, text: str, *values: object) -> None:
         if self._logger.isEnabledFor(level):
             extra = {name: getattr(request, name) for name in FIELDS}
-            self._logger.log(level, text, *values, extra=extra, stacklevel=3)
+            self._logger.log(level, text, *values, extra=extra, stacklevel=2)
 
     def around(
         self, request: StateRequest | ModelRequest | ToolRequest
