@@ -329,14 +329,14 @@ def _kept(hook: Hook, request: RequestT, given: RequestT) -> RequestT:
             action = given.action.model_copy(update={"id": request.action.id})
             return replace(given, action=action)
     elif isinstance(given, ModelRequest) and isinstance(request, ModelRequest):
-        if given.response_id != request.response_id:
-            given = replace(given, response_id=request.response_id)
         if request.attempt and given.llm is not request.llm:
             error = StateDefinitionError(
                 f"{type(hook).__name__}.before_attempt changed llm: an attempt is made by the "
                 "model that was called. Change it in before_model_call"
             )
             raise _own(error)
+        if given.response_id != request.response_id:
+            return replace(given, response_id=request.response_id)
     return given
 
 

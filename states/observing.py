@@ -32,17 +32,17 @@ class Observation:
         request: What they are given.
     """
 
-    __slots__ = ("_entered", "_hooks", "_kind", "_request")
+    __slots__ = ("_entered", "_hooks", "_methods", "_request")
 
     def __init__(self, hooks: Sequence[Hook], kind: Observed, request: HookRequest) -> None:
         self._hooks = hooks
-        self._kind = kind
+        self._methods = METHODS[kind]
         self._request = request
         self._entered: list[Hook] = []
 
     async def begin(self) -> None:
         """Call ``before_…``; what a hook raises is raised."""
-        name = METHODS[self._kind][0]
+        name = self._methods[0]
         for hook in self._hooks:
             try:
                 await _call(hook, name, self._request)
@@ -58,11 +58,11 @@ class Observation:
             outcome: What they are given.
             cut: Whether the run is being cancelled: each hook gets a limited time then.
         """
-        await self._tell(METHODS[self._kind][1], outcome, cut=cut)
+        await self._tell(self._methods[1], outcome, cut=cut)
 
     async def fail(self, error: BaseException, *, cut: bool = True) -> None:
         """Call ``on_…_error`` of the hooks whose ``before_…`` has returned; as :meth:`end`."""
-        await self._tell(METHODS[self._kind][2], error, cut=cut)
+        await self._tell(self._methods[2], error, cut=cut)
 
     async def _tell(self, name: str, outcome: object, *, cut: bool) -> None:
         seconds = CLEANUP_SECONDS if cut else math.inf

@@ -391,7 +391,7 @@ async def test_all_code_of_a_state_works_inside(streamed: bool) -> None:
 
 async def test_a_model_works_inside() -> None:
     class Nosy(ScriptedLLM):
-        async def stream(self, messages: Any, **options: Any) -> AsyncIterator[Any]:  # type: ignore[override]
+        async def stream(self, messages: Any, **options: Any) -> AsyncIterator[Any]:
             yield place.get()
             yield f", {place.get()}"
 

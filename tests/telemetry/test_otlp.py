@@ -24,7 +24,7 @@ from agent_brain.nets import SubnetState
 from agent_brain.states import Hook, ToolRequest
 from agent_brain.states.models.litellm.adapter import LiteLLM
 from agent_brain.telemetry import OpenTelemetry
-from tests.support.openai_server import Failure, OpenAIServer, Reply, tool_calls
+from tests.support.openai_server import Failure, OpenAIServer, Reply, Response, tool_calls
 from tests.telemetry.collector import Collector, values
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
@@ -91,7 +91,7 @@ def model_of(server: OpenAIServer, **options: Any) -> LiteLLM:
 
 async def run_it(hook: OpenTelemetry) -> OpenAIServer:
     """Run a subnet: a retry, a tool call that is refused, then a fallback that answers."""
-    script = [
+    script: list[Response] = [
         Failure(429, headers={"Retry-After": "0"}),
         Reply(*tool_calls(("call_1", "look", '{"at": "the sea"}'))),
         Failure(500),

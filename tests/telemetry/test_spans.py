@@ -11,6 +11,7 @@ import anyio
 import pytest
 from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN, StatusCode, get_current_span
+from pydantic import JsonValue
 
 from agent_brain import Brain, MessagesMemory, Net, State, react, tool
 from agent_brain.errors import BrainDefinitionError, Refused, ToolError
@@ -50,7 +51,7 @@ async def fail() -> str:
     raise ToolError("the secret plan")
 
 
-def calls(*names: str, **args: str) -> list[Action]:
+def calls(*names: str, **args: JsonValue) -> list[Action]:
     return [Action(name=name, args=args, id=f"call_{name}") for name in names]
 
 
