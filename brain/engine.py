@@ -236,7 +236,7 @@ class Engine:
             with self._inside(node):
                 await node.state.on_enter(self.memory)
 
-    def _inside(self, node: Node) -> AbstractContextManager[None]:
+    def _inside(self, node: Node) -> AbstractContextManager[object]:
         """Return what hooks put around the state."""
         return inside(self._around, self._request(node)) if self._around else nullcontext()
 

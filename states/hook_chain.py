@@ -128,7 +128,7 @@ class HookChain:
         finally:
             await pieces.aclose()
 
-    def around_tool(self, request: ToolRequest) -> AbstractContextManager[None]:
+    def around_tool(self, request: ToolRequest) -> AbstractContextManager[object]:
         """Return what the hooks put around the work of a tool."""
         return inside(self.around, request) if self.around else nullcontext()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TypeVar
 
 from agent_brain.states.aclosing import close_stream
@@ -14,11 +14,19 @@ from agent_brain.states.work import next_item
 T = TypeVar("T")
 
 
-@contextmanager
 def inside(
     hooks: Sequence[Hook], request: StateRequest | ModelRequest | ToolRequest
+) -> AbstractContextManager[object]:
+    """Return what ``hooks`` put around ``request``, that of the first hook outermost."""
+    if len(hooks) == 1:  # which costs less, for each piece of text
+        return hooks[0].around(request) or nullcontext()
+    return _all_of(hooks, request)
+
+
+@contextmanager
+def _all_of(
+    hooks: Sequence[Hook], request: StateRequest | ModelRequest | ToolRequest
 ) -> Iterator[None]:
-    """Enter what each of ``hooks`` puts around ``request``, the first one outermost."""
     with ExitStack() as stack:
         for hook in hooks:
             surroundings = hook.around(request)

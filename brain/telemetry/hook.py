@@ -26,7 +26,7 @@ from agent_brain.telemetry import attributes as names
 from agent_brain.telemetry import content as said
 from agent_brain.telemetry import open_spans
 from agent_brain.telemetry.metrics import Metrics
-from agent_brain.telemetry.open_spans import OpenSpan, OpenStep
+from agent_brain.telemetry.open_spans import Current, OpenSpan, OpenStep
 
 _SCOPE = "agent_brain"
 
@@ -154,9 +154,9 @@ class OpenTelemetry(Hook):
         """Return what makes the span of the request the current one."""
         step = open_spans.find(request.at, self)
         if step is None or isinstance(request, StateRequest):
-            return None if step is None else step.current()
+            return None if step is None else Current(step)
         call = step.calls.get(_key(request))
-        return None if call is None else call.current()
+        return None if call is None else Current(call)
 
     # Calls
 

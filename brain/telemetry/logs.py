@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any
 
 from agent_brain.errors import BrainDefinitionError
@@ -80,7 +80,7 @@ class LogRuns(Hook):
         self, request: StateRequest | ModelRequest | ToolRequest
     ) -> AbstractContextManager[None]:
         """Return what makes the request known to :class:`RunFilter`."""
-        return _known(request)
+        return _Known(request)
 
     def before_run(self, request: RunRequest) -> None:
         """Log that a run begins or continues."""
@@ -163,13 +163,24 @@ class LogRuns(Hook):
             self._log(logging.DEBUG, request, "Tool %r returned, %s", action.name, action.id)
 
 
-@contextmanager
-def _known(request: HookRequest) -> Iterator[None]:
-    token = _current.set(request)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class _Known:
+    """Makes a request known to :class:`RunFilter`."""
+
+    __slots__ = ("_request", "_token")
+
+    def __init__(self, request: HookRequest) -> None:
+        self._request = request
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._request)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _current.reset(self._token)
 
 
 def _kind(error: BaseException) -> str:

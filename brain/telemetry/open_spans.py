@@ -6,9 +6,9 @@ and what is current while it works is what is current for its consumer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping
 from time import perf_counter
+from types import TracebackType
 from typing import Any
 
 from opentelemetry import context as otel
@@ -51,16 +51,6 @@ class OpenSpan:
         """Its duration so far."""
         return perf_counter() - self._began
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Make it the current span; note when something has come of it for the first time."""
-        token = otel.attach(self.context)
-        try:
-            yield
-            self.first = self.seconds if self.first is None else self.first
-        finally:
-            otel.detach(token)
-
     def end(self, attributes: Mapping[str, Any] | None = None) -> None:
         """End the span."""
         self.span.set_attributes(dict(attributes or {}))
@@ -74,6 +64,32 @@ class OpenSpan:
             self.span.set_status(Status(StatusCode.ERROR, kind))
             return
         self.span.set_status(Status(StatusCode.ERROR, scrub(text or f"{kind}: {error}")))
+
+
+class Current:
+    """Makes a span the current one; notes when something has come of it for the first time.
+
+    Args:
+        open_span: The span.
+    """
+
+    __slots__ = ("_open", "_token")
+
+    def __init__(self, open_span: OpenSpan) -> None:
+        self._open = open_span
+
+    def __enter__(self) -> None:
+        self._token = otel.attach(self._open.context)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        otel.detach(self._token)
+        if self._open.first is None and error is None:
+            self._open.first = self._open.seconds
 
 
 class OpenStep(OpenSpan):
