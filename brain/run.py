@@ -34,7 +34,7 @@ from agent_brain.states.events import (
     StateExited,
 )
 from agent_brain.states.hook_chain import HookChain, hooks_of
-from agent_brain.states.hook_requests import RunRequest
+from agent_brain.states.hook_requests import HookRequest, RunRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.states.observing import Observation
 from agent_brain.states.usage import Usage
@@ -330,7 +330,8 @@ class Run(Generic[OutputT_co]):
                 before = await open_results(memory, "a new goal was set first")
             await memory.begin(self._goal, self.run_id, plan.net.initial.name, before=before)
         self._began = True
-        self._budget.start(memory.control)
+        self._budget.start(memory.control, HookRequest(at=self._position(), memory=memory))
+        self._budget = self._budget.counted_by(self._hooks or ())
         if (scope := self._interruption.scope) is not None:  # seconds before a resume count too
             scope.deadline -= memory.control.spent.seconds
         if over:
