@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from agent_brain.serving.web.openai.endpoints import routes
-from agent_brain.serving.web.openai.shown import Shown
 
-__all__ = ["Shown", "routes"]
+__all__ = ["routes"]

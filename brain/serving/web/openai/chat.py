@@ -34,6 +34,7 @@ _BEFORE_OUTPUT = (
     RunStarted,
     StateEntered,
     StateExited,
+    UsageReported,
 )
 
 

@@ -45,63 +45,44 @@ JSON = "application/json"
 logger = logging.getLogger(__name__)
 
 
-def routes(
-    *,
-    model: str = "agent-brain",
-    shown: Shown = Shown(),  # noqa: B008 - frozen
-) -> list[Route]:
+def routes() -> list[Route]:
     """Return the routes ``/v1/models``, ``/v1/chat/completions`` and ``/v1/responses``.
 
-    Args:
-        model: The name of the agent, which clients give as the model.
-        shown: What clients are shown of a run beside its answer; a request may change it.
+    The model is the name of the agent.
     """
-    api = OpenAIApi(model, shown)
-    made = int(time.time())
-    described = {"id": model, "object": "model", "created": made, "owned_by": "agent-brain"}
-
-    async def list_models(request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [described]})
-
-    async def describe_model(request: Request) -> Response:
-        api.check_model(request.path_params["model"])
-        return JSONResponse(described)
-
+    api = OpenAIApi()
     return [
-        Route("/v1/models", _with_errors(list_models), methods=["GET"]),
-        Route("/v1/models/{model:path}", _with_errors(describe_model), methods=["GET"]),
+        Route("/v1/models", _with_errors(api.list_models), methods=["GET"]),
+        Route("/v1/models/{model:path}", _with_errors(api.describe_model), methods=["GET"]),
         Route("/v1/chat/completions", _with_errors(api.chat_completions), methods=["POST"]),
         Route("/v1/responses", _with_errors(api.responses), methods=["POST"]),
     ]
 
 
 class OpenAIApi:
-    """Answers requests of OpenAI's API.
+    """Answers requests of OpenAI's API."""
 
-    Args:
-        model: The name of the agent.
-        shown: What clients are shown of a run beside its answer.
-    """
-
-    def __init__(self, model: str, shown: Shown) -> None:
-        self._model = model
-        self._shown = shown
+    def __init__(self) -> None:
+        self._created = int(time.time())
         self._responses = ResponseSessions()
 
-    def check_model(self, name: str) -> None:
-        """Refuse a model that is not the agent.
+    async def list_models(self, request: Request) -> Response:
+        """List the agent as the only model."""
+        return JSONResponse({"object": "list", "data": [self._model(request)]})
 
-        Raises:
-            ApiError: It is another one.
-        """
-        if name != self._model:
-            message = f"The model {name!r} does not exist: this server has {self._model!r}"
-            raise ApiError(404, message, code="model_not_found", param="model")
+    async def describe_model(self, request: Request) -> Response:
+        """Describe the agent as a model."""
+        _check_model(request, request.path_params["model"])
+        return JSONResponse(self._model(request))
+
+    def _model(self, request: Request) -> dict[str, object]:
+        name = settings_of(request).name
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "agent-brain"}
 
     async def chat_completions(self, request: Request) -> Response:
         """Answer a request of Chat Completions."""
         body = await read_json(request, ChatRequest)
-        self.check_model(body.model)
+        _check_model(request, body.model)
         body.check()
         asker, session_id = _asker(request), request.headers.get(SESSION_HEADER)
 
@@ -109,8 +90,8 @@ class OpenAIApi:
             async with answer_chat(sessions_of(request), asker, body, session_id) as answering:
                 stream = ChatStream(
                     f"chatcmpl-{secrets.token_hex(16)}",
-                    self._model,
-                    shown=body.agent_brain.over(self._shown),
+                    body.model,
+                    shown=body.agent_brain.over(_shown(request)),
                     most_tokens=body.most_tokens,
                     include_usage=body.includes_usage or not body.stream,
                     session=answering.session,
@@ -127,13 +108,16 @@ class OpenAIApi:
     async def responses(self, request: Request) -> Response:
         """Answer a request of the Responses API."""
         body = await read_json(request, ResponseRequest)
-        self.check_model(body.model)
+        _check_model(request, body.model)
         body.check()
-        asker = _asker(request)
+        asker, shown = _asker(request), body.agent_brain.over(_shown(request))
 
         async def events() -> AsyncGenerator[ResponseEvent, None]:
             opening = self._responses.answer(sessions_of(request), asker, body)
-            async with opening as answering, aclosing(self._events(body, answering)) as translated:
+            async with (
+                opening as answering,
+                aclosing(self._events(body, answering, shown)) as translated,
+            ):
                 async for event in translated:
                     yield event
 
@@ -142,14 +126,14 @@ class OpenAIApi:
         return _at_the_end(request, _whole(events()))
 
     async def _events(
-        self, body: ResponseRequest, answering: Answering
+        self, body: ResponseRequest, answering: Answering, shown: Shown
     ) -> AsyncGenerator[ResponseEvent, None]:
         session = answering.session
         response_id = self._responses.new_id(session)
         stream = ResponseStream(
             response_id,
-            self._model,
-            shown=body.agent_brain.over(self._shown),
+            body.model,
+            shown=shown,
             most_tokens=body.max_output_tokens,
             session=session,
             approved=answering.approved,
@@ -230,6 +214,18 @@ def _at_the_end(request: Request, chunks: AsyncGenerator[bytes, None]) -> Respon
     """Return a response of one chunk; the run is cancelled if the client does not wait for it."""
     stall = settings_of(request).limits.stall
     return StreamResponse(chunks, media_type=JSON, stall=stall, on_error=_error_response)
+
+
+def _check_model(request: Request, model: str) -> None:
+    """Refuse a model that is not the agent."""
+    name = settings_of(request).name
+    if model != name:
+        message = f"The model {model!r} does not exist: this server has {name!r}"
+        raise ApiError(404, message, code="model_not_found", param="model")
+
+
+def _shown(request: Request) -> Shown:
+    return Shown(tools=settings_of(request).show_tools)
 
 
 def _asker(request: Request) -> Asker:

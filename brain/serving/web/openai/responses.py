@@ -36,7 +36,14 @@ from agent_brain.states.events import (
 from agent_brain.states.usage import Usage
 
 _Source: TypeAlias = tuple[tuple[str, ...], str | None, int, bool]  # path, response, step, thought
-_BEFORE_OUTPUT = (MessageReceived, ResponseStarted, RunStarted, StateEntered, StateExited)
+_BEFORE_OUTPUT = (
+    MessageReceived,
+    ResponseStarted,
+    RunStarted,
+    StateEntered,
+    StateExited,
+    UsageReported,
+)
 
 
 class ResponseStream:
@@ -121,7 +128,7 @@ class ResponseStream:
         events: list[ResponseEvent] = []
         item = self._texts.get(source)
         if item is None:
-            events = self._end_texts(lambda other: other[0] == event.path)
+            events = self._end_texts(event.path)
             item = self._texts[source] = TextItem(self._place(), thought=event.thought)
             events += item.begin()
         self._said = self._said or not event.thought
@@ -129,13 +136,13 @@ class ResponseStream:
 
     def _report(self, event: UsageReported) -> list[ResponseEvent]:
         self.limit.report(event)
-        return self._end_texts(lambda source: source[1] == event.response_id)
+        return []
 
     def _begin_call(self, event: ActionStarted) -> list[ResponseEvent]:
         if not self._shown.tools:
             return []
         action = event.action
-        events = self._end_texts(lambda source: source[0] == event.path)
+        events = self._end_texts(event.path)
         item = CallItem(self._place(), action, self._model, approved=action.id in self._approved)
         self._calls[action.id] = item
         return events + item.begin()
@@ -209,16 +216,18 @@ class ResponseStream:
         }
         return [*events, self._status_event("failed")]
 
-    def _end_texts(
-        self, chosen: Callable[[_Source], bool], status: str = "completed"
-    ) -> list[ResponseEvent]:
+    def _end_texts(self, path: tuple[str, ...]) -> list[ResponseEvent]:
+        """End the texts of a branch, as something else follows in it."""
         events: list[ResponseEvent] = []
-        for source in [source for source in self._texts if chosen(source)]:
-            events += self._keep(*self._texts.pop(source).end(status))
+        for source in [source for source in self._texts if source[0] == path]:
+            events += self._keep(*self._texts.pop(source).end("completed"))
         return events
 
     def _end_all(self, status: str) -> list[ResponseEvent]:
-        events = self._end_texts(lambda source: True, status)
+        events: list[ResponseEvent] = []
+        for text in self._texts.values():
+            events += self._keep(*text.end(status))
+        self._texts.clear()
         for call in self._calls.values():
             events += self._keep(*call.end(None))
         self._calls.clear()
