@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
 from agent_brain.serving.caller import Caller
 from agent_brain.serving.sessions import Sessions
-from agent_brain.serving.web import about, routes, websocket
+from agent_brain.serving.web import about, openai, routes, websocket
 from agent_brain.serving.web.access import Access, Identify, checked_tokens
 from agent_brain.serving.web.errors import error_response
 from agent_brain.serving.web.requests import HttpError
@@ -161,7 +161,7 @@ def make_app(
 
 
 def _routes() -> list[BaseRoute]:
-    return [*about.routes(), *routes.routes(), *websocket.routes()]
+    return [*about.routes(), *routes.routes(), *websocket.routes(), *openai.routes()]
 
 
 async def _answer(request: Request, error: Exception) -> Response:
