@@ -169,7 +169,7 @@ class ChatStream:
     def _finish_reason(self, event: RunFinished) -> str:
         if self.limit.reached and (self.limit.cut or event.stop_reason == StopReason.CANCELLED):
             return "length"
-        if event.stop_reason in LIMITED:
+        if is_limit(event.stop_reason):
             return "length"
         done = event.stop_reason == StopReason.DONE
         if done and event.finish_reason in ("length", "content_filter"):
@@ -195,13 +195,18 @@ class ChatStream:
         return chunk
 
 
-LIMITED = (
-    StopReason.MAX_STEPS,
-    StopReason.MAX_TOKENS,
-    StopReason.MAX_COST,
-    StopReason.MAX_TOOL_CALLS,
-    StopReason.TIMEOUT,
+_NOT_LIMITED = (
+    StopReason.DONE,
+    StopReason.STUCK,
+    StopReason.CANCELLED,
+    StopReason.STOPPED,
+    *WAITING,
 )
+
+
+def is_limit(stop_reason: str) -> bool:
+    """Return whether a run ended because a limit was reached."""
+    return stop_reason not in _NOT_LIMITED
 
 
 def usage_of(usage: Usage) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from agent_brain.serving.web.openai.errors import invalid
 from agent_brain.serving.web.openai.messages import read_call, read_message
 from agent_brain.serving.web.openai.refusals import RESPONSES, check_fields
 from agent_brain.serving.web.openai.shown import Extension
+from agent_brain.tools.action import Action
 
 APPROVAL = "mcpr_"  # and the ID of the call
 
@@ -67,7 +68,8 @@ class ResponseInput:
         name, arguments = item.get("name"), item.get("arguments", "")
         if not call_id or not isinstance(name, str) or not isinstance(arguments, str):
             raise invalid("A call needs an ID, a 'name' and 'arguments' as JSON text", param)
-        calls, said = (read_call(name, arguments, call_id),), ""
+        calls: tuple[Action, ...] = (read_call(name, arguments, call_id),)
+        said = ""
         if self.messages and self.messages[-1].role is Role.ASSISTANT:  # calls of one message
             before = self.messages.pop()
             calls, said = (*before.tool_calls, *calls), before.content

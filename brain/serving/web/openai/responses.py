@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from agent_brain.limits import StopReason
-from agent_brain.serving.web.openai.chat import LIMITED
+from agent_brain.serving.web.openai.chat import is_limit
 from agent_brain.serving.web.openai.errors import ApiError, api_error
 from agent_brain.serving.web.openai.response_items import (
     CallItem,
@@ -193,7 +193,7 @@ class ResponseStream:
         reason = event.stop_reason
         if self.limit.reached and (self.limit.cut or reason == StopReason.CANCELLED):
             return "incomplete", "max_output_tokens"
-        if reason in LIMITED:
+        if is_limit(reason):
             return "incomplete", "max_output_tokens"
         if reason in (StopReason.CANCELLED, StopReason.STOPPED):
             return "incomplete", None

@@ -300,4 +300,4 @@ def test_errors_hide_secrets_and_what_is_not_known():
     assert (limited.status, limited.code) == (429, "rate_limit_exceeded")
     assert "abcdefgh" not in limited.message
     assert api_error(LLMAuthenticationError("no key")).status == 500
-    assert api_error(KeyError("/home/me/x")).message == "The run failed: KeyError"
+    assert api_error(KeyError("a detail")).message == "The run failed: KeyError"

@@ -210,6 +210,7 @@ async def test_a_conversation_is_a_session():
                 done = await client.responses.create(model=MODEL, input=text, conversation=session)
         messages = (await http.get(f"{url[:-3]}/sessions/{session}")).json()["messages"]
 
+    assert done.conversation is not None
     assert done.conversation.id == session
     assert [message["content"] for message in messages] == ["One?", "One.", "Two?", "Two."]
 
