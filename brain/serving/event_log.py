@@ -99,15 +99,15 @@ class EventLog:
 
     def append(self, event: AgentEvent) -> SessionEvent:
         """Add an event, and wake the readers."""
-        self.last += 1
-        item = SessionEvent(event, self.name, self.last)
-        self._events.append(item)
+        self.last = number = self.last + 1
+        item = SessionEvent(event, self.name, number)
+        events = self._events
+        events.append(item)
         self._bytes += _size(item)
-        while len(self._events) > 1 and (
-            len(self._events) > self._max_events or self._bytes > self._max_bytes
-        ):
-            self._bytes -= _size(self._events.popleft())
-        self._wake()
+        while len(events) > self._max_events or (self._bytes > self._max_bytes and len(events) > 1):
+            self._bytes -= _size(events.popleft())
+        if self._news is not None:
+            self._wake()
         return item
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from agent_brain.serving.session_run import SessionRun
 
 if TYPE_CHECKING:
     from agent_brain.serving.sessions import Sessions
+    from agent_brain.usage_accounts import UsageTotal
 
 WhenBusy: TypeAlias = Literal["wait", "refuse", "queue"]
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted"]
@@ -65,6 +66,11 @@ class Session:
     def memory(self) -> Memory:
         """The memory of the session."""
         return self.brain.memory
+
+    @property
+    def usage(self) -> UsageTotal:
+        """What the models of the session have used since the server was started."""
+        return self._sessions.ledger.usage(session=self.id, user=self.owner)
 
     @property
     def pending(self) -> Pending | None:

@@ -34,6 +34,7 @@ from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.tools.aio import maybe_await
+from agent_brain.usage_ledger import UsageLedger
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,11 @@ class Sessions:
     A session belongs to the user who opened it. For a caller without a user, only IDs that the
     server has made are valid; they cannot be guessed, and knowing one grants access.
 
+    Attributes:
+        brain: Runs every session.
+        ledger: Counts what models use, by run, session and user (as ``owner_of`` names it). It is
+            the brain's, if it has a :class:`~agent_brain.UsageLedger` among its hooks.
+
     Args:
         brain: Runs every session, with its tools; its own memory is not used. Closed by the caller.
         memory: The name of a registered memory, or a function that returns the memory of a session
@@ -117,6 +123,9 @@ class Sessions:
                 f"when_busy={when_busy!r}: choose one of {', '.join(get_args(WhenBusy))}"
             )
         self.brain = brain
+        known = [hook for hook in brain.hooks if isinstance(hook, UsageLedger)]
+        self.ledger = known[0] if known else UsageLedger()
+        self._hooks = brain.hooks if known else (*brain.hooks, self.ledger)
         self.when_busy = when_busy
         self._memory = memory
         self._memory_options = _checked_options(memory, memory_options or {})
@@ -264,6 +273,7 @@ class Sessions:
     async def _open(self, key: SessionKey, *, stored: bool = True) -> Session:
         memory = await self._make_memory(key, stored=stored)
         brain = self.brain.over(memory)
+        brain.hooks = self._hooks
         try:
             await memory.open()
         except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from time import monotonic
 
 import anyio
 from starlette.responses import Response
@@ -68,7 +69,10 @@ class StreamResponse(Response):
                 tasks.start_soon(self._watch, receive, send, tasks.cancel_scope)
                 await self._send(first, send)
                 async for chunk in self._chunks:
-                    await self._send(chunk, send)
+                    self._sending = True
+                    self._sent_at = monotonic()
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    self._sending = False
                 tasks.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -96,7 +100,7 @@ class StreamResponse(Response):
 
     async def _send(self, chunk: bytes, send: Send) -> None:
         self._sending = True
-        self._sent_at = anyio.current_time()
+        self._sent_at = monotonic()
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
         self._sending = False
 
@@ -106,7 +110,7 @@ class StreamResponse(Response):
             with anyio.move_on_after(min(KEEPALIVE_SECONDS, self._stall / 2)):
                 if (await receive())["type"] == "http.disconnect":
                     break
-            waited = anyio.current_time() - self._sent_at
+            waited = monotonic() - self._sent_at
             if self._sending:
                 if waited >= self._stall:
                     break

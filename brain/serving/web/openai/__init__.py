@@ -1,7 +1,1 @@
-"""The API of OpenAI for a server's agent: ``/v1/models``, Chat Completions and Responses."""
-
-from __future__ import annotations
-
-from agent_brain.serving.web.openai.endpoints import routes
-
-__all__ = ["routes"]
+"""OpenAI's API for a server's agent: models, Chat Completions and Responses."""
