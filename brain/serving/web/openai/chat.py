@@ -6,6 +6,7 @@ import time
 from typing import Any, NotRequired, TypedDict
 
 from agent_brain.limits import WAITING, StopReason
+from agent_brain.serving.web.openai.errors import budget_error
 from agent_brain.serving.web.openai.shown import Shown
 from agent_brain.serving.web.openai.token_limit import TokenLimit
 from agent_brain.serving.web.openai.waiting import Waiting
@@ -108,9 +109,15 @@ class ChatStream:
         self._said = False
 
     def take(self, event: AgentEvent) -> list[ChatChunk]:
-        """Return the chunks that ``event`` leads to."""
+        """Return the chunks that ``event`` leads to.
+
+        Raises:
+            ApiError: A budget ended the run before there was any output.
+        """
         chunks: list[ChatChunk] = []
         if not self._began and not isinstance(event, _BEFORE_OUTPUT):
+            if isinstance(event, RunFinished) and event.stop_reason == StopReason.BUDGET:
+                raise budget_error()
             self._began = True
             chunks.append(self._chunk({"role": "assistant", "content": ""}))
         match event:

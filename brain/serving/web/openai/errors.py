@@ -68,6 +68,12 @@ def invalid(message: str, param: str | None = None, code: str | None = None) -> 
     return ApiError(400, message, code=code, param=param)
 
 
+def budget_error() -> ApiError:
+    """Return the error for a run that a budget ended before it did anything."""
+    quota = "insufficient_quota"
+    return ApiError(429, "The budget is used up", type=quota, code=quota)
+
+
 def api_error(error: Exception) -> ApiError:
     """Return ``error`` as OpenAI's API would report it, without secrets.
 

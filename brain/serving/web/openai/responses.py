@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from agent_brain.limits import StopReason
 from agent_brain.serving.web.openai.chat import is_limit
-from agent_brain.serving.web.openai.errors import ApiError, api_error
+from agent_brain.serving.web.openai.errors import ApiError, api_error, budget_error
 from agent_brain.serving.web.openai.response_items import (
     CallItem,
     Item,
@@ -102,14 +102,13 @@ class ResponseStream:
         """Return the events that ``event`` leads to.
 
         Raises:
-            ApiError: The run failed before there was any output.
+            ApiError: The run failed, or a budget ended it, before there was any output.
         """
         events: list[ResponseEvent] = []
         if isinstance(event, RunFailed):
             events = self._fail(api_error(event.error))
         elif not self._began and not isinstance(event, _BEFORE_OUTPUT):
-            self._began = True
-            events = [self._status_event("created"), self._status_event("in_progress")]
+            events = self._begin(event)
         translate = self._TRANSLATORS.get(type(event))
         if translate is not None:
             events += translate(self, event)
@@ -119,6 +118,12 @@ class ResponseStream:
             each["sequence_number"] = self._sequence
             self._sequence += 1
         return events
+
+    def _begin(self, event: AgentEvent) -> list[ResponseEvent]:
+        if isinstance(event, RunFinished) and event.stop_reason == StopReason.BUDGET:
+            return self._fail(budget_error())
+        self._began = True
+        return [self._status_event("created"), self._status_event("in_progress")]
 
     def _say(self, event: TextDelta) -> list[ResponseEvent]:
         text = self.limit.admit(event)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator
+from enum import Enum
 from typing import Any
 
 import pytest
 from openai.types.chat import ChatCompletion as OfficialCompletion
 from openai.types.chat import ChatCompletionChunk as OfficialChunk
 
-from agent_brain import Brain, Limits, tool
+from agent_brain import Brain, Limits, Memory, State, tool
 from agent_brain.serving.web.openai.chat import ChatCompletion, ChatStream
+from agent_brain.serving.web.openai.encoding import frame
 from agent_brain.serving.web.openai.shown import Shown
 from agent_brain.states import Finish, Usage
 from agent_brain.testing import ScriptedLLM
@@ -241,3 +245,30 @@ async def test_a_failed_run_has_no_chunk_before_its_output():
     chunks = await chunks_of(brain_with(ValueError("secret sk-abcdefghijklmnop")))
 
     assert chunks == []
+
+
+async def test_a_run_that_says_nothing_has_an_empty_message():
+    class Step(Enum):
+        ONLY = "only"
+
+    class Silent(State):
+        async def run(self, memory: Memory) -> AsyncIterator[str]:
+            if memory.control.scratch.get("speak"):
+                yield "never"
+
+        async def next_state(self, memory: Memory) -> None:
+            return None
+
+    chunks = await chunks_of(Brain({Step.ONLY: Silent()}))
+
+    assert content_of(chunks) == ""
+    assert end_of(chunks) == ("stop", "done")
+
+
+@pytest.mark.parametrize("text", ["plain", "a\u2028b\x85", "日本語", "\ud800"])
+def test_a_frame_is_one_line_of_json(text):
+    data = frame({"text": text}).decode()
+
+    assert data.endswith("\n\n")
+    assert len(data[:-2].splitlines()) == 1
+    assert json.loads(data.removeprefix("data: "))["text"] == text.replace("\ud800", "\ufffd")

@@ -10,7 +10,7 @@ import httpx
 import openai
 import pytest
 
-from agent_brain import Brain
+from agent_brain import Brain, UsageBudget, UsageLedger
 from agent_brain.demo import demo_tools
 from agent_brain.errors import LLMRateLimitError
 from agent_brain.states import Usage
@@ -331,3 +331,21 @@ async def test_any_text_arrives_whole(text):
         said = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
     assert said == text.replace("\ud800", "\ufffd")
+
+
+@pytest.mark.parametrize("path", ["chat", "responses"])
+async def test_a_budget_that_is_used_up_is_a_quota_error(path):
+    ledger = UsageLedger(budgets=[UsageBudget("user", requests=1)])
+    brain = Brain(llm=ScriptedLLM(["One.", "Two."]), hooks=[ledger])
+    async with client_of(brain) as client:
+
+        async def ask() -> Any:
+            if path == "chat":
+                return await client.chat.completions.create(model=MODEL, messages=HELLO)
+            return await client.responses.create(model=MODEL, input="Hello.")
+
+        await ask()
+        with pytest.raises(openai.RateLimitError) as raised:
+            await ask()
+
+    assert raised.value.code == "insufficient_quota"

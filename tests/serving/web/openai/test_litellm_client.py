@@ -9,12 +9,10 @@ import pytest
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.states import LiteLLM
+from agent_brain.tools.litellm.setup import load_litellm  # asks no other host for prices
 from tests.serving.web.openai.server import serving, shop
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.filterwarnings("ignore:.*`ReadOnly` qualifier:UserWarning"),  # litellm's own types
-]
+pytestmark = pytest.mark.anyio
 
 ASK = "What is 17 times 23?"
 
@@ -25,9 +23,7 @@ def anyio_backend() -> str:
 
 
 async def complete(url: str, **options: Any) -> Any:
-    import litellm
-
-    return await litellm.acompletion(
+    return await load_litellm().acompletion(
         "openai/agent-brain",
         api_base=url,
         api_key="ann-token",
@@ -69,8 +65,7 @@ async def test_litellm_sees_tools_as_reasoning():
 
 
 async def test_litellm_uses_the_responses_api():
-    import litellm
-
+    litellm = load_litellm()
     async with serving(Brain("react", tools=demo_tools())) as url:
         stream = await litellm.aresponses(
             input=ASK, model="openai/agent-brain", api_base=url, api_key="ann-token", stream=True

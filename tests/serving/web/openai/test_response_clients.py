@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -324,4 +325,4 @@ async def test_frames_carry_the_names_of_their_events():
 
     for frame in answer.text.split("\n\n")[:-1]:
         name, data = frame.split("\n")
-        assert f'"type": "{name.removeprefix("event: ")}"' in data
+        assert json.loads(data.removeprefix("data: "))["type"] == name.removeprefix("event: ")

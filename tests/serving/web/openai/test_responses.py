@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -9,7 +11,8 @@ from openai.types.responses import Response as OfficialResponse
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from agent_brain import Brain, Limits, tool
+from agent_brain import Brain, Limits, Memory, State, react, tool
+from agent_brain.nets import ParallelState
 from agent_brain.serving.web.openai.errors import ApiError
 from agent_brain.serving.web.openai.responses import ResponseStream
 from agent_brain.serving.web.openai.shown import Shown
@@ -36,6 +39,19 @@ def double(n: int) -> int:
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
+
+
+class Ask(Enum):
+    BOTH = "both"
+
+
+class Silent(State):
+    async def run(self, memory: Memory) -> AsyncIterator[str]:
+        if memory.control.scratch.get("speak"):
+            yield "never"
+
+    async def next_state(self, memory: Memory) -> None:
+        return None
 
 
 def brain_with(*turns: Any, **options: Any) -> Brain:
@@ -264,3 +280,26 @@ async def test_calls_that_are_cut_off_are_incomplete():
 
     call, message = whole(translate(cut, shown=Shown(tools=True))).output
     assert (call.status, call.output, message.status) == ("incomplete", None, "completed")
+
+
+async def test_branches_that_speak_at_once_are_told_apart():
+    net = {
+        Ask.BOTH: ParallelState(
+            {
+                "poet": react(ScriptedLLM([["Deep ", "blue."]])),
+                "chemist": react(ScriptedLLM(["Salt."])),
+            }
+        )
+    }
+    events = await translated(Brain(net), shown=Shown(thoughts=True))
+
+    *thoughts, answer = whole(events).output
+    assert sorted(item.content[0].text for item in thoughts) == ["Deep blue.", "Salt."]
+    assert answer.content[0].text == "poet: Deep blue.\n\nchemist: Salt."
+
+
+async def test_a_run_that_says_nothing_has_no_output():
+    events = await translated(Brain({Ask.BOTH: Silent()}))
+
+    assert (whole(events).output, whole(events).status) == ([], "completed")
+    assert [event["type"] for event in events][-1] == "response.completed"
