@@ -1,7 +1,7 @@
 """Programs for Node.js and packages of npm, for tests with clients that others wrote.
 
-    folder = npm_packages("@ag-ui/client@1.0.0")
-    lines = await run_node(script, folder, "http://127.0.0.1:8000")
+folder = npm_packages("@ag-ui/client@1.0.0")
+lines = await run_node(script, folder, "http://127.0.0.1:8000")
 """
 
 from __future__ import annotations

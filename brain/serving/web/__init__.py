@@ -1,0 +1,1 @@
+"""A brain behind a web address. Needs the extra ``server``."""

@@ -1,0 +1,1 @@
+"""AG-UI: the protocol between agents and user interfaces. Needs the extra ``ag-ui``."""
