@@ -17,7 +17,11 @@ from ag_ui.core import (
 
 from agent_brain.memories.message import Attachment, Message
 
-PARTS = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
+PARTS: dict[str, type[ImagePart | AudioPart | VideoPart]] = {
+    "image": ImagePart,
+    "audio": AudioPart,
+    "video": VideoPart,
+}
 
 
 def content_of(message: Message) -> str | list[ContentPart]:
@@ -35,7 +39,8 @@ def _part(attachment: Attachment) -> ContentPart:
         source = UrlSource(value=attachment.url or "", mime_type=attachment.media_type)
     else:
         source = DataSource(value=attachment.data, mime_type=attachment.media_type)
-    return PARTS.get(kind, DocumentPart)(source=source)
+    part: ContentPart = PARTS.get(kind, DocumentPart)(source=source)
+    return part
 
 
 def read_content(content: str | Iterable[ContentPart]) -> tuple[str, tuple[Attachment, ...]]:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from ag_ui.core import BaseEvent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_brain.brain import Brain
 from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
 from agent_brain.states.events import AgentEvent
-from agent_brain.testing import ScriptedLLM
-from agent_brain.tools import Action, tool
-from agent_brain.tools.builtin import ask_user
 from tests.serving.web.ag_ui.wellformed import check, wire
 from tests.support.random_runs import runs
 

@@ -51,6 +51,7 @@ def check(events: list[dict[str, Any]]) -> None:
         if agent is not None and not kind.startswith("SUBAGENT"):
             assert agent in live["subagent"], event
         if kind == "SUBAGENT_STARTED":
+            assert agent is not None
             assert agent not in agents
             agents.add(agent)
             if "parentSubagentRunId" in event:
