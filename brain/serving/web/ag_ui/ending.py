@@ -15,11 +15,10 @@ from ag_ui.core import (
 )
 
 from agent_brain.serving.web.ag_ui.waits import approval_interrupt, question_interrupt
-from agent_brain.states.errors import RecordedError
-from agent_brain.states.events import InputRequested, RunFailed, RunFinished, UsageReported
+from agent_brain.serving.web.errors import as_http_error
+from agent_brain.states.events import InputRequested, RunFinished, UsageReported
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
-from agent_brain.tools.secrets import scrub
 from agent_brain.tools.text import clean, to_json_data
 
 CANCELLED = ("cancelled", "stopped")
@@ -79,13 +78,9 @@ class Ending:
             result["output"] = to_json_data(event.output)
         return self._finished(outcome, result)
 
-    def failed(self, event: RunFailed) -> RunErrorEvent:
+    def failed(self, error: Exception) -> RunErrorEvent:
         """Return the last event of a run that has failed."""
-        return run_error(event.error, usage=self._tokens())
-
-    def cut(self) -> RunFinishedEvent:
-        """Return the last event of a run that was cut off."""
-        return self._finished(RunFinishedCancelledOutcome())
+        return run_error(error, usage=self._tokens())
 
     def _finished(
         self,
@@ -117,6 +112,6 @@ class Ending:
 
 
 def run_error(error: Exception, *, usage: list[TokenUsage] | None = None) -> RunErrorEvent:
-    """Return the event for an error, with the name of its class as the code."""
-    code = error.type if isinstance(error, RecordedError) else type(error).__name__
-    return RunErrorEvent(message=clean(scrub(str(error))), code=code, usage=usage)
+    """Return the event for an error, with the type that the HTTP API gives it as the code."""
+    http = as_http_error(error)
+    return RunErrorEvent(message=clean(http.message), code=http.type, usage=usage)

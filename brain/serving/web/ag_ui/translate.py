@@ -59,13 +59,15 @@ class AgUiTranslator:
     """Translates the events of one run.
 
     Whatever comes in, what goes out is well-formed: everything that is started is finished, in the
-    right order, also if the run fails, is cancelled or is cut off (:meth:`cut`).
+    right order, also if the run fails or is cut off (:meth:`fail`).
 
     Args:
         thread_id: The conversation, as the client names it.
         run_id: The run, as the client names it.
         session: The ID of the session.
-        known: Calls without a result that the client knows from the run that this one continues.
+        known: Calls without a result that the client knows from the run that this one continues,
+            with their paths.
+        answered: Calls of that run whose results the client has given itself.
         front_end: Names of the tools that the client runs.
         show_tools: Whether calls of other tools are shown, unless they wait for a person.
     """
@@ -76,7 +78,8 @@ class AgUiTranslator:
         run_id: str,
         *,
         session: str,
-        known: Iterable[Action] = (),
+        known: Iterable[tuple[Path, Action]] = (),
+        answered: Iterable[tuple[Path, Action]] = (),
         front_end: Collection[str] = (),
         show_tools: bool = True,
     ) -> None:
@@ -84,7 +87,7 @@ class AgUiTranslator:
         self._run_id = run_id
         self._session = session
         self._front_end = front_end
-        self._calls = ShownCalls(known, visible=show_tools)
+        self._calls = ShownCalls(known, answered=answered, visible=show_tools)
         self._parts = OpenParts()
         self._steps: dict[Path, str] = {}
         self._subagents = Subagents(run_id)
@@ -104,16 +107,19 @@ class AgUiTranslator:
                     protocol_version=PROTOCOL_VERSION,
                 )
             ]
-        if isinstance(event, RunFinished | RunFailed):
+        if isinstance(event, RunFailed):
+            return self.fail(event.error)
+        if isinstance(event, RunFinished):
             return self._end(event)
         return [*self._subagents.enter(event.path), *self._inside_run(event)]
 
-    def cut(self) -> list[BaseEvent]:
-        """Return the events that end a stream whose run has no last event."""
+    def fail(self, error: Exception) -> list[BaseEvent]:
+        """Return the events that end a stream with an error, which the run did not report."""
         if self.ended:
             return []
         self.ended = True
-        return [*self._leave((), error="The run was cut off"), self._ending.cut()]
+        failed = self._ending.failed(error)
+        return [*self._leave((), error=failed.message), failed]
 
     def _inside_run(self, event: AgentEvent) -> list[BaseEvent]:
         match event:
@@ -224,7 +230,7 @@ class AgUiTranslator:
         """Return the ID of a call for the client: unique, and of a front-end call answerable."""
         if action.name in self._front_end:
             return wait_id(self._session, action.id)
-        return f"{self._subagents.id_of(path)}/{action.id}" if path else action.id
+        return "/".join([*map(clean, path), action.id])
 
     def _request(self, event: ActionRequested) -> list[BaseEvent]:
         action = event.action
@@ -298,11 +304,8 @@ class AgUiTranslator:
             self._ending.wait_for_approval(action, self._call_id(event.path, action), subagent)
         return events
 
-    def _end(self, event: RunFinished | RunFailed) -> list[BaseEvent]:
+    def _end(self, event: RunFinished) -> list[BaseEvent]:
         self.ended = True
-        if isinstance(event, RunFailed):
-            failed = self._ending.failed(event)
-            return [*self._leave((), error=failed.message), failed]
         waits = event.stop_reason in ("approval", "input")
         done = event.stop_reason == "done"
         error = None if waits or done else f"The run ended: {event.stop_reason}"

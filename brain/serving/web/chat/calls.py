@@ -15,18 +15,27 @@ class ShownCalls:
     """The calls that the client was told of and that have no result yet.
 
     Args:
-        known: Those that it was told of by an earlier run, which this one continues.
+        known: Those that it was told of by an earlier run, which this one continues, with their
+            paths.
+        answered: Calls of that run whose results the client has given itself.
         visible: Whether it is told of calls that need nothing from it.
     """
 
-    def __init__(self, known: Iterable[Action] = (), *, visible: bool = True) -> None:
+    def __init__(
+        self,
+        known: Iterable[tuple[Path, Action]] = (),
+        *,
+        answered: Iterable[tuple[Path, Action]] = (),
+        visible: bool = True,
+    ) -> None:
         self._visible = visible
-        self._open: dict[tuple[Path, str], Action] = {((), call.id): call for call in known}
-        self._hidden: set[tuple[Path, str]] = set()
+        self._open: dict[tuple[Path, str], Action] = {(path, call.id): call for path, call in known}
+        self._hidden = {(path, call.id) for path, call in answered}
 
     def request(self, event: Event, action: Action) -> bool:
         """Note a new call; return whether the client is told of it."""
         key = (event.path, action.id)
+        self._hidden.discard(key)
         if not self._visible:
             self._open.pop(key, None)
             self._hidden.add(key)

@@ -14,6 +14,7 @@ from agent_brain.memories.message import Message
 from agent_brain.serving.web.chat.calls import NOT_RUN, ShownCalls
 from agent_brain.serving.web.chat.parts import OpenParts, Part, Path
 from agent_brain.serving.web.chat.wait_ids import wait_id
+from agent_brain.serving.web.errors import as_http_error
 from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
@@ -34,7 +35,6 @@ from agent_brain.states.events import (
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
-from agent_brain.tools.secrets import scrub
 from agent_brain.tools.text import clean, clean_json
 
 Chunk: TypeAlias = dict[str, Any]
@@ -50,12 +50,13 @@ class UIMessageTranslator:
     """Translates the events of one run.
 
     Whatever comes in, what goes out is well-formed: every text that is started is ended, and the
-    stream is finished, also if the run fails, is cancelled or is cut off (:meth:`cut`).
+    stream is finished, also if the run fails or is cut off (:meth:`fail`).
 
     Args:
         session: The ID of the session.
         message_id: The ID of the message that the stream builds or continues.
-        known: Calls without a result that the client knows from the run that this one continues.
+        known: Calls without a result that the client knows from the run that this one continues,
+            with their paths.
         denied: IDs of those that a person has not approved.
         show_tools: Whether calls are shown, unless they wait for a person.
     """
@@ -65,7 +66,7 @@ class UIMessageTranslator:
         *,
         session: str,
         message_id: str,
-        known: Iterable[Action] = (),
+        known: Iterable[tuple[Path, Action]] = (),
         denied: Collection[str] = (),
         show_tools: bool = True,
     ) -> None:
@@ -90,8 +91,7 @@ class UIMessageTranslator:
             case RunFinished():
                 return self._finish(event)
             case RunFailed(error=error):
-                error_part = {"type": "error", "errorText": clean(scrub(str(error)))}
-                return self._end([error_part, {"type": "finish", "finishReason": "error"}])
+                return self.fail(error)
             case TextDelta():
                 return self._text(event)
             case ResponseStarted():
@@ -125,9 +125,12 @@ class UIMessageTranslator:
             case _:
                 return []
 
-    def cut(self) -> list[Chunk]:
-        """Return the parts that end a stream whose run has no last event."""
-        return [] if self.ended else self._end([{"type": "abort", "reason": "The run was cut off"}])
+    def fail(self, error: Exception) -> list[Chunk]:
+        """Return the parts that end a stream with an error, which the run did not report."""
+        if self.ended:
+            return []
+        message = {"type": "error", "errorText": clean(as_http_error(error).message)}
+        return self._end([message, {"type": "finish", "finishReason": "error"}])
 
     def _begin_step(self) -> list[Chunk]:
         if self._in_step:

@@ -8,6 +8,7 @@ from ag_ui.core import BaseEvent
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_brain.errors import BrainUseError
 from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
 from agent_brain.states.events import AgentEvent
 from tests.serving.web.ag_ui.wellformed import check, wire
@@ -23,7 +24,7 @@ def translate(events: list[AgentEvent], **options: Any) -> list[dict[str, Any]]:
     found: list[BaseEvent] = []
     for event in events:
         found += to_ag_ui.translate(event)
-    return wire([*found, *to_ag_ui.cut()])
+    return wire([*found, *to_ag_ui.fail(BrainUseError("It was cut off"))])
 
 
 @given(runs(), st.booleans(), st.sampled_from([(), ("pick_color",)]))

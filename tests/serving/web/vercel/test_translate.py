@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_brain.errors import BrainUseError
 from agent_brain.serving.web.vercel.translate import UIMessageTranslator
 from agent_brain.states.events import AgentEvent
 from tests.serving.web.vercel.wellformed import check
@@ -19,7 +20,7 @@ def translate(events: list[AgentEvent], **options: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for event in events:
         found += to_parts.translate(event)
-    found += to_parts.cut()
+    found += to_parts.fail(BrainUseError("It was cut off"))
     json.dumps(found, ensure_ascii=False).encode()
     return found
 
