@@ -1,20 +1,20 @@
 """Programs for Node.js and packages of npm, for tests with clients that others wrote.
 
 folder = npm_packages("@ag-ui/client@1.0.0")
-lines = await run_node(script, folder, "http://127.0.0.1:8000")
+lines = run_node(script, folder, "http://127.0.0.1:8000")
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 BUILD = Path(__file__).parents[2] / "build" / "node"
@@ -54,7 +54,7 @@ def _install(packages: list[str], folder: Path) -> None:
                 raise
 
 
-async def run_node(script: Path, packages: Path, *arguments: str) -> list[Any]:
+def run_node(script: Path, packages: Path, *arguments: str) -> list[Any]:
     """Run a module of Node.js and return the JSON values that it prints, one a line.
 
     Args:
@@ -62,10 +62,18 @@ async def run_node(script: Path, packages: Path, *arguments: str) -> list[Any]:
         packages: The folder of :func:`npm_packages`.
         arguments: Passed to the program.
     """
-    program = packages / f"{hashlib.sha256(script.read_bytes()).hexdigest()[:16]}.mjs"
-    if not program.exists():  # Node.js looks for packages beside the program
-        shutil.copyfile(script, program)
-    with anyio.fail_after(60):
-        done = await anyio.run_process(["node", str(program), *arguments], check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+    name = f"{hashlib.sha256(script.read_bytes()).hexdigest()[:16]}.mjs"
+    program = packages / name  # Node.js looks for packages beside the program
+    if not program.exists():
+        copy = packages / f"{name}.{os.getpid()}"
+        shutil.copyfile(script, copy)
+        copy.rename(program)
+    done = subprocess.run(
+        ["node", str(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]

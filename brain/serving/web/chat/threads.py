@@ -147,7 +147,13 @@ async def _use_and_forget(request: Request, session_id: str | None) -> AsyncIter
 
 
 def waiting_calls(session: Session) -> list[tuple[Path, Action]]:
-    """Return the calls of the run that waits, with the path of the net that requested them."""
+    """Return the calls without a result of a run that waits, with the path of their net."""
     control = session.memory.control
-    path = max(control.subnets, key=len, default="")
-    return [(tuple(path.split("/")) if path else (), call) for call in control.next_actions]
+    deepest = max(control.subnets, key=len, default="")
+    path = tuple(deepest.split("/")) if deepest else ()
+    begun = control.pending
+    return [
+        (path, call)
+        for call in control.next_actions
+        if call.id not in begun or begun[call.id].result is None
+    ]

@@ -96,17 +96,19 @@ async def _resumed_run(
             raise BrainUseError("The run does not wait for these answers any more")
         show_tools = settings_of(request).show_tools
         asked = {call.id for call in calls}
+        known = [each for each in waiting_calls(session) if show_tools or each[1].id in asked]
+        continues = last.role == "assistant"  # the message that has the calls
         translator = UIMessageTranslator(
             session=session.id,
-            message_id=last.id if last.role == "assistant" else new_id("msg"),
-            known=[each for each in waiting_calls(session) if show_tools or each[1].id in asked],
+            message_id=last.id if continues else new_id("msg"),
+            known=known if continues else (),
             denied=answers.deny,
             show_tools=show_tools,
         )
-        async with session.stream_resume(**answers.arguments(), deps=deps_of(request)) as run:
-            async with aclosing(_translate(run, translator)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+        resumed = session.stream_resume(**answers.arguments(), deps=deps_of(request))
+        async with resumed as run, aclosing(_translate(run, translator)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
 
 async def _translate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -119,21 +119,28 @@ def _attachments(message: UIMessage) -> tuple[Attachment, ...]:
 
 
 def _history(messages: Iterable[UIMessage]) -> Iterator[Message]:
+    messages = list(messages)
+    # A call that waited for a message of the user is in two messages, the second with its result.
+    newest = {part.call_id: part for each in messages for part in each.parts if part.tool}
     for message in messages:
         if message.role == "user":
             yield _user_message(message)
         else:
-            yield from _assistant_messages(message)
+            yield from _assistant_messages(message, newest)
 
 
-def _assistant_messages(message: UIMessage) -> Iterator[Message]:
+def _assistant_messages(message: UIMessage, newest: Mapping[str, Part]) -> Iterator[Message]:
     """Yield the messages of each step: the assistant's with its calls, then their results."""
     step: list[Part] = []
-    for part in [*message.parts, Part(type="step-start")]:
+    for part in [*message.parts, Part.model_validate({"type": "step-start"})]:
         if part.type not in ("step-start", "steering-message"):
             step.append(part)
             continue
-        calls = [(_action(each, each.tool), each) for each in step if each.tool]
+        calls = [
+            (_action(each, each.tool), each)
+            for each in step
+            if each.tool and newest[each.call_id] is each
+        ]
         text = _text(step)
         if text or calls:
             yield Message.assistant(text, [action for action, _ in calls])
