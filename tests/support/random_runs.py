@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from agent_brain.errors import BrainUseError
 from agent_brain.memories.message import Message
 from agent_brain.states.events import (
     ActionFinished,
@@ -92,7 +93,7 @@ def runs(*, most: int = 30) -> st.SearchStrategy[list[AgentEvent]]:
     ends = st.one_of(
         st.none(),
         st.builds(finished, st.sampled_from(reasons), texts),
-        st.just(RunFailed(ValueError("no"), at=Position("run_1"))),
+        st.just(RunFailed(BrainUseError("no"), at=Position("run_1"))),
     )
     return st.builds(
         _run, st.lists(inner_events, max_size=most), st.lists(waits, min_size=1, max_size=3), ends

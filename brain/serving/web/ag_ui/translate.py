@@ -28,6 +28,7 @@ from ag_ui.core import (
 from agent_brain.memories.message import Message
 from agent_brain.serving.web.ag_ui.content import content_of
 from agent_brain.serving.web.ag_ui.ending import Ending
+from agent_brain.serving.web.ag_ui.owned_ids import OwnedIds
 from agent_brain.serving.web.ag_ui.subagents import Subagents
 from agent_brain.serving.web.chat.calls import NOT_RUN, ShownCalls
 from agent_brain.serving.web.chat.parts import OpenParts, Part, Path
@@ -89,6 +90,8 @@ class AgUiTranslator:
         self._front_end = front_end
         self._calls = ShownCalls(known, answered=answered, visible=show_tools)
         self._parts = OpenParts()
+        self._message_ids = OwnedIds()
+        self._call_ids = OwnedIds()
         self._steps: dict[Path, str] = {}
         self._subagents = Subagents(run_id)
         self._ending = Ending(thread_id, run_id, session)
@@ -158,7 +161,7 @@ class AgUiTranslator:
             part = None
         subagent, text = self._subagents.id_of(event.path), clean(event.text)
         if part is None:
-            part = self._parts.add(event, _part_id(event))
+            part = self._parts.add(event, self._part_id(event, subagent))
             events += _part_start(part, subagent)
         if part.thought:
             content: BaseEvent = ReasoningMessageContentEvent(
@@ -170,6 +173,11 @@ class AgUiTranslator:
                 message_id=part.id, delta=text, subagent_run_id=subagent
             )
         return [*events, content]
+
+    def _part_id(self, event: TextDelta, subagent: str | None) -> str:
+        if event.thought or event.response_id is None:
+            return new_id("reasoning" if event.thought else "msg")
+        return self._message_ids.get(event.response_id, subagent)  # its calls join the message
 
     def _close(self, parts: Iterable[Part]) -> list[BaseEvent]:
         return [
@@ -228,9 +236,9 @@ class AgUiTranslator:
 
     def _call_id(self, path: Path, action: Action) -> str:
         """Return the ID of a call for the client: unique, and of a front-end call answerable."""
-        if action.name in self._front_end:
-            return wait_id(self._session, action.id)
-        return "/".join([*map(clean, path), action.id])
+        own = action.name in self._front_end
+        wanted = wait_id(self._session, action.id) if own else "/".join([*path, action.id])
+        return self._call_ids.get(clean(wanted), self._subagents.id_of(path))
 
     def _request(self, event: ActionRequested) -> list[BaseEvent]:
         action = event.action
@@ -246,6 +254,8 @@ class AgUiTranslator:
     ) -> list[BaseEvent]:
         call_id = self._call_id(event.path, action)
         subagent = self._subagents.id_of(event.path)
+        if parent is not None:
+            parent = self._message_ids.get(parent, subagent)
         arguments = to_compact_json(action.args) if action.unparsed is None else action.unparsed
         return [
             ToolCallStartEvent(
@@ -315,12 +325,6 @@ class AgUiTranslator:
             content = TextMessageContentEvent(message_id=part.id, delta=clean(event.answer))
             events += [*_part_start(part, None), content, *_part_end(part, None)]
         return [*events, self._ending.finished(event)]
-
-
-def _part_id(event: TextDelta) -> str:
-    if event.thought:
-        return new_id("reasoning")
-    return event.response_id or new_id("msg")  # the calls of a response join its message
 
 
 def _part_start(part: Part, subagent: str | None) -> list[BaseEvent]:

@@ -19,7 +19,7 @@ for (const turn of turns) {
   }
   const { tools, context, forwardedProps } = turn;
   const resume = turn.answer?.map((entry, index) => ({
-    interruptId: agent.pendingInterrupts[index].id,
+    interruptId: agent.pendingInterrupts[index]?.id,
     ...entry,
   }));
   const events = [];
