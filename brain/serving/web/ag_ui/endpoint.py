@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_brain.errors import BrainUseError, ResumeError
+from agent_brain.serving.pending import pending_in
 from agent_brain.serving.session import Session
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.serving.web.ag_ui.ending import run_error
@@ -36,7 +37,10 @@ async def run_agent(request: Request) -> Response:
     """Run the agent, or continue a run that waits, and stream the events."""
     body = await read_json(request, RunAgentInput)
     tools = front_end_tools(body.tools or ())
-    answered = answered_session(body)
+    try:
+        answered = answered_session(body)
+    except BrainUseError as error:
+        return Response(_refusal(error), media_type=SSE)
     if answered is None:
         chunks = _new_run(request, body, read_said(body), tools)
     else:
@@ -49,6 +53,11 @@ async def run_agent(request: Request) -> Response:
     )
 
 
+def _refusal(error: Exception) -> bytes:
+    """Return the stream for answers that do not fit, as the protocol wants it."""
+    return _frames([run_error(error)])
+
+
 async def _new_run(
     request: Request, body: RunAgentInput, said: Said, tools: list[FrontEndTool]
 ) -> AsyncGenerator[bytes, None]:
@@ -57,8 +66,7 @@ async def _new_run(
         session.stream(said.news[-1], deps=deps_of(request)) as run,
     ):
         if _asks(session, tools):
-            error = BrainUseError("The run of this thread waits: send the answers in resume")
-            yield _frames([run_error(error)])
+            yield _refusal(BrainUseError("The run of this thread waits: answer it in resume"))
             return
         await said.record(session.memory)
         translator = _translator(request, body, session, tools)
@@ -70,7 +78,7 @@ async def _new_run(
 
 def _asks(session: Session, tools: list[FrontEndTool]) -> bool:
     """Return whether the run waits for a person; not for results of the client's tools."""
-    pending = session.pending
+    pending = pending_in(session.memory)
     if pending is None:
         return False
     names = {tool.name for tool in tools}
@@ -101,7 +109,7 @@ async def _resumed_run(
                         async for chunk in chunks:
                             yield chunk
     except (BrainUseError, ResumeError) as error:
-        yield _frames([run_error(error)])  # as the protocol wants it
+        yield _refusal(error)
 
 
 def _translator(

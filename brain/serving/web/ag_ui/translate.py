@@ -96,13 +96,12 @@ class AgUiTranslator:
         self._subagents = Subagents(run_id)
         self._ending = Ending(thread_id, run_id, session)
         self._said = False  # text at the outermost path
-        self.ended = False
+        self._started = self._ended = False
 
     def translate(self, event: AgentEvent) -> list[BaseEvent]:
-        """Return the events of AG-UI for an event of the run."""
-        if self.ended:
-            return []
+        """Return the events of AG-UI for an event of the run; none before it starts."""
         if isinstance(event, RunStarted):
+            self._started = True
             return [
                 RunStartedEvent(
                     thread_id=self._thread_id,
@@ -110,6 +109,8 @@ class AgUiTranslator:
                     protocol_version=PROTOCOL_VERSION,
                 )
             ]
+        if self._ended or not self._started:
+            return []
         if isinstance(event, RunFailed):
             return self.fail(event.error)
         if isinstance(event, RunFinished):
@@ -118,9 +119,9 @@ class AgUiTranslator:
 
     def fail(self, error: Exception) -> list[BaseEvent]:
         """Return the events that end a stream with an error, which the run did not report."""
-        if self.ended:
+        if self._ended:
             return []
-        self.ended = True
+        self._ended = True
         failed = self._ending.failed(error)
         return [*self._leave((), error=failed.message), failed]
 
@@ -315,7 +316,7 @@ class AgUiTranslator:
         return events
 
     def _end(self, event: RunFinished) -> list[BaseEvent]:
-        self.ended = True
+        self._ended = True
         waits = event.stop_reason in ("approval", "input")
         done = event.stop_reason == "done"
         error = None if waits or done else f"The run ended: {event.stop_reason}"

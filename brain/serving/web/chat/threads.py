@@ -141,7 +141,7 @@ async def _use_and_forget(request: Request, session_id: str | None) -> AsyncIter
         try:
             yield session
         finally:
-            if session.pending is None:
+            if session.run is None and session.pending is None:
                 with anyio.CancelScope(shield=True):
                     await sessions.delete(session.id, **owner)
 

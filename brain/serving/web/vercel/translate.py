@@ -77,14 +77,15 @@ class UIMessageTranslator:
         self._parts = OpenParts()
         self._in_step = False
         self._said = False  # text at the outermost path
-        self.ended = False
+        self._started = self._ended = False
 
     def translate(self, event: AgentEvent) -> list[Chunk]:
-        """Return the parts of the stream for an event of the run."""
-        if self.ended:
+        """Return the parts of the stream for an event of the run; none before it starts."""
+        if self._ended or not (self._started or isinstance(event, RunStarted)):
             return []
         match event:
             case RunStarted():
+                self._started = True
                 metadata = {"sessionId": self._session, "runId": event.run_id}
                 start = {"type": "start", "messageId": self._message_id}
                 return [{**start, "messageMetadata": metadata}]
@@ -127,7 +128,7 @@ class UIMessageTranslator:
 
     def fail(self, error: Exception) -> list[Chunk]:
         """Return the parts that end a stream with an error, which the run did not report."""
-        if self.ended:
+        if self._ended:
             return []
         message = {"type": "error", "errorText": clean(as_http_error(error).message)}
         return self._end([message, {"type": "finish", "finishReason": "error"}])
@@ -241,7 +242,7 @@ class UIMessageTranslator:
         return [*said, *self._end([finish], waits=waits)]
 
     def _end(self, last: list[Chunk], *, waits: bool = False) -> list[Chunk]:
-        self.ended = True
+        self._ended = True
         not_run = [
             {
                 "type": "tool-output-error",

@@ -198,7 +198,7 @@ def test_a_run_is_cancelled_when_the_client_leaves(packages: Path) -> None:
     cancelled = threading.Event()
 
     @tool
-    async def wait() -> str:
+    async def wait() -> None:
         """Wait."""
         try:
             await anyio.sleep_forever()

@@ -17,7 +17,7 @@ from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.run import Run
 from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
 from agent_brain.states import Usage
-from agent_brain.states.events import AgentEvent, TextDelta
+from agent_brain.states.events import AgentEvent, RunStarted, TextDelta
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.serving.web.ag_ui.wellformed import check, wire
@@ -147,11 +147,12 @@ async def test_states_are_steps() -> None:
 
 def test_thoughts_are_reasoning() -> None:
     events: list[AgentEvent] = [
+        RunStarted(None),
         TextDelta("Hm.", thought=True, response_id="r"),
         TextDelta("Hi.", response_id="r"),
     ]
     found = translate(events)
-    assert types(found) == [
+    assert types(found)[1:] == [
         "REASONING_START",
         "REASONING_MESSAGE_START",
         "REASONING_MESSAGE_CONTENT",

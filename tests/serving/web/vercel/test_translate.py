@@ -17,7 +17,13 @@ from agent_brain.nets import ParallelState
 from agent_brain.run import Run
 from agent_brain.serving.web.vercel.translate import UIMessageTranslator
 from agent_brain.states import Finish, Usage
-from agent_brain.states.events import ActionFinished, AgentEvent, MessageReceived, TextDelta
+from agent_brain.states.events import (
+    ActionFinished,
+    AgentEvent,
+    MessageReceived,
+    RunStarted,
+    TextDelta,
+)
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.serving.web.agents import TOOLS, Ask, add
@@ -120,8 +126,8 @@ async def test_text_calls_and_results_are_streamed_in_order() -> None:
 
 
 def test_thoughts_are_reasoning() -> None:
-    found = translate([TextDelta("Hm.", thought=True), TextDelta("Hi.")])
-    assert types(found)[:7] == [
+    found = translate([RunStarted(None), TextDelta("Hm.", thought=True), TextDelta("Hi.")])
+    assert types(found)[1:8] == [
         "start-step",
         "reasoning-start",
         "reasoning-delta",
@@ -171,10 +177,8 @@ async def test_a_tool_that_fails_gives_an_error() -> None:
     [("text", "text"), ('{"a": 1}', {"a": 1}), ("[1]", [1]), ("[not JSON", "[not JSON"), ("", "")],
 )
 def test_objects_and_lists_are_told_as_such(result: str, output: object) -> None:
-    [*_, told] = UIMessageTranslator(session="s", message_id="m").translate(
-        ActionFinished(ADD, Message.tool(result, ADD))
-    )
-    assert told["output"] == output
+    found = translate([RunStarted(None), ActionFinished(ADD, Message.tool(result, ADD))])
+    assert of_type(found, "tool-output-available")[0]["output"] == output
 
 
 @pytest.mark.parametrize(("reason", "told"), [("stop", "stop"), ("length", "length")])
@@ -195,9 +199,8 @@ async def test_usage_and_stop_reason_are_metadata() -> None:
 
 
 def test_a_message_that_is_sent_to_the_run_is_shown() -> None:
-    [part] = UIMessageTranslator(session="s", message_id="m").translate(
-        MessageReceived(Message.user("Faster", id="u1"))
-    )
+    found = translate([RunStarted(None), MessageReceived(Message.user("Faster", id="u1"))])
+    [part] = of_type(found, "steering-message")
     assert part == {
         "type": "steering-message",
         "id": "u1",
