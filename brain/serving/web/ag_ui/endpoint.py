@@ -20,6 +20,7 @@ from agent_brain.serving.web.ag_ui.read import (
     answered_session,
     own_results,
     read_answers,
+    read_news,
     read_said,
 )
 from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
@@ -102,8 +103,13 @@ async def _resumed_run(
                 known=[each for each in calls if each[1].id not in results],
                 answered=[each for each in calls if each[1].id in results],
             )
+            news = read_news(body)
             run = session.stream_resume(**answers.arguments(), deps=deps_of(request))
             async with run:
+                known = {m.id for m in [*await session.memory.goal(), *await session.memory.dump()]}
+                for message in news:
+                    if message.id not in known:
+                        run.send(message)
                 with offered(session.memory, tools):
                     async with aclosing(_translate(run, translator)) as chunks:
                         async for chunk in chunks:
@@ -127,6 +133,7 @@ def _translator(
         body.thread_id,
         body.run_id,
         session=session.id,
+        sent=[message.id for message in body.messages],
         known=[each for each in known if show_tools or each[1].id in asked],
         answered=answered,
         front_end=[tool.name for tool in tools],

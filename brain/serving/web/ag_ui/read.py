@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ag_ui.core import (
@@ -39,9 +39,7 @@ def read_said(body: RunAgentInput) -> Said:
         BrainUseError: It does not end with a message of the user, or a part cannot be read.
     """
     own = [each for each in body.messages if _is_part_of_it(each)]
-    first_new = len(own)
-    while first_new and isinstance(own[first_new - 1], UserMessage):
-        first_new -= 1
+    first_new = _first_new(own)
     if first_new == len(own):
         raise BrainUseError("The last message must be the user's, or answer what a run waits for")
     task, given = own[-1], body.model_dump(mode="json", by_alias=True)
@@ -50,6 +48,19 @@ def read_said(body: RunAgentInput) -> Said:
     assert isinstance(task, UserMessage)
     task_message = _user_message(task, {"ag_ui": metadata} if metadata else {})
     return Said([*_history(own[:first_new])], [*news, task_message])
+
+
+def read_news(body: RunAgentInput) -> list[Message]:
+    """Return the messages of the user at the end of the conversation, if there are any."""
+    own = [each for each in body.messages if _is_part_of_it(each)]
+    return [_user_message(each) for each in own[_first_new(own) :] if isinstance(each, UserMessage)]
+
+
+def _first_new(messages: Sequence[AgUiMessage]) -> int:
+    first_new = len(messages)
+    while first_new and isinstance(messages[first_new - 1], UserMessage):
+        first_new -= 1
+    return first_new
 
 
 def _is_part_of_it(message: AgUiMessage) -> bool:

@@ -66,6 +66,7 @@ class AgUiTranslator:
         thread_id: The conversation, as the client names it.
         run_id: The run, as the client names it.
         session: The ID of the session.
+        sent: IDs of messages that the client has sent, and knows.
         known: Calls without a result that the client knows from the run that this one continues,
             with their paths.
         answered: Calls of that run whose results the client has given itself.
@@ -79,6 +80,7 @@ class AgUiTranslator:
         run_id: str,
         *,
         session: str,
+        sent: Iterable[str] = (),
         known: Iterable[tuple[Path, Action]] = (),
         answered: Iterable[tuple[Path, Action]] = (),
         front_end: Collection[str] = (),
@@ -88,6 +90,7 @@ class AgUiTranslator:
         self._run_id = run_id
         self._session = session
         self._front_end = front_end
+        self._sent = frozenset(sent)
         self._calls = ShownCalls(known, answered=answered, visible=show_tools)
         self._parts = OpenParts()
         self._message_ids = OwnedIds()
@@ -148,7 +151,7 @@ class AgUiTranslator:
                 self._ending.count(event)
                 return self._close(self._parts.close_response(event, event.response_id))
             case MessageReceived(message=message):
-                return _user_message(message)
+                return [] if message.id in self._sent else _user_message(message)
             case _:
                 return []
 

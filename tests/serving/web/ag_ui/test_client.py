@@ -13,7 +13,6 @@ import pytest
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.errors import BrainUseError
-from agent_brain.memories.message import Message
 from agent_brain.tools import Action, tool
 from tests.serving.web.agents import Agent, agent_server, brain_server, eventually
 from tests.support.node import npm_packages, run_node
@@ -226,13 +225,6 @@ def test_states_and_tools_read_what_the_client_sends_with_the_task(packages: Pat
     assert result["ag_ui"]["forwardedProps"] == {"theme": "dark"}
 
 
-def test_a_session_of_a_user_begins_with_what_the_client_remembers(packages: Path) -> None:
-    with agent_server(["One.", "Two."], user="ann") as agent:
-        turns = [{"say": "1"}, {"say": "2"}]
-        talk(agent, packages, *turns)
-    assert len(agent.llm.calls[-1].messages) == len(agent.llm.calls[0].messages) + 2
-
-
 def test_conversations_of_unknown_callers_do_not_meet(packages: Path) -> None:
     with agent_server(["One.", "Two."]) as agent:
         talk(agent, packages, {"say": "secret"}, thread="shared")
@@ -250,6 +242,12 @@ def test_a_waiting_run_of_an_unknown_caller_survives_a_restart(
     interrupt = waiting["interrupts"][0]["id"]
     resume = {"interruptId": interrupt, "status": "resolved", "payload": {"approved": True}}
     with agent_server(["Paid."], journal=journal) as agent:
-        [done] = talk(agent, packages, {"say": "Hm", "answer": [resume]}, thread="other")
-    assert done["error"] is None, Message
-    assert done["messages"][-1]["content"] == "Paid."
+        turn = {"say": "And hurry.", "answer": [resume]}
+        [done] = talk(agent, packages, turn, thread="other")
+    assert done["error"] is None
+    assert contents(done) == [
+        ("user", "And hurry."),
+        ("tool", '{"paid":5}'),
+        ("assistant", "Paid."),
+    ]
+    assert agent.llm.calls[-1].messages[-1].content == "And hurry."
