@@ -1,0 +1,220 @@
+// One open session: its messages, then its events as they come.
+
+import { ApiError, sessionPath } from "./api.js";
+import { Decisions } from "./decisions.js";
+import { el } from "./dom.js";
+import { follow } from "./events.js";
+import { history, userMessage } from "./messages.js";
+import { Turn } from "./turn.js";
+
+export class Conversation {
+  #api;
+  #view;
+  #cards = new Map();
+  #turn = null;
+  #decisions = null;
+  #queued = []; // messages that the run has not read yet
+  #reading = new AbortController();
+  #status = "idle";
+
+  /**
+   * @param {Api} api
+   * @param {string} id
+   * @param {Object} view log (element), net, and the functions status(text), connection(state),
+   *     announce(text), runUsage(usage), sessionUsage(usage), changed(), gone(message), problem(message).
+   */
+  constructor(api, id, view) {
+    this.#api = api;
+    this.id = id;
+    this.#view = view;
+  }
+
+  /** Load the session, and follow it until `close`. */
+  async open() {
+    await this.#load({ replay: true });
+  }
+
+  close() {
+    this.#reading.abort();
+  }
+
+  /** Start a run with `message`; send it to the run that is going on, if there is one. */
+  async send(message) {
+    if (this.#status === "running" && (await this.#steer(message))) return;
+    const task = message.attachments.length ? { role: "user", ...message } : message.content;
+    await this.#post("runs", { task, detached: true });
+  }
+
+  stop() {
+    return this.#post("stop");
+  }
+
+  cancel() {
+    return this.#post("cancel");
+  }
+
+  get running() {
+    return this.#status === "running";
+  }
+
+  #post(action, body = {}) {
+    return this.#api.json("POST", sessionPath(this.id, action), body);
+  }
+
+  async #steer({ content, attachments }) {
+    if (attachments.length) throw new Error("Pictures can be sent when the run has ended.");
+    try {
+      await this.#post("messages", { text: content });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 409) return false; // it has just ended
+      throw error;
+    }
+    const element = userMessage({ content }, { label: "You, not read yet" });
+    element.classList.add("queued");
+    this.#queued.push({ content, element });
+    this.#view.log.append(element);
+    return true;
+  }
+
+  /**
+   * Show the session as it is now, and follow it. A run that is going on is drawn from its events,
+   * as the text of its current step is not recorded yet.
+   *
+   * @param {boolean} replay Whether the events of the current run are still to be had.
+   */
+  async #load({ replay }) {
+    this.#reading.abort();
+    const reading = (this.#reading = new AbortController());
+    const session = await this.#api.json("GET", sessionPath(this.id));
+    if (reading.signal.aborted) return;
+    const running = session.status === "running";
+    const fromEvents = running && replay;
+    const messages = fromEvents ? session.messages.slice(0, session.turn_start ?? undefined) : session.messages;
+    this.#show(session, messages);
+    if (running && !replay) this.#beginTurn();
+    const after = fromEvents ? session.run_started_after : session.last_event_id;
+    this.#follow(after ?? "0", reading, replay);
+  }
+
+  #show(session, messages) {
+    this.#cards.clear();
+    this.#turn = null;
+    this.#decisions = null;
+    const elements = history(messages, this.#cards);
+    this.#view.log.replaceChildren(...elements, ...this.#queued.map(({ element }) => element));
+    this.#setStatus(session.status);
+    this.#view.sessionUsage(session.usage);
+    if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
+    if (session.status === "interrupted") this.#view.log.append(this.#interrupted());
+  }
+
+  #interrupted() {
+    const again = el("button", { type: "button", on: { click: () => this.#continue() } }, "Continue the run");
+    return el("div", { class: "note ended" }, el("span", {}, "The run was interrupted."), again);
+  }
+
+  async #follow(after, reading, replay) {
+    const onEvent = (event, kind) => {
+      if (kind === "gap") this.#load({ replay: !replay || this.#turn !== null }).catch(report);
+      else this.#add(event);
+    };
+    const report = (error) => this.#view.gone(error.message);
+    const options = { after, onEvent, onState: this.#view.connection, signal: reading.signal };
+    try {
+      await follow(this.#api, sessionPath(this.id, "events"), options);
+    } catch (error) {
+      report(error);
+    }
+  }
+
+  #add(event) {
+    if (event.kind === "run_started") this.#begin(event);
+    if (event.kind === "message_received") this.#read(event.message);
+    if (this.#turn === null || this.#turn.ended) this.#beginTurn();
+    this.#turn.add(event);
+    if (event.path.length === 0) this.#light(event);
+    if (event.kind === "usage_reported") this.#view.runUsage(this.#turn.usage);
+    if (event.kind === "run_finished" || event.kind === "run_failed") this.#end(event);
+  }
+
+  #begin({ goal, resumed }) {
+    for (const note of this.#view.log.querySelectorAll(".note button")) note.remove();
+    if (!resumed) this.#view.net.clear();
+    if (goal !== null) this.#read(goal);
+    this.#beginTurn();
+  }
+
+  #beginTurn() {
+    this.#turn?.abandon();
+    this.#decisions?.close();
+    this.#decisions = null;
+    this.#turn = new Turn(this.#cards, () => this.#continue());
+    this.#view.log.append(this.#turn.element, ...this.#queued.map(({ element }) => element));
+    this.#setStatus("running");
+    this.#view.runUsage(this.#turn.usage);
+    this.#view.announce("The agent works.");
+    this.#view.changed();
+  }
+
+  #light({ kind, state }) {
+    if (kind === "state_entered") this.#view.net.enter(state);
+  }
+
+  /** Remove the mark "not read yet" from a message: it is in the run now. */
+  #read({ content }) {
+    const index = this.#queued.findIndex((queued) => queued.content === content);
+    if (index < 0) return;
+    this.#queued[index].element.remove();
+    this.#queued.splice(index, 1);
+  }
+
+  #end(event) {
+    const turn = this.#turn;
+    const waits = event.stop_reason === "approval" || event.stop_reason === "input";
+    this.#setStatus(waits ? "waiting" : "idle");
+    this.#view.net.leave();
+    this.#view.runUsage(turn.usage);
+    if (waits) this.#ask(turn.asked, (element) => turn.append(element));
+    this.#view.announce(endText(event, turn));
+    this.#view.changed();
+    this.#refresh();
+  }
+
+  /** Show the usage of the session, which the server adds up. */
+  async #refresh() {
+    try {
+      const { usage } = await this.#api.json("GET", sessionPath(this.id));
+      this.#view.sessionUsage(usage);
+    } catch {
+      // The stream of events shows whether the connection is lost or the session gone.
+    }
+  }
+
+  #ask({ calls, questions }, append) {
+    const decisions = new Decisions((body) => this.#post("resume", body));
+    for (const action of calls) {
+      const card = this.#cards.get(action.id);
+      if (card) decisions.addCall(action, card);
+    }
+    for (const [id, prompt] of Object.entries(questions)) append(decisions.addQuestion(id, prompt));
+    this.#decisions = decisions;
+  }
+
+  #continue() {
+    this.#post("resume", { detached: true }).catch((error) => this.#view.problem(error.message));
+  }
+
+  #setStatus(status) {
+    this.#status = status;
+    this.#view.status(status);
+  }
+}
+
+function endText({ kind, stop_reason: reason, error }, turn) {
+  if (kind === "run_failed") return `The run failed: ${error.message}`;
+  if (reason === "approval") return `Waits for your approval: ${turn.asked.calls.map((call) => call.name).join(", ")}.`;
+  if (reason === "input") return `The agent asks: ${Object.values(turn.asked.questions).join(" ")}`;
+  if (reason === "stopped") return "The run was stopped.";
+  if (reason === "cancelled") return "The run was cancelled.";
+  return `The agent says: ${turn.said}`;
+}
