@@ -168,6 +168,7 @@ class App {
       history.pushState(null, "", `#/${encodeURIComponent(id)}`);
       await this.#open(id);
     }
+    this.end.go();
     await this.#conversation.send(message);
   }
 

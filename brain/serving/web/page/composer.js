@@ -40,13 +40,12 @@ export class Composer {
 
   /** Show what can be done while the session is idle, running or waiting. */
   setStatus(status) {
-    const { input, send, stop, cancel, choose } = this.#parts;
+    const { input, send, stop, cancel } = this.#parts;
     const running = status === "running";
     const hadFocus = document.activeElement === stop || document.activeElement === cancel;
     input.placeholder = HINTS[status] ?? HINTS.idle;
     send.textContent = running ? "Send to the run" : "Send";
     stop.hidden = cancel.hidden = !running;
-    choose.disabled = running;
     if (hadFocus && !running) input.focus();
   }
 

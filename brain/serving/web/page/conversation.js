@@ -41,8 +41,7 @@ export class Conversation {
   /** Start a run with `message`; send it to the run that is going on, if there is one. */
   async send(message) {
     if (this.#status === "running" && (await this.#steer(message))) return;
-    const task = message.attachments.length ? { role: "user", ...message } : message.content;
-    await this.#post("runs", { task, detached: true });
+    await this.#post("runs", { task: message, detached: true });
   }
 
   stop() {
@@ -61,17 +60,16 @@ export class Conversation {
     return this.#api.json("POST", sessionPath(this.id, action), body);
   }
 
-  async #steer({ content, attachments }) {
-    if (attachments.length) throw new Error("Pictures can be sent when the run has ended.");
+  async #steer(message) {
     try {
-      await this.#post("messages", { text: content });
+      await this.#post("messages", message);
     } catch (error) {
       if (error instanceof ApiError && error.status === 409) return false; // it has just ended
       throw error;
     }
-    const element = userMessage({ content }, { label: "You, not read yet" });
+    const element = userMessage(message, { label: "You, not read yet" });
     element.classList.add("queued");
-    this.#queued.push({ content, element });
+    this.#queued.push({ content: message.content, element });
     this.#view.log.append(element);
     return true;
   }
@@ -103,7 +101,7 @@ export class Conversation {
     const elements = history(messages, this.#cards);
     this.#view.log.replaceChildren(...elements, ...this.#queued.map(({ element }) => element));
     this.#setStatus(session.status);
-    this.#view.sessionUsage(session.usage);
+    this.#view.sessionUsage(session.usage ?? null);
     if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
     if (session.status === "interrupted") this.#view.log.append(this.#interrupted());
   }
@@ -184,7 +182,7 @@ export class Conversation {
   async #refresh() {
     try {
       const { usage } = await this.#api.json("GET", sessionPath(this.id));
-      this.#view.sessionUsage(usage);
+      this.#view.sessionUsage(usage ?? null);
     } catch {
       // The stream of events shows whether the connection is lost or the session gone.
     }

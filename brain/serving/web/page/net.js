@@ -23,7 +23,8 @@ export class NetPicture {
 
   /** Show the picture in `text`, an SVG document. */
   load(text) {
-    const parsed = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+    const plain = text.replace(/<style\b[\s\S]*?<\/style>/gi, ""); // the page's policy forbids it
+    const parsed = new DOMParser().parseFromString(plain, "image/svg+xml").documentElement;
     if (parsed.namespaceURI !== SVG || parsed.localName !== "svg") return;
     this.#place.replaceChildren(clean(parsed));
   }

@@ -19,6 +19,9 @@ export class Panel {
     this.#rest = rest;
     this.#narrow = matchMedia(query);
     opener.addEventListener("click", () => (this.isOpen ? this.close() : this.open()));
+    document.addEventListener("pointerdown", ({ target }) => {
+      if (this.isOpen && !panel.contains(target) && !opener.contains(target)) this.close();
+    });
     this.#narrow.addEventListener("change", () => this.close());
     this.close();
   }

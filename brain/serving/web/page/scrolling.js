@@ -6,6 +6,7 @@ export class StickyEnd {
   #box;
   #jump;
   #stuck = true;
+  #top = 0; // where the box was at the last event
 
   /**
    * @param {HTMLElement} box What scrolls.
@@ -31,8 +32,11 @@ export class StickyEnd {
     this.#onResize();
   }
 
+  /** Only a move up leaves the end: what is below may have grown since the last move down. */
   #onScroll() {
-    this.#stuck = this.#distance < NEAR;
+    const { scrollTop } = this.#box;
+    if (scrollTop < this.#top || this.#distance < NEAR) this.#stuck = this.#distance < NEAR;
+    this.#top = scrollTop;
     this.#jump.hidden = this.#stuck;
   }
 

@@ -4,6 +4,7 @@ import { attachmentList } from "./attachments.js";
 import { el } from "./dom.js";
 
 const IN_TITLE = 80; // characters of the arguments beside the name
+const ON_LINE = 60; // characters of JSON that are shown on one line
 
 const STATES = {
   requested: "requested",
@@ -19,13 +20,13 @@ export class ToolCard {
     this.action = action;
     this.status = el("span", { class: "tool-status" });
     this.bar = null;
-    this.body = el("div", { class: "tool-body" }, section("Arguments", json(argumentsOf(action))));
+    this.body = el("div", { class: "tool-body" }, section("Arguments", json(argumentsOf(action)), "None"));
     this.element = el("details", { class: "tool", open }, this.#title(), this.body);
     this.#show("requested");
   }
 
   #title() {
-    const short = JSON.stringify(argumentsOf(this.action)) ?? "";
+    const short = JSON.stringify(argumentsOf(this.action));
     const shown = short.length > IN_TITLE ? `${short.slice(0, IN_TITLE)}…` : short;
     return el(
       "summary",
@@ -90,20 +91,23 @@ function argumentsOf(action) {
   return action.unparsed ?? action.args;
 }
 
-function section(title, text) {
-  const content = text === "" ? el("p", { class: "muted" }, "Empty") : el("pre", { tabindex: "0", role: "region", "aria-label": title }, text);
+function section(title, text, empty = "Empty") {
+  const content = text ? el("pre", { tabindex: "0", role: "region", "aria-label": title }, text) : el("p", { class: "muted" }, empty);
   return el("div", { class: "tool-section" }, el("div", { class: "tool-label" }, title), content);
 }
 
 function json(value) {
-  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  if (typeof value === "string") return value;
+  const short = JSON.stringify(value);
+  if (short === "{}") return "";
+  return short.length > ON_LINE ? JSON.stringify(value, null, 2) : short;
 }
 
 /** Return JSON with line breaks, other text as it is. */
 function readable(text) {
   if (!/^\s*[[{]/.test(text)) return text;
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return json(JSON.parse(text)) || text;
   } catch {
     return text;
   }

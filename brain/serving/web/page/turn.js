@@ -23,7 +23,7 @@ export class Turn {
   #onContinue;
   #blocks = new Map(); // by branch and response
   #branches = new Map();
-  #said = ""; // what the outermost net has said
+  #answer = null; // the last block in which the outermost net has said something
 
   /**
    * @param {Map<string, ToolCard>} cards The calls of the session, by ID.
@@ -65,9 +65,12 @@ export class Turn {
 
   on_text_delta(event) {
     const block = this.#block(event);
-    if (event.thought) block.think(event.text);
-    else block.say(event.text);
-    if (!event.thought && event.path.length === 0) this.#said += event.text;
+    if (event.thought) {
+      block.think(event.text);
+    } else {
+      block.say(event.text);
+      if (event.path.length === 0) this.#answer = block;
+    }
   }
 
   on_action_requested(event) {
@@ -108,12 +111,15 @@ export class Turn {
 
   on_run_finished(event) {
     const { stop_reason: reason, finish_reason: finish, answer } = event;
-    if (!this.#said.trim() && answer && !WAITS.includes(reason)) this.#block(event).say(answer);
+    if (this.#answer === null && answer && !WAITS.includes(reason)) {
+      this.#answer = this.#block(event);
+      this.#answer.say(answer);
+    }
     if (finish === "length") this.#note("The answer was cut off at the limit of its length.", "warning");
     if (reason in ENDS) this.#note(ENDS[reason], "ended", true);
     this.usage = event.usage;
     this.#end();
-    if (this.usage.requests > 0) this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));
+    if (this.usage.requests > 0 && !WAITS.includes(reason)) this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));
   }
 
   on_run_failed({ error }) {
@@ -121,9 +127,9 @@ export class Turn {
     this.#end();
   }
 
-  /** What a screen reader is told when the run has ended. */
+  /** What the agent said last, as plain text. */
   get said() {
-    return this.#said.trim();
+    return this.#answer?.said ?? "";
   }
 
   /** Show something that belongs to the run, such as a question. */
@@ -215,6 +221,11 @@ class Block {
   append(element, { keep = false } = {}) {
     if (!keep) this.#text = this.#thought = null;
     this.element.append(element);
+  }
+
+  /** The text, without its marks, thoughts and tool calls. */
+  get said() {
+    return this.#views.map((view) => view.element.textContent).join(" ");
   }
 
   flush() {
