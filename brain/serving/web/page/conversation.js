@@ -16,6 +16,7 @@ export class Conversation {
   #queued = []; // messages that the run has not read yet
   #reading = new AbortController();
   #status = "idle";
+  #partial = false; // whether the beginning of the current run is missing
 
   /**
    * @param {Api} api
@@ -31,7 +32,7 @@ export class Conversation {
 
   /** Load the session, and follow it until `close`. */
   async open() {
-    await this.#load({ replay: true });
+    await this.#load();
   }
 
   close() {
@@ -76,30 +77,27 @@ export class Conversation {
 
   /**
    * Show the session as it is now, and follow it. A run that is going on is drawn from its events,
-   * as the text of its current step is not recorded yet.
-   *
-   * @param {boolean} replay Whether the events of the current run are still to be had.
+   * as the text of its current step is not recorded yet. If the server has not kept them all, what
+   * is recorded is shown, then what comes, and everything again when the run has ended.
    */
-  async #load({ replay }) {
+  async #load() {
     this.#reading.abort();
     const reading = (this.#reading = new AbortController());
     const session = await this.#api.json("GET", sessionPath(this.id));
     if (reading.signal.aborted) return;
-    const running = session.status === "running";
-    const fromEvents = running && replay;
-    const messages = fromEvents ? session.messages.slice(0, session.turn_start ?? undefined) : session.messages;
-    this.#show(session, messages);
-    if (running && !replay) this.#beginTurn();
-    const after = fromEvents ? session.run_started_after : session.last_event_id;
-    this.#follow(after ?? "0", reading, replay);
+    const start = session.run_started_after ?? null;
+    this.#show(session, start === null ? session.messages : session.messages.slice(0, session.turn_start));
+    this.#partial = session.status === "running" && start === null;
+    if (this.#partial) this.#beginTurn();
+    this.#follow(start ?? session.last_event_id, reading.signal);
   }
 
   #show(session, messages) {
     this.#cards.clear();
     this.#turn = null;
     this.#decisions = null;
-    const elements = history(messages, this.#cards);
-    this.#view.log.replaceChildren(...elements, ...this.#queued.map(({ element }) => element));
+    this.#queued = [];
+    this.#view.log.replaceChildren(...history(messages, this.#cards));
     this.#setStatus(session.status);
     this.#view.sessionUsage(session.usage ?? null);
     if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
@@ -111,18 +109,21 @@ export class Conversation {
     return el("div", { class: "note ended" }, el("span", {}, "The run was interrupted."), again);
   }
 
-  async #follow(after, reading, replay) {
+  async #follow(after, signal) {
     const onEvent = (event, kind) => {
-      if (kind === "gap") this.#load({ replay: !replay || this.#turn !== null }).catch(report);
+      if (kind === "gap") this.#reload();
       else this.#add(event);
     };
-    const report = (error) => this.#view.gone(error.message);
-    const options = { after, onEvent, onState: this.#view.connection, signal: reading.signal };
+    const options = { after, onEvent, onState: this.#view.connection, signal };
     try {
       await follow(this.#api, sessionPath(this.id, "events"), options);
     } catch (error) {
-      report(error);
+      this.#view.gone(error.message);
     }
+  }
+
+  #reload() {
+    this.#load().catch((error) => this.#view.gone(error.message));
   }
 
   #add(event) {
@@ -175,7 +176,8 @@ export class Conversation {
     if (waits) this.#ask(turn.asked, (element) => turn.append(element));
     this.#view.announce(endText(event, turn));
     this.#view.changed();
-    this.#refresh();
+    if (this.#partial) this.#reload();
+    else this.#refresh();
   }
 
   /** Show the usage of the session, which the server adds up. */

@@ -42,8 +42,9 @@ export class Decisions {
 
   async #decide(form, id, decision) {
     this.#made.set(id, decision);
-    form.lock("Decided. Decide the others too.");
-    if ([...this.#made.values()].includes(null)) return;
+    const complete = ![...this.#made.values()].includes(null);
+    form.lock(complete ? "" : "Decided. The run continues when you have decided about the others too.");
+    if (!complete) return;
     try {
       await this.#submit(resumeBody(this.#made));
     } catch (error) {

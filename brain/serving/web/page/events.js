@@ -80,8 +80,8 @@ export async function follow(api, path, { after, onEvent, onState, signal }) {
       onState("open");
       for await (const frame of readFrames(response.body)) {
         if (signal.aborted) return;
-        if (frame.data) onEvent(JSON.parse(frame.data), frame.event);
         if (frame.id) last = frame.id;
+        if (frame.data) handle(frame, onEvent);
       }
     } catch (error) {
       if (signal.aborted) return;
@@ -91,6 +91,15 @@ export async function follow(api, path, { after, onEvent, onState, signal }) {
     onState("lost");
     await pause(waitBefore(failures), signal);
     failures += 1;
+  }
+}
+
+/** Call `onEvent`; its mistakes are reported, and are not taken for a lost connection. */
+function handle({ data, event }, onEvent) {
+  try {
+    onEvent(JSON.parse(data), event);
+  } catch (error) {
+    reportError(error);
   }
 }
 
