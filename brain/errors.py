@@ -5,6 +5,9 @@
     AgentBrainError
     ├── BrainDefinitionError       a Brain, or its limits, cannot be built as described
     ├── BrainUseError              a Brain cannot do this now, or not with these arguments
+    │   ├── SessionBusyError       a session of a server has a run already
+    │   ├── SessionNotFoundError   the caller has no session of that ID
+    │   └── TooManySessionsError   a server cannot open another session now
     ├── ResumeError                there is nothing to resume
     ├── TransitionError            a state proposed a target that no edge leads to
     ├── NetDefinitionError         a net is invalid: .problems lists everything
@@ -111,6 +114,18 @@ class BrainUseError(AgentBrainError, RuntimeError):
     """Raised when a Brain cannot do something now, or not with these arguments."""
 
 
+class SessionBusyError(BrainUseError):
+    """Raised when a session has a run already, and the caller did not want to wait."""
+
+
+class SessionNotFoundError(BrainUseError):
+    """Raised when the caller has no session of that ID."""
+
+
+class TooManySessionsError(BrainUseError):
+    """Raised when a server cannot open another session now."""
+
+
 class ResumeError(AgentBrainError, RuntimeError):
     """Raised when there is no run to continue, or it does not fit this Brain's net."""
 
@@ -148,12 +163,15 @@ __all__ = [
     "Refused",
     "ResumeError",
     "ScratchError",
+    "SessionBusyError",
     "SessionConflictError",
+    "SessionNotFoundError",
     "SnapshotError",
     "StateCancelledError",
     "StateDefinitionError",
     "StateMutationError",
     "StateTimeoutError",
+    "TooManySessionsError",
     "ToolArgumentsError",
     "ToolDefinitionError",
     "ToolError",

@@ -26,6 +26,7 @@ PAGES = {
     "agent_brain.nets": "nets",
     "agent_brain": "brain",
     "agent_brain.serving": "serving",
+    "agent_brain.serving.web": "serving",
     "agent_brain.testing": "testing",
     "agent_brain.demo": "testing",
 }

@@ -1,17 +1,38 @@
-"""Serve a brain to other programs, as an MCP server with the tool ``ask``."""
+"""Serve a brain to other programs: sessions over HTTP, and an MCP server with the tool ``ask``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_brain.serving.caller import Caller
+from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.conversations import Conversations, MakeBrain
+from agent_brain.serving.event_log import Gap, LogReader, SessionEvent
 from agent_brain.serving.servers import SharedServers
+from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.sessions import SessionKey, Sessions
 
 if TYPE_CHECKING:
     from agent_brain.serving.mcp_server import make_server as make_server
     from agent_brain.serving.mcp_server import serve as serve
 
-__all__ = ["Conversations", "MakeBrain", "SharedServers", "make_server", "serve"]
+__all__ = [
+    "Caller",
+    "Conversations",
+    "Gap",
+    "LogReader",
+    "MakeBrain",
+    "Session",
+    "SessionEvent",
+    "SessionInfo",
+    "SessionKey",
+    "SessionRun",
+    "Sessions",
+    "SharedServers",
+    "make_server",
+    "serve",
+]
 
 
 def __getattr__(name: str) -> object:

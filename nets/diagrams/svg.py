@@ -65,7 +65,7 @@ def _panel(diagram: Diagram, top: float) -> tuple[list[str], float, float]:
             f'height="{high - 8:.0f}" rx="10"/>'
         )
     parts += _edges(diagram, spots, end)
-    parts += [_box(box, spots[box.label]) for box in diagram.boxes]
+    parts += [_box(box, spots[box.label], diagram.path) for box in diagram.boxes]
     parts.append(f'<circle cx="{end.x:.0f}" cy="{end.y:.0f}" r="6" fill="#57606a"/>')
     return parts, width, high
 
@@ -94,14 +94,16 @@ def _columns(diagram: Diagram) -> dict[str, int]:
     return {box.label: column.get(box.label, last) for box in diagram.boxes}
 
 
-def _box(box: Box, at: _Spot) -> str:
+def _box(box: Box, at: _Spot, path: tuple[str, ...]) -> str:
     look = ("v" if box.visits else "b") + (" f" if box.fallback else "")
+    name = escape("-".join((*path, box.label)))  # a page finds the state by it
     label = box.label if len(box.label) <= 16 else box.label[:15] + "…"
     count = f'<text class="n" x="{at.x + WIDTH - 6}" y="{at.y + 13}" text-anchor="end">'
     return (
-        f'<g><title>{escape(box.label)}</title><rect class="{look}" x="{at.x}" y="{at.y}" '
-        f'width="{WIDTH}" height="{HEIGHT}" rx="9"/><text x="{at.x + WIDTH / 2}" '
-        f'y="{at.y + HEIGHT / 2 + 5}" text-anchor="middle">{escape(label)}</text>'
+        f'<g class="state" id="state-{name}"><title>{escape(box.label)}</title>'
+        f'<rect class="{look}" x="{at.x}" y="{at.y}" width="{WIDTH}" height="{HEIGHT}" rx="9"/>'
+        f'<text x="{at.x + WIDTH / 2}" y="{at.y + HEIGHT / 2 + 5}" '
+        f'text-anchor="middle">{escape(label)}</text>'
         f"{f'{count}{box.visits}×</text>' if box.visits else ''}</g>"
     )
 

@@ -1,0 +1,91 @@
+"""The list of sessions of each owner, in the journal that holds them. Private."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import JsonValue
+
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry
+
+TITLE_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session in a list.
+
+    Attributes:
+        id: The ID of the session.
+        title: The beginning of its first question.
+        updated_at: When its last run began.
+        status: ``"idle"``, ``"running"`` or ``"waiting"`` for a person; ``"closed"`` if it is not
+            open, so that its state is only in the journal.
+    """
+
+    id: str
+    title: str
+    updated_at: datetime
+    status: str = "closed"
+
+
+class Catalog:
+    """Which sessions a journal holds, with title and time.
+
+    Each session has an entry under a key of its own, which no memory can have.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def sessions(self, owner: str | None) -> list[SessionInfo]:
+        """Return the sessions of ``owner``, the newest first."""
+        keys = await self._journal.sessions(_key(owner, "")[: -len('""]}')])
+        found = [info for key in keys if (info := await self._read(key)) is not None]
+        return sorted(found, key=lambda info: info.updated_at, reverse=True)
+
+    async def get(self, owner: str | None, session: str) -> SessionInfo | None:
+        """Return the session of that ID, if ``owner`` has one."""
+        return await self._read(_key(owner, session))
+
+    async def note(self, owner: str | None, info: SessionInfo) -> SessionInfo:
+        """Record a session, and return it with the title that it had, if it is known."""
+        key = _key(owner, info.id)
+        old = await self._journal.read(key)
+        title = _info(old[-1]).title if old else info.title
+        data: dict[str, JsonValue] = {
+            "id": info.id,
+            "title": title,
+            "at": info.updated_at.isoformat(),
+        }
+        await self._journal.append(key, [Entry("session", data)])
+        if old:
+            await self._journal.delete(key, [entry.seq for entry in old], scrub=False)
+        return replace(info, title=title)
+
+    async def remove(self, owner: str | None, session: str) -> None:
+        """Remove the session from the list."""
+        await self._journal.delete(_key(owner, session))
+
+    async def _read(self, key: str) -> SessionInfo | None:
+        entries = await self._journal.read(key)
+        return _info(entries[-1]) if entries else None
+
+
+def make_title(question: str) -> str:
+    """Return the beginning of ``question`` on one line."""
+    line = " ".join(question.split())
+    return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"
+
+
+def _key(owner: str | None, session: str) -> str:
+    return json.dumps({"session": [owner, session]}, ensure_ascii=False)  # memories' keys are lists
+
+
+def _info(entry: Entry) -> SessionInfo:
+    data: Any = entry.data
+    return SessionInfo(data["id"], data["title"], datetime.fromisoformat(data["at"]))

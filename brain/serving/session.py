@@ -1,0 +1,255 @@
+"""One session of a server: a brain over a memory, with one run at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import anyio
+
+from agent_brain.brain import Brain
+from agent_brain.errors import BrainUseError, SessionBusyError
+from agent_brain.human_input import Approve, Deny
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, as_message
+from agent_brain.run import Run
+from agent_brain.serving.catalog import SessionInfo
+from agent_brain.serving.event_log import EventLog, LogReader
+from agent_brain.serving.pending import Pending, pending_in
+from agent_brain.serving.session_run import SessionRun
+
+if TYPE_CHECKING:
+    from agent_brain.serving.sessions import Sessions
+
+WhenBusy: TypeAlias = Literal["wait", "refuse", "queue"]
+Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted"]
+BUSY = "The session is answering another message: send yours again when the answer is complete"
+
+
+class Session:
+    """A session while somebody uses it (:meth:`Sessions.use`).
+
+    Attributes:
+        id: The ID of the session.
+        owner: The tenant of the session in the journal: the user, or the tenant and the user.
+        brain: Its brain. Start runs with the methods of the session, which number their events.
+        log: Its events.
+        run: The current run; None between runs.
+        unread: Messages that were sent to a run and not recorded; the next run gets them.
+        stored: Whether it is in the list of sessions; temporary ones are not.
+        info: Its title, and when its last run began; None before the first one.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        owner: str | None,
+        brain: Brain[Any],
+        sessions: Sessions,
+        *,
+        stored: bool = True,
+    ) -> None:
+        self.id = session
+        self.stored = stored
+        self.info: SessionInfo | None = None
+        self.owner = owner
+        self.brain = brain
+        self.log = EventLog()
+        self.run: SessionRun | None = None
+        self.unread: list[Message] = []
+        self._sessions = sessions
+        self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the session."""
+        return self.brain.memory
+
+    @property
+    def pending(self) -> Pending | None:
+        """What a waiting run waits for; None if none waits."""
+        return None if self.run is not None else pending_in(self.memory)
+
+    @property
+    def status(self) -> Status:
+        """What the session does: ``interrupted`` if a run in it ended with its process."""
+        if self.run is not None:
+            return "running"
+        status = self.memory.control.status
+        if status == "waiting":
+            return "waiting"
+        return "interrupted" if status == "running" else "idle"
+
+    def stream(
+        self, task: str | Message, *, deps: object = None, when_busy: WhenBusy | None = None
+    ) -> SessionRun:
+        """Return a run of ``task``, driven by the caller; leaving it cancels it.
+
+        ::
+
+            async with session.stream("Hello!") as run:
+                async for item in run:
+                    print(item.id, item.event)
+
+        Args:
+            task: What is to be done.
+            deps: As for :meth:`agent_brain.Brain.run`.
+            when_busy: What to do while another run is active: ``"wait"``, or ``"refuse"`` with a
+                SessionBusyError; None for what the server does. ``"queue"`` waits.
+
+        Raises:
+            BrainUseError: The task is empty.
+        """
+        return self._new(self.brain.stream(task, deps=deps), task, when_busy)
+
+    def stream_resume(
+        self,
+        *,
+        approve: Approve | None = None,
+        deny: Deny | None = None,
+        edit: Mapping[str, Mapping[str, Any]] | None = None,
+        input: str | Mapping[str, str] | None = None,  # noqa: A002 - as in Brain.resume
+        deps: object = None,
+        when_busy: WhenBusy | None = None,
+    ) -> SessionRun:
+        """Like :meth:`stream`, to continue the run of the session (:meth:`Brain.resume`)."""
+        run = self.brain.stream_resume(
+            approve=approve, deny=deny, edit=edit, input=input, deps=deps
+        )
+        return self._new(run, None, when_busy)
+
+    async def start(
+        self, task: str | Message, *, deps: object = None, when_busy: WhenBusy | None = None
+    ) -> SessionRun:
+        """Start a run that the server drives, and return it once it has begun.
+
+        It stops softly (:meth:`SessionRun.stop`) if nobody reads the events of the session for
+        the server's ``grace`` seconds.
+
+        Args:
+            task: What is to be done.
+            deps: As for :meth:`agent_brain.Brain.run`.
+            when_busy: As for :meth:`stream`. With ``"queue"``, ``task`` is sent to the active run,
+                which is returned; what it does not read starts the next run.
+
+        Raises:
+            BrainUseError: The task is empty.
+            SessionBusyError: The session is busy, with ``when_busy="refuse"``.
+        """
+        when = when_busy or self._sessions.when_busy
+        if not self.stored:
+            raise BrainUseError("A temporary session ends with its caller: use stream()")
+        new = self.brain.stream(task, deps=deps)
+        if when == "queue" and self._send(task):
+            assert self.run is not None
+            return self.run
+        return await self._detach(self._new(new, task, when, deps=deps, detached=True))
+
+    async def start_resume(
+        self,
+        *,
+        approve: Approve | None = None,
+        deny: Deny | None = None,
+        edit: Mapping[str, Mapping[str, Any]] | None = None,
+        input: str | Mapping[str, str] | None = None,  # noqa: A002 - as in Brain.resume
+        deps: object = None,
+        when_busy: WhenBusy | None = None,
+    ) -> SessionRun:
+        """Like :meth:`start`, to continue the run of the session (:meth:`Brain.resume`)."""
+        run = self.brain.stream_resume(
+            approve=approve, deny=deny, edit=edit, input=input, deps=deps
+        )
+        return await self._detach(self._new(run, None, when_busy, deps=deps, detached=True))
+
+    def events(self, after: str | None = None) -> LogReader:
+        """Return a reader of the events of all runs: those after ``after``, then those to come.
+
+        ::
+
+            with session.events() as reader:
+                async for item in reader:
+                    ...
+
+        Args:
+            after: ID of the last event that the reader knows; ``"0"`` for all that the log holds;
+                None for those to come. If events after it are not in the log any more, the
+                first item is a :class:`Gap`.
+        """
+        return self.log.read(after)
+
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Keep the session without a run meanwhile; waits for the end of the current one."""
+        async with self._free:
+            yield
+
+    def unwatched_since(self, before: float) -> bool:
+        """Return whether a run goes on that nobody has read since ``before``."""
+        log = self.log
+        run = self.run
+        return run is not None and run.detached and not log.readers and log.unread_since <= before
+
+    def _send(self, task: str | Message) -> bool:
+        """Send ``task`` to the active run; return whether there is one that takes it."""
+        if self.run is None:
+            return False
+        try:
+            self.run.send(task)
+        except BrainUseError:  # it has just ended
+            return False
+        return True
+
+    def _new(
+        self,
+        run: Run[Any],
+        task: str | Message | None,
+        when_busy: WhenBusy | None,
+        *,
+        deps: object = None,
+        detached: bool = False,
+    ) -> SessionRun:
+        when = when_busy or self._sessions.when_busy
+
+        async def begin(session_run: SessionRun) -> Run[Any]:
+            await self._take_turn(when)
+            try:
+                title = None if task is None else as_message(task).content
+                await self._sessions.run_begins(self, session_run, title)
+            except BaseException:
+                self._free.release()
+                raise
+            self.run = session_run
+            for message in self.unread:
+                run.send(message)
+            self.unread = []
+            return run
+
+        async def end(session_run: SessionRun) -> None:
+            self.run = None
+            self._free.release()
+            self._sessions.run_ended(session_run)
+            self.unread += session_run.unread
+            if self.unread and session_run.completed and self._sessions.active:
+                self._answer_unread(deps)
+
+        return SessionRun(self.log, begin, end, detached=detached)
+
+    async def _take_turn(self, when: WhenBusy) -> None:
+        if when == "refuse":
+            try:
+                self._free.acquire_nowait()
+            except anyio.WouldBlock:
+                raise SessionBusyError(BUSY) from None
+        else:
+            await self._free.acquire()
+
+    def _answer_unread(self, deps: object) -> None:
+        """Start a run with the messages that came too late for the one that has ended."""
+        task = self.unread.pop(0)
+        run = self.brain.stream(task, deps=deps)
+        self._sessions.drive_soon(self, self._new(run, task, "wait", deps=deps, detached=True))
+
+    async def _detach(self, run: SessionRun) -> SessionRun:
+        await self._sessions.drive(self, run)
+        return run

@@ -1,0 +1,147 @@
+"""A run of a session, whose events are numbered and kept for other readers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from agent_brain.errors import BrainUseError
+from agent_brain.limits import StopReason
+from agent_brain.memories.message import Message
+from agent_brain.result import Result
+from agent_brain.run import Run
+from agent_brain.serving.event_log import EventLog, SessionEvent
+
+
+class SessionRun:
+    """A run in a session: ``async with session.stream(task) as run: async for item in run: …``.
+
+    The items are :class:`SessionEvent`; ``item.event`` is the event. As with
+    :class:`~agent_brain.Run`, it continues only when the next item is requested, and leaving the
+    block early cancels it. The server reads the items of a detached run; see :meth:`wait`.
+
+    Attributes:
+        detached: Whether the server drives the run.
+        after: ID of the last event of the session before this run.
+        error: The error of a run that failed.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        begin: Callable[[SessionRun], Awaitable[Run[Any]]],
+        end: Callable[[SessionRun], Awaitable[None]],
+        *,
+        detached: bool = False,
+    ) -> None:
+        self.detached = detached
+        self.after = log.last_id
+        self.error: Exception | None = None
+        self._log = log
+        self._begin = begin
+        self._end = end
+        self._run: Run[Any] | None = None
+        self._ended = False
+        self._over: anyio.Event | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._run is not None:
+            raise BrainUseError("A run of a session can be entered only once")
+        self._run = await self._begin(self)
+        self.after = self._log.last_id
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._entered.aclose()
+            finally:
+                self._ended = True
+                await self._end(self)
+                if self._over is not None:
+                    self._over.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionEvent:
+        try:
+            event = await anext(self._entered.__aiter__())
+        except StopAsyncIteration:
+            raise
+        except Exception as error:
+            self.error = error
+            raise
+        return self._log.append(event)
+
+    @property
+    def _entered(self) -> Run[Any]:
+        if self._run is None:
+            raise BrainUseError("The run has not begun: use 'async with session.stream(…) as run'")
+        return self._run
+
+    @property
+    def run_id(self) -> str:
+        """The ID of the run."""
+        return self._entered.run_id
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended and the session is free for the next one."""
+        return self._ended
+
+    @property
+    def result(self) -> Result[Any]:
+        """The result of the run.
+
+        Raises:
+            BrainUseError: The run has not ended yet, or it failed.
+        """
+        return self._entered.result
+
+    @property
+    def unread(self) -> list[Message]:
+        """Messages that were sent and not recorded."""
+        return self._entered.unread
+
+    @property
+    def completed(self) -> bool:
+        """Whether the run has reached its end: it was not stopped and does not wait."""
+        return self.ended and self.error is None and self.result.stop_reason is StopReason.DONE
+
+    def stop(self) -> None:
+        """Stop after the current step; see :meth:`agent_brain.Run.stop`."""
+        self._entered.stop()
+
+    def cancel(self) -> None:
+        """Cancel the run at once; see :meth:`agent_brain.Run.cancel`."""
+        self._entered.cancel()
+
+    def send(self, message: str | Message) -> None:
+        """Send the run a message of the user; see :meth:`agent_brain.Run.send`."""
+        self._entered.send(message)
+
+    async def over(self) -> None:
+        """Wait until the run has ended."""
+        if not self.ended:
+            self._over = self._over or anyio.Event()
+            await self._over.wait()
+
+    async def wait(self) -> Result[Any]:
+        """Wait until the run has ended and return its result.
+
+        Raises:
+            Exception: The error of the run, if it failed.
+        """
+        await self.over()
+        if self.error is not None:
+            raise self.error
+        return self.result

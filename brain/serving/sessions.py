@@ -1,0 +1,447 @@
+"""The sessions of a server: a brain for each, opened when needed and closed when unused."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeAlias, get_args
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from agent_brain.brain import Brain
+from agent_brain.errors import (
+    BrainDefinitionError,
+    BrainUseError,
+    SessionNotFoundError,
+    TooManySessionsError,
+)
+from agent_brain.memories.base import Memory
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.sqlite import SQLiteJournal
+from agent_brain.memories.message import Message
+from agent_brain.memories.registry import create_memory
+from agent_brain.memories.store.session import session_key
+from agent_brain.memories.store.store import JournalLike
+from agent_brain.memories.stored import StoredMemory
+from agent_brain.serving.catalog import Catalog, SessionInfo, make_title
+from agent_brain.serving.pool import Pool
+from agent_brain.serving.session import Session, WhenBusy
+from agent_brain.serving.session_run import SessionRun
+from agent_brain.tools.aio import maybe_await
+
+logger = logging.getLogger(__name__)
+
+MakeMemory: TypeAlias = Callable[["SessionKey"], Memory | Awaitable[Memory]]
+MAX_ID = 128  # characters
+
+
+class SessionKey(NamedTuple):
+    """Which session, and whose.
+
+    Attributes:
+        owner: The tenant of the session's memory: the user, or tenant and user; None for nobody.
+        session: The ID.
+    """
+
+    owner: str | None
+    session: str
+
+
+def owner_of(user: str | None, tenant: str | None = None) -> str | None:
+    """Return the journal's tenant for a user of a tenant; no two pairs have the same one."""
+    if tenant is None and (user is None or not user.startswith("[")):
+        return user
+    return json.dumps([tenant, user], ensure_ascii=False)
+
+
+class Sessions:
+    """Gives the sessions of a server a brain each; use it as an async context manager.
+
+    One brain says how all sessions run: its net, tools, limits and hooks. Each session has a memory
+    of its own::
+
+        brain = Brain("react", tools=[search])
+        async with Sessions(brain, "windowed", journal="chats.db") as sessions:
+            async with sessions.use(None, user="ann") as session:
+                async with session.stream("Hello!") as run:
+                    async for item in run:
+                        print(item.event)
+
+    A session belongs to the user who opened it. For a caller without a user, only IDs that the
+    server has made are valid; they cannot be guessed, and knowing one grants access.
+
+    Args:
+        brain: Runs every session, with its tools; its own memory is not used. Closed by the caller.
+        memory: The name of a registered memory, or a function that returns the memory of a session
+            with the brain's tools.
+        journal: Where the sessions are stored: a journal, or the path of a SQLite file, which is
+            closed with the sessions. Without one, a session ends when it is closed.
+        memory_options: Further options of the memory.
+        when_busy: What to do with a task for a session that has a run: ``"wait"`` for its end,
+            ``"refuse"`` it, or ``"queue"`` it as a message to the run.
+        max_sessions: Maximum number of open sessions. The least recently used are closed.
+        max_per_user: Maximum number of sessions of one user that are in use at once.
+        idle: Seconds after which an unused session is closed; None keeps it open.
+        grace: Seconds without a reader after which a run that the server drives is stopped; None
+            lets it continue.
+
+    Raises:
+        BrainDefinitionError: A value is not valid.
+    """
+
+    def __init__(
+        self,
+        brain: Brain[Any],
+        memory: str | MakeMemory = "messages",
+        *,
+        journal: JournalLike | None = None,
+        memory_options: Mapping[str, Any] | None = None,
+        when_busy: WhenBusy = "wait",
+        max_sessions: int = 1000,
+        max_per_user: int = 100,
+        idle: float | None = 600.0,
+        grace: float | None = 30.0,
+    ) -> None:
+        numbers = {"max_sessions": max_sessions, "max_per_user": max_per_user}
+        for name, value in {**numbers, "idle": idle, "grace": grace}.items():
+            if value is not None and not value > 0:
+                raise BrainDefinitionError(f"{name} must be greater than 0, not {value!r}")
+        if when_busy not in get_args(WhenBusy):
+            raise BrainDefinitionError(
+                f"when_busy={when_busy!r}: choose one of {', '.join(get_args(WhenBusy))}"
+            )
+        self.brain = brain
+        self.when_busy = when_busy
+        self._memory = memory
+        self._memory_options = _checked_options(memory, memory_options or {})
+        self._owned = None if isinstance(journal, Journal | None) else SQLiteJournal(journal)
+        self._journal = journal if isinstance(journal, Journal) else self._owned
+        self._catalog = None if self._journal is None else Catalog(self._journal)
+        self._max_sessions = max_sessions
+        self._max_per_user = max_per_user
+        self._idle = idle
+        self._grace = grace
+        self._pool: Pool[SessionKey, Session] = Pool(_close, most=max_sessions, idle=idle)
+        self._tasks: TaskGroup | None = None
+        self._runs: set[SessionRun] = set()
+        self.active = False
+
+    # Sessions
+
+    @asynccontextmanager
+    async def use(
+        self, session: str | None, *, user: str | None = None, tenant: str | None = None
+    ) -> AsyncIterator[Session]:
+        """Yield a session, which stays open meanwhile.
+
+        Args:
+            session: The ID; None for a new session with an ID that cannot be guessed.
+            user: Who asks; None if nobody is identified.
+            tenant: The user's tenant; users of different tenants are different users.
+
+        Raises:
+            SessionNotFoundError: The caller is not identified, and has no session of that ID.
+            TooManySessionsError: Too many sessions are in use.
+            BrainUseError: The ID is not valid.
+        """
+        key = SessionKey(
+            owner_of(user, tenant), secrets.token_urlsafe(16) if session is None else session
+        )
+        _check_id(key.session)
+        if session is not None and key.owner is None and not await self._has(key):
+            raise _not_found(session)
+        self._check_room(key)
+        async with self._pool.take(key, lambda: self._open(key)) as opened:
+            yield opened
+
+    @asynccontextmanager
+    async def temporary(
+        self,
+        messages: Iterable[Message] = (),
+        *,
+        user: str | None = None,
+        tenant: str | None = None,
+    ) -> AsyncIterator[Session]:
+        """Yield a session that begins with ``messages``, is not stored and ends with the block.
+
+        Args:
+            messages: What was said before.
+            user: Who asks; hooks and memories see it as the tenant.
+            tenant: The user's tenant.
+        """
+        key = SessionKey(owner_of(user, tenant), secrets.token_urlsafe(16))
+        opened = await self._open(key, stored=False)
+        try:
+            await opened.memory.update([*messages])
+            yield opened
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _close(opened)
+
+    async def list(
+        self, *, user: str | None = None, tenant: str | None = None
+    ) -> list[SessionInfo]:
+        """Return the sessions of a user that had a run, the newest first.
+
+        Callers who are not identified get none, as knowing an ID grants access.
+        """
+        owner = owner_of(user, tenant)
+        if owner is None:
+            return []
+        if self._catalog is not None:
+            found = await self._catalog.sessions(owner)
+        else:
+            found = [
+                known.info for known in self._pool.values() if known.info and known.owner == owner
+            ]
+            found.sort(key=lambda info: info.updated_at, reverse=True)
+        return [self._with_status(info, SessionKey(owner, info.id)) for info in found]
+
+    async def delete(
+        self, session: str, *, user: str | None = None, tenant: str | None = None
+    ) -> None:
+        """Cancel the run of a session and delete everything it holds.
+
+        Raises:
+            SessionNotFoundError: There is no such session.
+        """
+        key = SessionKey(owner_of(user, tenant), session)
+        if not await self._has(key):
+            raise _not_found(session)
+        async with self._pool.take(key, lambda: self._open(key)) as opened:
+            if opened.run is not None:
+                opened.run.cancel()
+            async with opened.exclusive():
+                if isinstance(opened.memory, StoredMemory):
+                    await opened.memory.clear()  # vectors too
+                if self._catalog is not None and self._journal is not None:
+                    await self._catalog.remove(key.owner, session)
+                    await self._journal.delete(session_key(session, key.owner))
+                self._pool.discard(key)
+            opened.log.close()
+
+    async def _has(self, key: SessionKey) -> bool:
+        if key in self._pool:
+            return True
+        return self._catalog is not None and (await self._catalog.get(*key)) is not None
+
+    @property
+    def open_sessions(self) -> int:
+        """The number of open sessions."""
+        return len(self._pool)
+
+    @property
+    def active_runs(self) -> int:
+        """The number of runs in progress."""
+        return len(self._runs)
+
+    def _with_status(self, info: SessionInfo, key: SessionKey) -> SessionInfo:
+        opened = self._pool.get(key)
+        if opened is None:
+            return info
+        return SessionInfo(info.id, info.title, info.updated_at, opened.status)
+
+    def _check_room(self, key: SessionKey) -> None:
+        if not self.active:
+            raise BrainUseError("The sessions are closed: use 'async with Sessions(…) as sessions'")
+        if key in self._pool:
+            return
+        in_use = self._pool.in_use()
+        if len(in_use) >= self._max_sessions:
+            raise TooManySessionsError("Too many sessions are in use: try again later")
+        own = 0 if key.owner is None else sum(other.owner == key.owner for other in in_use)
+        if own >= self._max_per_user:
+            raise TooManySessionsError(
+                f"You use {self._max_per_user} sessions at once: end one of them first"
+            )
+
+    async def _open(self, key: SessionKey, *, stored: bool = True) -> Session:
+        memory = await self._make_memory(key, stored=stored)
+        brain = self.brain.over(memory)
+        try:
+            await memory.open()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await memory.aclose()
+            raise
+        session = Session(key.session, key.owner, brain, self, stored=stored)
+        if stored and self._catalog is not None:
+            session.info = await self._catalog.get(*key)
+        return session
+
+    async def _make_memory(self, key: SessionKey, *, stored: bool) -> Memory:
+        tools = self.brain.memory.available_tools.values()
+        if not stored:
+            name = self._memory if isinstance(self._memory, str) else "messages"
+            options = {k: v for k, v in self._memory_options.items() if k != "path"}
+            return create_memory(name, tools, **options)
+        if isinstance(self._memory, str):
+            options = {**self._memory_options, "session": key.session, "tenant": key.owner}
+            if self._journal is not None:
+                options["journal"] = self._journal
+            return create_memory(self._memory, tools, **options)
+        memory = await maybe_await(self._memory(key))
+        memory.add_tools(tool for tool in tools if tool.name not in memory.available_tools)
+        return memory
+
+    # Runs
+
+    async def run_begins(self, session: Session, run: SessionRun, task: str | None) -> None:
+        """Note that a run begins, with ``task`` unless it is resumed.
+
+        Raises:
+            BrainUseError: The sessions are being closed.
+        """
+        if not self.active:
+            raise BrainUseError("The server is being shut down")
+        self._runs.add(run)
+        if task is None or not session.stored:
+            return
+        title = make_title(task) if session.info is None else session.info.title
+        info = SessionInfo(session.id, title, datetime.now(UTC))
+        if self._catalog is not None:
+            info = await self._catalog.note(session.owner, info)
+        session.info = info
+
+    def run_ended(self, run: SessionRun) -> None:
+        """Note that a run has ended."""
+        self._runs.discard(run)
+
+    async def drive(self, session: Session, run: SessionRun) -> None:
+        """Drive ``run`` in a task of its own; return once it has begun.
+
+        Raises:
+            Exception: The run could not begin.
+        """
+        await self._group.start(self._drive, session, run)
+
+    def drive_soon(self, session: Session, run: SessionRun) -> None:
+        """Like :meth:`drive`, without waiting for the beginning."""
+        self._group.start_soon(self._drive_quietly, session, run)
+
+    async def _drive(
+        self,
+        session: Session,
+        run: SessionRun,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        key = SessionKey(session.owner, session.id)
+        async with self._pool.take(key, lambda: self._open(key)):  # it stays open
+            begun = False
+            try:
+                async with run:
+                    session.log.unread_since = anyio.current_time()
+                    async for item in run:
+                        if not begun and item.event.kind != "run_failed":
+                            begun = True
+                            task_status.started()
+            except Exception:
+                if not begun:
+                    raise
+                logger.warning("A run of session %r failed", session.id, exc_info=True)
+
+    async def _drive_quietly(self, session: Session, run: SessionRun) -> None:
+        try:
+            await self._drive(session, run)
+        except Exception:
+            logger.warning("A run of session %r did not begin", session.id, exc_info=True)
+
+    # Lifetime
+
+    @property
+    def _group(self) -> TaskGroup:
+        if self._tasks is None or not self.active:
+            raise BrainUseError("The sessions are closed: use 'async with Sessions(…) as sessions'")
+        return self._tasks
+
+    async def _tidy(self) -> None:
+        """Stop runs that nobody reads and close unused sessions, until cancelled."""
+        periods = [period for period in (self._idle, self._grace) if period is not None]
+        if not periods:
+            return
+        while True:
+            await anyio.sleep(min(periods) / 4)
+            await self._pool.expire()
+            if self._grace is not None:
+                before = anyio.current_time() - self._grace
+                for session in self._pool.values():
+                    if session.unwatched_since(before) and session.run is not None:
+                        session.run.stop()
+
+    async def stop(self, timeout: float = 10.0) -> None:
+        """Stop all runs softly, end all readers, and accept no more runs.
+
+        Args:
+            timeout: Seconds after which runs that have not ended are cancelled.
+        """
+        self.active = False
+        runs = [*self._runs]
+        for run in runs:
+            run.stop()
+        with anyio.move_on_after(timeout):
+            for run in runs:
+                await run.over()
+        for run in runs:
+            run.cancel()
+        for session in self._pool.values():
+            session.log.close()
+
+    async def __aenter__(self) -> Self:
+        if self._tasks is not None:
+            raise BrainUseError("Sessions can be opened only once")
+        await self.brain.open()
+        self._tasks = await anyio.create_task_group().__aenter__()
+        self._tasks.start_soon(self._tidy)
+        self.active = True
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._tasks is not None
+        with anyio.CancelScope(shield=True):
+            await self.stop(0 if error is not None else 10.0)
+        self._tasks.cancel_scope.cancel()
+        await self._tasks.__aexit__(None, None, None)
+        with anyio.CancelScope(shield=True):
+            await self._pool.aclose()
+            if self._owned is not None:
+                await self._owned.aclose()
+
+
+async def _close(session: Session) -> None:
+    session.log.close()
+    await session.brain.aclose()
+    await session.memory.aclose()
+
+
+def _checked_options(memory: object, options: Mapping[str, Any]) -> dict[str, Any]:
+    own = sorted({"journal", "session", "tenant"} & options.keys())
+    if own:
+        raise BrainDefinitionError(
+            f"memory_options={own}: the sessions choose these; give journal= to Sessions"
+        )
+    if options and not isinstance(memory, str):
+        raise BrainDefinitionError("memory_options= go with a memory by name")
+    return dict(options)
+
+
+def _check_id(session: str) -> None:
+    if not session or len(session) > MAX_ID or not session.isprintable():
+        raise BrainUseError(
+            f"A session ID has 1 to {MAX_ID} printable characters, unlike {session[:40]!r}"
+        )
+
+
+def _not_found(session: str) -> SessionNotFoundError:
+    return SessionNotFoundError(f"There is no session {session!r}, or it is not yours")

@@ -1,0 +1,160 @@
+"""Who may send requests: tokens, hosts, origins and rates. Private."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from agent_brain.errors import BrainDefinitionError
+from agent_brain.serving.caller import SECRET_HEADERS, Caller
+from agent_brain.serving.web.errors import error_response
+from agent_brain.serving.web.requests import HttpError
+from agent_brain.serving.web.throttle import Throttle
+from agent_brain.tools.aio import maybe_await
+
+if TYPE_CHECKING:
+    from agent_brain.serving.web.app import WebSettings
+
+Identify: TypeAlias = Callable[[HTTPConnection], Caller | Awaitable[Caller | None] | None]
+OPEN_TO_ALL = ("/healthz", "/readyz", "/", "/info", "/openapi.json")
+REFUSED = 4401  # WebSocket close codes from 4000 are the application's
+
+
+def checked_tokens(
+    token: str | Mapping[str, str] | None, user: str | None
+) -> dict[str, str | None]:
+    """Return the users by their tokens.
+
+    Raises:
+        BrainDefinitionError: A token is not printable ASCII text.
+    """
+    tokens: dict[str, str | None] = {token: user} if isinstance(token, str) else dict(token or {})
+    for each in tokens:
+        if not (each.isascii() and each.isprintable() and each.strip()):
+            raise BrainDefinitionError("A token must be printable ASCII text that is not empty")
+    return tokens
+
+
+class Access:
+    """Checks requests before they reach a route, and says who sends them.
+
+    Args:
+        settings: What requests are handled with.
+        throttle: The limits on requests.
+        tokens: The users by their tokens.
+        identify: Says who sends a request.
+        user: Who sends a request if nothing says so.
+        hosts: Allowed values of the header ``Host``, without a port; None allows all.
+        origins: Origins of web pages of other hosts that may send requests.
+    """
+
+    def __init__(
+        self,
+        settings: WebSettings,
+        throttle: Throttle,
+        *,
+        tokens: Mapping[str, str | None],
+        identify: Identify | None,
+        user: str | None,
+        hosts: frozenset[str] | None,
+        origins: frozenset[str],
+    ) -> None:
+        self.origins = origins
+        self._settings = settings
+        self._throttle = throttle
+        self._tokens = [(key.encode(), name) for key, name in tokens.items()]
+        self._identify = identify
+        self._user = user
+        self._hosts = hosts
+
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """Return ``app`` behind the checks."""
+
+        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] not in ("http", "websocket"):
+                await app(scope, receive, send)
+                return
+            connection = HTTPConnection(scope)
+            try:
+                scope["agent_brain"] = self._settings
+                scope["agent_brain.caller"] = caller = await self._check(connection)
+                client = caller.user or (connection.client.host if connection.client else "")
+                self._throttle.enter(client)
+            except Exception as error:
+                if scope["type"] == "websocket":
+                    await WebSocketClose(REFUSED)(scope, receive, send)
+                else:
+                    await error_response(error)(scope, receive, send)
+                return
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._throttle.leave()
+
+        return guarded
+
+    async def _check(self, connection: HTTPConnection) -> Caller:
+        headers = connection.headers
+        host = _host(headers.get("host", ""))
+        if self._hosts is not None and host not in self._hosts:
+            raise HttpError(421, "wrong_host", f"This server is not {host[:100]!r}")
+        origin = headers.get("origin")
+        if origin is not None and origin not in self.origins and origin != "null":
+            if urlsplit(origin).netloc != headers.get("host"):
+                raise HttpError(403, "wrong_origin", "Web pages of other hosts may not ask")
+        return await self._caller(connection)
+
+    async def _caller(self, connection: HTTPConnection) -> Caller:
+        headers = {k: v for k, v in connection.headers.items() if k not in SECRET_HEADERS}
+        if _is_open(connection):
+            return Caller(headers=headers)
+        if self._identify is not None:
+            caller = await maybe_await(self._identify(connection))
+            if caller is None:
+                raise _unauthorized()
+            return caller
+        if not self._tokens:
+            return Caller(self._user, headers=headers)
+        given = _bearer(connection)
+        found = [name for key, name in self._tokens if secrets.compare_digest(key, given)]
+        if not found:
+            raise _unauthorized()
+        return Caller(found[0], headers=headers)
+
+
+def _is_open(connection: HTTPConnection) -> bool:
+    path = connection.scope["path"].removeprefix(connection.scope.get("root_path", ""))
+    return connection.scope["type"] == "http" and (path in OPEN_TO_ALL or path.startswith("/page/"))
+
+
+def _bearer(connection: HTTPConnection) -> bytes:
+    """Return the token of a request; browsers cannot set headers of a WebSocket."""
+    if connection.scope["type"] == "websocket":
+        for protocol in connection.scope.get("subprotocols", []):
+            if protocol.startswith("bearer."):
+                return str(protocol).removeprefix("bearer.").encode()
+    values = connection.headers.getlist("authorization")
+    scheme, _, token = (values[0] if len(values) == 1 else "").partition(" ")
+    return token.strip().encode() if scheme.lower() == "bearer" else b""
+
+
+def _host(value: str) -> str:
+    """Return the name in a ``Host`` header, without the port."""
+    if value.startswith("["):
+        return value.partition("]")[0].lower() + "]"
+    return value.partition(":")[0].lower()
+
+
+def _unauthorized() -> HttpError:
+    return HttpError(
+        401,
+        "unauthorized",
+        "Send the token: Authorization: Bearer …",
+        {"www-authenticate": "Bearer"},
+    )

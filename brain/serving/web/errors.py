@@ -1,0 +1,55 @@
+"""Errors of the library as HTTP errors. Private."""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.responses import JSONResponse, Response
+
+from agent_brain.errors import (
+    AgentBrainError,
+    BrainUseError,
+    LLMError,
+    MemoryBusyError,
+    ResumeError,
+    SessionBusyError,
+    SessionConflictError,
+    SessionNotFoundError,
+    TooManySessionsError,
+)
+from agent_brain.serving.web.requests import HttpError
+from agent_brain.tools.secrets import scrub
+
+logger = logging.getLogger(__name__)
+
+# The first class that fits: more special ones come first.
+_STATUS: list[tuple[type[Exception], int, str]] = [
+    (SessionNotFoundError, 404, "session_not_found"),
+    (SessionBusyError, 409, "session_busy"),
+    (MemoryBusyError, 409, "session_busy"),
+    (SessionConflictError, 409, "session_busy"),
+    (ResumeError, 409, "nothing_to_resume"),
+    (TooManySessionsError, 429, "too_many_sessions"),
+    (BrainUseError, 400, "invalid_request"),
+    (LLMError, 502, "model_error"),
+    (AgentBrainError, 500, "agent_error"),
+]
+
+
+def as_http_error(error: Exception) -> HttpError:
+    """Return the HTTP error for ``error``; one that is not ours is logged and not disclosed."""
+    if isinstance(error, HttpError):
+        return error
+    for kind, status, type_ in _STATUS:
+        if isinstance(error, kind):
+            headers = {"retry-after": "1"} if status in (409, 429) else {}
+            return HttpError(status, type_, scrub(str(error)), headers)
+    logger.error("A request failed", exc_info=error)
+    return HttpError(500, "internal_error", "The server failed; its log says why")
+
+
+def error_response(error: Exception) -> Response:
+    """Return the response that describes ``error``."""
+    http = as_http_error(error)
+    body = {"error": {"type": http.type, "message": http.message}}
+    return JSONResponse(body, http.status, headers=http.headers)

@@ -1,0 +1,130 @@
+"""The OpenAPI description of a server. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, TypeAdapter
+from starlette.routing import Route
+
+from agent_brain.memories.message import Message
+from agent_brain.serving.web import routes as session_routes
+from agent_brain.serving.web.frames import NDJSON, SSE
+from agent_brain.states.events import AgentEvent
+
+if TYPE_CHECKING:
+    from agent_brain.serving.web.app import WebSettings
+
+REF = "#/components/schemas/{model}"
+Json = dict[str, Any]
+_BODIES: dict[Callable[..., Any], type[BaseModel]] = {
+    session_routes.create_session: session_routes.NewSession,
+    session_routes.start_run: session_routes.StartRun,
+    session_routes.resume_run: session_routes.ResumeRun,
+    session_routes.send_message: session_routes.SendMessage,
+}
+_STREAMS = (session_routes.start_run, session_routes.resume_run, session_routes.watch_events)
+_STATUS = {
+    session_routes.create_session: "201",
+    session_routes.delete_session: "204",
+    session_routes.stop_run: "202",
+    session_routes.cancel_run: "202",
+    session_routes.send_message: "202",
+}
+
+
+def describe_api(settings: WebSettings) -> Json:
+    """Return the description, as JSON (OpenAPI 3.1)."""
+    description: Json = {
+        "openapi": "3.1.0",
+        "info": {"title": settings.name, "version": version("agent-brain")},
+        "paths": _paths(),
+        "components": {"schemas": _schemas()},
+    }
+    if settings.needs_token:
+        description["components"]["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer"}
+        }
+        description["security"] = [{"token": []}]
+    return description
+
+
+def _paths() -> Json:
+    paths: Json = {}
+    for route in session_routes.routes():
+        method = next(iter(sorted((route.methods or set()) - {"HEAD"}))).lower()
+        paths.setdefault(route.path, {})[method] = _operation(route)
+    return paths
+
+
+def _operation(route: Route) -> Json:
+    endpoint = route.endpoint
+    summary = (endpoint.__doc__ or "").strip().partition("\n")[0]
+    operation: Json = {
+        "operationId": endpoint.__name__,
+        "summary": summary,
+        "responses": {
+            _STATUS.get(endpoint, "200"): _success(endpoint),
+            "default": {
+                "description": "What is wrong.",
+                "content": {"application/json": {"schema": {"$ref": REF.format(model="Error")}}},
+            },
+        },
+    }
+    if "{session}" in route.path:
+        operation["parameters"] = [
+            {"name": "session", "in": "path", "required": True, "schema": {"type": "string"}}
+        ]
+    if endpoint is session_routes.watch_events:
+        operation["parameters"] += [
+            {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
+            {"name": "after", "in": "query", "schema": {"type": "string"}},
+        ]
+    if endpoint in _BODIES:
+        reference = {"$ref": REF.format(model=_BODIES[endpoint].__name__)}
+        operation["requestBody"] = {"content": {"application/json": {"schema": reference}}}
+    return operation
+
+
+def _success(endpoint: Callable[..., Any]) -> Json:
+    if endpoint is session_routes.delete_session:
+        return {"description": "It is deleted."}
+    if endpoint not in _STREAMS:
+        return {"description": "Done.", "content": {"application/json": {"schema": {}}}}
+    event = {"schema": {"$ref": REF.format(model="NumberedEvent")}}
+    content: Json = {SSE: {"schema": {"type": "string"}}, NDJSON: event}
+    if endpoint is not session_routes.watch_events:
+        content["application/json"] = {"schema": {"type": "object"}}
+    return {
+        "description": "The events as they come; the data of a server-sent event is an Event.",
+        "content": content,
+    }
+
+
+@cache
+def _schemas() -> Json:
+    schemas: Json = {}
+
+    def add(name: str, schema: Json) -> None:
+        schemas.update(schema.pop("$defs", {}))
+        schemas[name] = schema
+
+    add("Event", TypeAdapter(AgentEvent).json_schema(ref_template=REF, mode="serialization"))
+    add("Message", Message.model_json_schema(ref_template=REF, mode="serialization"))
+    for model in _BODIES.values():
+        add(model.__name__, model.model_json_schema(ref_template=REF))
+    add(
+        "NumberedEvent",
+        {
+            "type": "object",
+            "properties": {"id": {"type": "string"}, "event": {"$ref": REF.format(model="Event")}},
+            "required": ["id", "event"],
+        },
+    )
+    texts = {"type": {"type": "string"}, "message": {"type": "string"}}
+    error = {"type": "object", "properties": texts, "required": ["type", "message"]}
+    add("Error", {"type": "object", "properties": {"error": error}, "required": ["error"]})
+    return schemas

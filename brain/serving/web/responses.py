@@ -1,0 +1,115 @@
+"""Streaming responses that end what makes them when the client leaves or stalls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+
+import anyio
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agent_brain.serving.web.errors import error_response
+
+KEEPALIVE_SECONDS = 15.0
+
+
+class StreamResponse(Response):
+    """Streams chunks of bytes as they come.
+
+    When the client leaves, or takes no data for ``stall`` seconds, the generator is cancelled and
+    closed. An error before the first chunk is answered with its HTTP status.
+
+    Args:
+        chunks: Yields the body.
+        media_type: The content type.
+        headers: Further headers.
+        keepalive: Sent when nothing else was sent for 15 seconds; empty for nothing.
+        stall: Seconds after which a client that takes no data is dropped.
+        on_error: Returns the response to an error before the first chunk.
+    """
+
+    def __init__(
+        self,
+        chunks: AsyncGenerator[bytes, None],
+        *,
+        media_type: str,
+        headers: Mapping[str, str] | None = None,
+        keepalive: bytes = b"",
+        stall: float = 30.0,
+        on_error: Callable[[Exception], Response] = error_response,
+    ) -> None:
+        self.status_code = 200
+        self.media_type = media_type
+        self.background = None
+        self.init_headers(
+            {"cache-control": "no-store", "x-accel-buffering": "no", **(headers or {})}
+        )
+        self._chunks = chunks
+        self._keepalive = keepalive
+        self._stall = stall
+        self._on_error = on_error
+        self._sent_at = 0.0
+        self._sending = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response (ASGI)."""
+        async with aclosing(self._chunks):
+            try:
+                first = await self._first(receive)
+            except Exception as error:
+                await self._on_error(error)(scope, receive, send)
+                return
+            if first is None:
+                return
+            head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+            await send(head)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._watch, receive, send, tasks.cancel_scope)
+                await self._send(first, send)
+                async for chunk in self._chunks:
+                    await self._send(chunk, send)
+                tasks.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _first(self, receive: Receive) -> bytes | None:
+        """Return the first chunk; None if the client left before it."""
+        first: list[bytes] = []
+        error: list[Exception] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def leave() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(leave)
+            try:
+                first.append(await anext(self._chunks, b""))
+            except Exception as failure:
+                error.append(failure)
+            tasks.cancel_scope.cancel()
+        if error:
+            raise error[0]
+        return first[0] if first else None
+
+    async def _send(self, chunk: bytes, send: Send) -> None:
+        self._sending = True
+        self._sent_at = anyio.current_time()
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        self._sending = False
+
+    async def _watch(self, receive: Receive, send: Send, scope: anyio.CancelScope) -> None:
+        """Cancel ``scope`` when the client leaves or stalls; keep the connection alive."""
+        while True:
+            with anyio.move_on_after(min(KEEPALIVE_SECONDS, self._stall / 2)):
+                if (await receive())["type"] == "http.disconnect":
+                    break
+            waited = anyio.current_time() - self._sent_at
+            if self._sending:
+                if waited >= self._stall:
+                    break
+            elif self._keepalive and waited >= KEEPALIVE_SECONDS:
+                await self._send(self._keepalive, send)
+        scope.cancel()

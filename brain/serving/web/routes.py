@@ -1,0 +1,252 @@
+"""The sessions over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agent_brain.memories.message import Attachment, Message
+from agent_brain.serving.session import Session, WhenBusy
+from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.web.errors import as_http_error
+from agent_brain.serving.web.frames import FRAMES, KEEPALIVE, NDJSON, SSE
+from agent_brain.serving.web.requests import (
+    HttpError,
+    deps_of,
+    owner_args,
+    read_json,
+    sessions_of,
+    settings_of,
+)
+from agent_brain.serving.web.responses import StreamResponse
+from agent_brain.serving.web.views import describe_info, describe_result, describe_session
+
+JSON = "application/json"
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewSession(_Body):
+    """The body of ``POST /sessions``."""
+
+
+class UserMessage(_Body):
+    """A message of the user."""
+
+    content: str = ""
+    attachments: tuple[Attachment, ...] = ()
+
+    def to_message(self) -> Message:
+        """Return it as a message."""
+        return Message.user(self.content, attachments=self.attachments)
+
+
+class StartRun(_Body):
+    """The body of ``POST /sessions/{id}/runs``."""
+
+    task: str | UserMessage
+    detached: bool = Field(default=False, description="Whether the server drives the run.")
+    when_busy: WhenBusy | None = None
+
+
+class ResumeRun(_Body):
+    """The body of ``POST /sessions/{id}/resume``: decisions on what the run waits for."""
+
+    approve: list[str] | Literal[True] | None = None
+    deny: dict[str, str] | list[str] | None = None
+    edit: dict[str, dict[str, JsonValue]] | None = None
+    input: str | dict[str, str] | None = None
+    detached: bool = False
+    when_busy: WhenBusy | None = None
+
+
+class SendMessage(UserMessage):
+    """The body of ``POST /sessions/{id}/messages``."""
+
+
+async def create_session(request: Request) -> Response:
+    """Make a session and return its ID."""
+    await read_json(request, NewSession, empty=True)
+    async with sessions_of(request).use(None, **owner_args(request)) as session:
+        return JSONResponse(
+            {"id": session.id}, 201, headers={"location": f"/sessions/{session.id}"}
+        )
+
+
+async def list_sessions(request: Request) -> Response:
+    """List the caller's sessions, the newest first."""
+    found = await sessions_of(request).list(**owner_args(request))
+    return JSONResponse({"sessions": [describe_info(info) for info in found]})
+
+
+async def read_session(request: Request) -> Response:
+    """Return the messages of a session, and what it does."""
+    async with _use(request) as session:
+        return JSONResponse(await describe_session(session))
+
+
+async def delete_session(request: Request) -> Response:
+    """Delete a session and everything in it."""
+    await sessions_of(request).delete(request.path_params["session"], **owner_args(request))
+    return Response(status_code=204)
+
+
+async def start_run(request: Request) -> Response:
+    """Run a task, and stream its events unless it is detached."""
+    body = await read_json(request, StartRun)
+    task = body.task if isinstance(body.task, str) else body.task.to_message()
+    deps = deps_of(request)
+    if body.detached:
+        async with _use(request) as session:
+            return _accepted(
+                session, await session.start(task, deps=deps, when_busy=body.when_busy)
+            )
+    return _stream(
+        request, lambda session: session.stream(task, deps=deps, when_busy=body.when_busy)
+    )
+
+
+async def resume_run(request: Request) -> Response:
+    """Continue a run that waits or was interrupted."""
+    body = await read_json(request, ResumeRun, empty=True)
+    chosen: dict[str, Any] = {
+        "approve": body.approve,
+        "deny": body.deny,
+        "edit": body.edit,
+        "input": body.input,
+        "deps": deps_of(request),
+        "when_busy": body.when_busy,
+    }
+    if body.detached:
+        async with _use(request) as session:
+            return _accepted(session, await session.start_resume(**chosen))
+    return _stream(request, lambda session: session.stream_resume(**chosen))
+
+
+async def watch_events(request: Request) -> Response:
+    """Stream the events of all runs of a session."""
+    media_type = _media_type(request, [SSE, NDJSON])
+    after = request.headers.get("last-event-id") or request.query_params.get("after")
+    frame = FRAMES[media_type]
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        async with _use(request) as session:
+            with session.events(after) as reader:
+                yield KEEPALIVE[media_type]  # the client knows now that it is connected
+                while batch := await reader.batch():
+                    yield b"".join(map(frame, batch))
+
+    return _response(request, chunks(), media_type)
+
+
+async def stop_run(request: Request) -> Response:
+    """Stop the run of a session after its current step."""
+    async with _use(request) as session:
+        _current(session).stop()
+        return JSONResponse({"status": "stopping"}, 202)
+
+
+async def cancel_run(request: Request) -> Response:
+    """Cancel the run of a session at once."""
+    async with _use(request) as session:
+        _current(session).cancel()
+        return JSONResponse({"status": "cancelling"}, 202)
+
+
+async def send_message(request: Request) -> Response:
+    """Send the run of a session a message."""
+    body = await read_json(request, SendMessage)
+    async with _use(request) as session:
+        _current(session).send(body.to_message())
+        return JSONResponse({"status": "sent"}, 202)
+
+
+def routes() -> list[Route]:
+    """Return the routes of the sessions."""
+    one = "/sessions/{session}"
+    return [
+        Route("/sessions", create_session, methods=["POST"]),
+        Route("/sessions", list_sessions, methods=["GET"]),
+        Route(one, read_session, methods=["GET"]),
+        Route(one, delete_session, methods=["DELETE"]),
+        Route(f"{one}/runs", start_run, methods=["POST"]),
+        Route(f"{one}/resume", resume_run, methods=["POST"]),
+        Route(f"{one}/events", watch_events, methods=["GET"]),
+        Route(f"{one}/stop", stop_run, methods=["POST"]),
+        Route(f"{one}/cancel", cancel_run, methods=["POST"]),
+        Route(f"{one}/messages", send_message, methods=["POST"]),
+    ]
+
+
+def _use(request: Request) -> AbstractAsyncContextManager[Session]:
+    return sessions_of(request).use(request.path_params["session"], **owner_args(request))
+
+
+def _current(session: Session) -> SessionRun:
+    if session.run is None:
+        raise HttpError(409, "no_run", "No run is active in this session")
+    return session.run
+
+
+def _accepted(session: Session, run: SessionRun) -> Response:
+    body = {"session": session.id, "run_id": run.run_id, "after": run.after}
+    return JSONResponse(body, 202)
+
+
+def _stream(request: Request, start: Any) -> Response:
+    """Answer with the events of an attached run, or with its result."""
+    media_type = _media_type(request, [SSE, NDJSON, JSON])
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        async with _use(request) as session, start(session) as run:
+            frame, begun = FRAMES[media_type], False
+            try:
+                async for item in run:
+                    if begun or item.event.kind != "run_failed":
+                        begun = True
+                        yield frame(item)
+            except Exception as error:
+                if not begun or run.error is not error:  # else RunFailed has told the client
+                    raise
+                as_http_error(error)  # logs what is not an error of the library
+
+    async def result() -> AsyncGenerator[bytes, None]:
+        async with _use(request) as session, start(session) as run:
+            async for _ in run:
+                pass
+            yield bytes(JSONResponse(describe_result(session, run.result)).body)
+
+    return _response(request, result() if media_type == JSON else chunks(), media_type)
+
+
+def _response(
+    request: Request, chunks: AsyncGenerator[bytes, None], media_type: str
+) -> StreamResponse:
+    return StreamResponse(
+        chunks,
+        media_type=media_type,
+        keepalive=KEEPALIVE.get(media_type, b" "),
+        stall=settings_of(request).limits.stall,
+    )
+
+
+def _media_type(request: Request, offered: list[str]) -> str:
+    """Return the first of the accepted types that is offered, by the order of the header."""
+    accepted = [
+        part.partition(";")[0].strip().lower()
+        for part in request.headers.get("accept", "*/*").split(",")
+    ]
+    for wanted in accepted:
+        if wanted in offered:
+            return wanted
+        if wanted in ("*/*", "text/*", ""):
+            return offered[0]
+    raise HttpError(406, "not_acceptable", f"This can be sent as {', '.join(offered)}")

@@ -1,0 +1,139 @@
+"""Running the application with uvicorn."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from agent_brain.errors import BrainDefinitionError
+from agent_brain.serving.sessions import Sessions
+
+HEADER_SECONDS = 20.0
+
+
+def serve_http(
+    app: Starlette,
+    sessions: Sessions,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    shutdown_timeout: float = 10.0,
+    max_message: int = 5_000_000,
+    on_ready: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve until the process is told to stop (SIGINT, SIGTERM).
+
+    Runs are then stopped softly, so that they can be resumed; those that do not end in time are
+    cancelled.
+
+    Args:
+        app: What :func:`make_app` returned.
+        sessions: Its sessions.
+        host: The address to listen on.
+        port: The port; 0 for any free one.
+        shutdown_timeout: Seconds that runs have to end.
+        max_message: Maximum size of a WebSocket message in bytes.
+        on_ready: Called with the URL when the server accepts connections.
+
+    Raises:
+        BrainDefinitionError: The address cannot be used.
+    """
+    with listen(host, port) as listener:
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws_max_size=max_message,
+            ws="websockets-sansio",
+            timeout_graceful_shutdown=5,
+        )
+        url = f"http://{shown(host)}:{listener.getsockname()[1]}"
+        Server(config, sessions, shutdown_timeout, lambda: on_ready(url)).run(sockets=[listener])
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that stops runs softly, and drops clients that never send a request.
+
+    Args:
+        config: The configuration.
+        sessions: The sessions.
+        shutdown_timeout: Seconds that runs have to end.
+        on_ready: Called when the server accepts connections.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        sessions: Sessions,
+        shutdown_timeout: float,
+        on_ready: Callable[[], None],
+    ) -> None:
+        super().__init__(config)
+        self._sessions = sessions
+        self._shutdown_timeout = shutdown_timeout
+        self._on_ready = on_ready
+        self._quiet_since: dict[Any, float] = {}
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop the runs, then the server."""
+        for server in self.servers:
+            server.close()
+        await self._sessions.stop(self._shutdown_timeout)
+        await super().shutdown(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Once a second, drop connections without a request for too long (slow loris)."""
+        if counter % 10 == 0:
+            now = time.monotonic()
+            quiet = {
+                connection: self._quiet_since.get(connection, now)
+                for connection in self.server_state.connections
+                if _has_no_request(connection)
+            }
+            for connection, since in quiet.items():
+                if now - since >= HEADER_SECONDS:
+                    connection.transport.close()
+            self._quiet_since = quiet
+        return await super().on_tick(counter)
+
+
+def _has_no_request(connection: Any) -> bool:
+    """Return whether an HTTP connection waits for a request, or for the rest of its head."""
+    if not hasattr(connection, "cycle"):  # a WebSocket
+        return False
+    return connection.cycle is None or connection.cycle.response_complete
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        BrainDefinitionError: The address cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        why = "the port is taken" if taken else error.strerror or str(error)
+        raise BrainDefinitionError(
+            f"Cannot listen on {host}:{port}: {why}. Choose another port, or 0 for any free one"
+        ) from error
+
+
+def shown(host: str) -> str:
+    """Return ``host`` as it is written in a URL."""
+    return f"[{host}]" if ":" in host else host or "0.0.0.0"

@@ -1,0 +1,96 @@
+"""Sessions and results as JSON. Private."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_brain.memories.message import Message
+from agent_brain.result import Result
+from agent_brain.serving.catalog import SessionInfo
+from agent_brain.serving.pending import Pending
+from agent_brain.serving.session import Session
+from agent_brain.states.usage import Usage
+from agent_brain.tools.text import clean_json, to_json_data
+
+
+def describe_info(info: SessionInfo) -> dict[str, Any]:
+    """Return a session in a list."""
+    return {
+        "id": info.id,
+        "title": info.title,
+        "updated_at": info.updated_at.isoformat(),
+        "status": info.status,
+    }
+
+
+async def describe_session(session: Session) -> dict[str, Any]:
+    """Return the messages of a session, and where the events of its current run begin."""
+    run, last_event_id = session.run, session.log.last_id
+    messages, turn_start = await _messages(session)
+    complete = run is not None and session.log.keeps_after(run.after)
+    return {
+        "id": session.id,
+        "title": session.info.title if session.info is not None else None,
+        "status": session.status,
+        "run_id": None if run is None else run.run_id,
+        "messages": [describe_message(message) for message in messages],
+        "pending": _pending(session.pending),
+        "last_event_id": last_event_id,
+        "run_started_after": run.after if run is not None and complete else None,
+        "turn_start": turn_start if complete else None,
+    }
+
+
+async def _messages(session: Session) -> tuple[list[Message], int | None]:
+    """Return all messages in order, and the index of the current goal."""
+    goal = await session.memory.goal()
+    said = await session.memory.dump()
+    if not goal:
+        return said, None
+    turn = {message.id for message in await session.memory.turn()}
+    earlier = [message for message in said if message.id not in turn]
+    later = [message for message in said if message.id in turn]
+    return [*earlier, *goal, *later], len(earlier)
+
+
+def describe_message(message: Message) -> dict[str, Any]:
+    """Return a message as JSON."""
+    data: dict[str, Any] = clean_json(message.model_dump(mode="json"))
+    return data
+
+
+def describe_result(session: Session, result: Result[Any]) -> dict[str, Any]:
+    """Return a result as JSON."""
+    return {
+        "session": session.id,
+        "run_id": result.run_id,
+        "answer": clean_json(result.answer),
+        "output": to_json_data(result.output),
+        "stop_reason": result.stop_reason.value,
+        "finish_reason": result.finish_reason,
+        "steps": result.steps,
+        "usage": describe_usage(result.usage),
+        "pending": _pending(session.pending),
+    }
+
+
+def describe_usage(usage: Usage) -> dict[str, Any]:
+    """Return usage as JSON."""
+    return {
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cost": usage.cost,
+        "estimated": usage.estimated,
+    }
+
+
+def _pending(pending: Pending | None) -> dict[str, Any] | None:
+    if pending is None:
+        return None
+    return {
+        "calls": [clean_json(call.model_dump(mode="json")) for call in pending.calls],
+        "questions": dict(pending.questions),
+    }
