@@ -12,6 +12,7 @@ export class Conversation {
   #view;
   #cards = new Map();
   #turn = null;
+  #run = null; // ID of the run that began last
   #decisions = null;
   #queued = []; // messages that the run has not read yet
   #reading = new AbortController();
@@ -42,7 +43,8 @@ export class Conversation {
   /** Start a run with `message`; send it to the run that is going on, if there is one. */
   async send(message) {
     if (this.#status === "running" && (await this.#steer(message))) return;
-    await this.#post("runs", { task: message, detached: true });
+    const { run_id: run } = await this.#post("runs", { task: message, detached: true });
+    if (run !== this.#run) this.#setStatus("running"); // else its events were faster
   }
 
   stop() {
@@ -88,7 +90,7 @@ export class Conversation {
     const start = session.run_started_after ?? null;
     this.#show(session, start === null ? session.messages : session.messages.slice(0, session.turn_start));
     this.#partial = session.status === "running" && start === null;
-    if (this.#partial) this.#beginTurn();
+    if (this.#partial) this.#beginPartialTurn();
     this.#follow(start ?? session.last_event_id, reading.signal);
   }
 
@@ -127,16 +129,19 @@ export class Conversation {
   }
 
   #add(event) {
+    const between = this.#turn === null || this.#turn.ended;
+    if (between && event.kind === "run_failed") return; // it has not begun; who asked knows why
     if (event.kind === "run_started") this.#begin(event);
+    else if (between) this.#beginTurn();
     if (event.kind === "message_received") this.#read(event.message);
-    if (this.#turn === null || this.#turn.ended) this.#beginTurn();
     this.#turn.add(event);
     if (event.path.length === 0) this.#light(event);
     if (event.kind === "usage_reported") this.#view.runUsage(this.#turn.usage);
     if (event.kind === "run_finished" || event.kind === "run_failed") this.#end(event);
   }
 
-  #begin({ goal, resumed }) {
+  #begin({ goal, resumed, run_id: run }) {
+    this.#run = run;
     for (const note of this.#view.log.querySelectorAll(".note button")) note.remove();
     if (!resumed) this.#view.net.clear();
     if (goal !== null) this.#read(goal);
@@ -153,6 +158,12 @@ export class Conversation {
     this.#view.runUsage(this.#turn.usage);
     this.#view.announce("The agent works.");
     this.#view.changed();
+  }
+
+  #beginPartialTurn() {
+    this.#beginTurn();
+    const text = "The server has not kept the beginning of this step. It is shown when the run has ended.";
+    this.#turn.append(el("p", { class: "muted" }, text));
   }
 
   #light({ kind, state }) {
