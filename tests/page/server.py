@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 import uvicorn
+from starlette.applications import Starlette
 
 from agent_brain import Brain
 from agent_brain.serving import Sessions
@@ -21,12 +23,22 @@ class PageServer:
 
     Args:
         brain: The brain.
+        around: Puts the application into another one, which is served.
         options: Options of ``make_app``.
     """
 
-    def __init__(self, brain: Brain[Any], **options: Any) -> None:
-        self.sessions = Sessions(brain)
-        app = make_app(self.sessions, **({"user": "ann"} | options))
+    def __init__(
+        self,
+        brain: Brain[Any],
+        *,
+        around: Callable[[Starlette], Starlette] | None = None,
+        **options: Any,
+    ) -> None:
+        app = make_app(Sessions(brain), **({"user": "ann"} | options))
+        if around is not None:
+            inner = app
+            app = around(inner)
+            app.router.lifespan_context = lambda _: inner.router.lifespan_context(inner)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"

@@ -38,14 +38,17 @@ class App {
   }
 
   async start() {
+    await Promise.all([this.#route(), this.#describe(), this.#refreshList()]);
+  }
+
+  /** Show what the agent is. */
+  async #describe() {
     try {
       this.#showInfo(await this.api.json("GET", "info"));
       this.net.load(await this.api.text("net.svg"));
     } catch (error) {
       this.composer.fail(error.message);
     }
-    await this.#route();
-    await this.#refreshList();
   }
 
   #composerParts() {

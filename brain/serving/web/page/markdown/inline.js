@@ -128,6 +128,7 @@ class Scanner {
     const opens = !SPACE.test(after) && (WORD.test(after) || !WORD.test(before));
     const closes = !SPACE.test(before) && (WORD.test(before) || !WORD.test(after));
     const marks = run === 3 ? [char + char, char] : [char.repeat(run)];
+    if (closes && !opens) marks.reverse();
     const end = this.at + run;
     for (const mark of marks) this.push({ mark, opens, closes }, end);
     return true;
