@@ -30,7 +30,9 @@ def small_picture() -> bytes:
 
 def test_the_answer_streams_as_markdown(serve, open_chat, pauses):
     pause = pauses()
-    llm = Script(["Prices in **eu", "ros**:\n\n| kg | price |\n", pause, "|--|--|\n| 3 | 8.1 |\n\nDone."])
+    llm = Script(
+        ["Prices in **eu", "ros**:\n\n| kg | price |\n", pause, "|--|--|\n| 3 | 8.1 |\n\nDone."]
+    )
     chat = open_chat(serve(Brain(llm=llm)).url)
 
     chat.ask("What does it cost?")
@@ -70,7 +72,9 @@ def test_a_model_behind_litellm_streams_and_calls_a_tool(serve, open_chat):
 
 
 def test_thoughts_are_folded(serve, open_chat):
-    chat = open_chat(serve(Brain(llm=Script([Thought("Hm, "), Thought("let me see."), "Yes."]))).url)
+    chat = open_chat(
+        serve(Brain(llm=Script([Thought("Hm, "), Thought("let me see."), "Yes."]))).url
+    )
 
     chat.ask("Well?")
 
@@ -146,13 +150,21 @@ def test_pictures_of_tools_are_shown_and_remote_ones_are_links(serve, open_chat)
         """Draw a chart."""
         return ToolResult("A chart", media=(Media("image/png", encoded, "sales.png"),))
 
-    chat = open_chat(serve(Brain(llm=Script([Action(name="chart")], ["![map](https://x.test/m.png)"]), tools=[chart])).url)
+    chat = open_chat(
+        serve(
+            Brain(
+                llm=Script([Action(name="chart")], ["![map](https://x.test/m.png)"]), tools=[chart]
+            )
+        ).url
+    )
 
     chat.ask("Draw.")
 
     picture = chat.tool("chart").get_by_role("img", name="sales.png")
     expect(picture).to_have_js_property("naturalWidth", 3)
-    expect(chat.answers.get_by_role("link", name="map")).to_have_attribute("href", "https://x.test/m.png")
+    expect(chat.answers.get_by_role("link", name="map")).to_have_attribute(
+        "href", "https://x.test/m.png"
+    )
     assert all(host.startswith("127.0.0.1:") for host in chat.hosts)
 
 

@@ -17,7 +17,9 @@ def wipe(path: str) -> str:
 
 
 def waiting(*args: str) -> Script:
-    return Script(["Let me. ", *(Action(name="wipe", args={"path": each}) for each in args)], ["All right."])
+    return Script(
+        ["Let me. ", *(Action(name="wipe", args={"path": each}) for each in args)], ["All right."]
+    )
 
 
 def test_a_call_runs_once_it_is_approved(serve, open_chat):
@@ -80,7 +82,9 @@ def test_several_decisions_are_sent_together(serve, open_chat):
 
     chat.ask("Delete them.")
     chat.button("Approve").nth(1).click()
-    expect(chat.log).to_contain_text("The run continues when you have decided about the others too.")
+    expect(chat.log).to_contain_text(
+        "The run continues when you have decided about the others too."
+    )
     expect(chat.status).to_have_text("Waits for you")
     chat.button("Deny…").first.click()
     chat.page.get_by_label("Reason").press("Enter")

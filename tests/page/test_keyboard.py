@@ -16,7 +16,11 @@ def tab_to(page: Page, name: str, key: str = "Tab") -> None:
     seen = []
     for _ in range(40):
         page.keyboard.press(key)
-        seen.append(page.evaluate("document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()"))
+        seen.append(
+            page.evaluate(
+                "document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()"
+            )
+        )
         if seen[-1].startswith(name):
             return
     raise AssertionError(f"{name!r} cannot be reached: {seen}")

@@ -58,7 +58,9 @@ LINK = '<a href="{}" target="_blank" rel="noopener noreferrer">{}</a>'
 LINKS = {
     "[a](https://x.test/b)": LINK.format("https://x.test/b", "a"),
     "[**a**](mailto:a@x.test 'title')": LINK.format("mailto:a@x.test", "<strong>a</strong>"),
-    "see https://x.test/a_(b).": "see " + LINK.format("https://x.test/a_(b)", "https://x.test/a_(b)") + ".",
+    "see https://x.test/a_(b).": "see "
+    + LINK.format("https://x.test/a_(b)", "https://x.test/a_(b)")
+    + ".",
     "(https://x.test)": "(" + LINK.format("https://x.test/", "https://x.test") + ")",
     "<https://x.test>": LINK.format("https://x.test/", "https://x.test"),
     "[a](javascript:alert(1))": "[a](javascript:alert(1))",
@@ -103,7 +105,29 @@ def test_any_pieces_are_drawn_like_the_whole(drawn, size):
         assert drawn(text, range(size, len(text), size)) == drawn(text), text
 
 
-HOSTILE = ["*a ", "[", "![", "`", "``a`", "> ", "- ", "  - a\n", "|", "|-", "\n|", "<http://", "_*", "[a](", "# #", " ", "```a`", "~~~\n", "1. ", "**a", "http://)"]
+HOSTILE = [
+    "*a ",
+    "[",
+    "![",
+    "`",
+    "``a`",
+    "> ",
+    "- ",
+    "  - a\n",
+    "|",
+    "|-",
+    "\n|",
+    "<http://",
+    "_*",
+    "[a](",
+    "# #",
+    " ",
+    "```a`",
+    "~~~\n",
+    "1. ",
+    "**a",
+    "http://)",
+]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

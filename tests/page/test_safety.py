@@ -9,8 +9,12 @@ from agent_brain import Brain
 from agent_brain.tools import Action, FunctionTool
 from tests.page.model import Script
 
-ATTACK = "<img src=x onerror=\"window.hurt=1\"><script>window.hurt=1</script><svg onload=window.hurt=1>"
-LINKS = "[a](javascript:window.hurt=1) [b](data:text/html,x) ![c](https://x.test/c.png) [d](vbscript:x)"
+ATTACK = (
+    '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script><svg onload=window.hurt=1>'
+)
+LINKS = (
+    "[a](javascript:window.hurt=1) [b](data:text/html,x) ![c](https://x.test/c.png) [d](vbscript:x)"
+)
 
 
 def test_scripts_in_messages_results_names_and_titles_are_text(serve, open_chat):
@@ -20,7 +24,11 @@ def test_scripts_in_messages_results_names_and_titles_are_text(serve, open_chat)
 
     tool = FunctionTool(steal, name="steal", description=ATTACK)
     llm = Script(
-        [f"{ATTACK} {LINKS}\n\n```\n{ATTACK}\n```\n", Action(name="steal", args={"x": ATTACK}), Action(name=ATTACK)],
+        [
+            f"{ATTACK} {LINKS}\n\n```\n{ATTACK}\n```\n",
+            Action(name="steal", args={"x": ATTACK}),
+            Action(name=ATTACK),
+        ],
         [f"# {ATTACK}\n\n| {ATTACK} |\n|--|\n| {ATTACK} |"],
         [RuntimeError(ATTACK)],
     )

@@ -65,9 +65,13 @@ def test_a_message_that_is_sent_meanwhile_is_read_after_the_step(serve, open_cha
     pause.release()
 
     expect(waiting).to_have_count(0)
-    expect(chat.log.get_by_role("article", name="You")).to_have_text(["Where is it?", "Look in Oslo."])
+    expect(chat.log.get_by_role("article", name="You")).to_have_text(
+        ["Where is it?", "Look in Oslo."]
+    )
     expect(chat.answers).to_have_text("It is here.")
-    assert [message.content for message in llm.asked[1] if message.role == "user"][-1] == "Look in Oslo."
+    assert [message.content for message in llm.asked[1] if message.role == "user"][
+        -1
+    ] == "Look in Oslo."
 
 
 def test_a_message_that_comes_too_late_starts_the_next_run(serve, open_chat, pauses):
