@@ -61,3 +61,6 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.tools import BaseTool as BaseTool
     from agent_brain.tools import ToolError as ToolError
     from agent_brain.tools import tool as tool
+    from agent_brain.usage_accounts import UsageTotal as UsageTotal
+    from agent_brain.usage_budget import UsageBudget as UsageBudget
+    from agent_brain.usage_ledger import UsageLedger as UsageLedger

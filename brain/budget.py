@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+
 import anyio
 
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import Limits, StopReason
 from agent_brain.memories.control import Control
+from agent_brain.states.hooks import Hook, HookRequest
 from agent_brain.states.usage import Usage
 from agent_brain.tools.secrets import get_logger
+from agent_brain.usage_ledger import Payer, UsageLedger
 
 logger = get_logger(__name__)
 
@@ -16,7 +21,7 @@ logger = get_logger(__name__)
 class Budget:
     """Counts usage in the registers of the run's own memory, for branches too."""
 
-    __slots__ = ("_only_steps", "_started", "_warned", "control", "limits")
+    __slots__ = ("_only_steps", "_payers", "_run", "_started", "_warned", "control", "limits")
 
     control: Control  # of the run's own memory; set when the run starts
 
@@ -24,6 +29,7 @@ class Budget:
         self.limits = limits
         self._started = 0.0
         self._warned: tuple[str, ...] = ()
+        self._payers: tuple[Payer, ...] = ()
         self._only_steps = (
             limits.timeout is limits.max_tokens is limits.max_cost is limits.max_tool_calls is None
         )
@@ -32,10 +38,35 @@ class Budget:
         """Start to measure the time."""
         self._started = anyio.current_time()
 
-    def start(self, control: Control) -> None:
-        """Continue from what ``control`` has spent; time counts from :meth:`start_clock`."""
+    def start(self, control: Control, run: HookRequest) -> None:
+        """Continue from what ``control`` has spent; time counts from :meth:`start_clock`.
+
+        Args:
+            control: The registers of the run's own memory.
+            run: The run, for the ledgers that count it.
+        """
         self.control = control
+        self._run = run
         self._started = (self._started or anyio.current_time()) - control.spent.seconds
+
+    def counted_by(self, hooks: Iterable[Hook]) -> Budget:
+        """Return this budget, counted by the ledgers among ``hooks`` as well.
+
+        Args:
+            hooks: The hooks of the run, or of a net inside.
+        """
+        known = [payer.ledger for payer in self._payers]
+        found = [h for h in hooks if isinstance(h, UsageLedger) and h not in known]
+        if not found:
+            return self
+        counted = copy(self)
+        counted._payers += tuple(ledger.payer(self._run) for ledger in dict.fromkeys(found))
+        return counted
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether a ledger does not let another model call begin."""
+        return bool(self._payers) and not all(payer.may_spend() for payer in self._payers)
 
     def spend(self, usage: Usage) -> None:
         """Add what a model call used.
@@ -44,6 +75,8 @@ class Budget:
             BrainUseError: A strict limit cannot count the call.
         """
         self.control.spent.add(usage)
+        for payer in self._payers:
+            payer.spend(usage)
         if not self._only_steps and usage.cost is None and self.limits.watches_use:
             self._check_counted(usage)
 

@@ -183,7 +183,7 @@ class Engine:
                                         yield note(event)
                                 finally:
                                     await events.aclose()
-                        except BrainUseError:  # a strict limit, which is not the state's to handle
+                        except BrainUseError:  # a limit, which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
                             items = Resumed(running, error)
@@ -191,7 +191,7 @@ class Engine:
                             break
             except BaseException as error:
                 await self._leave_hurt(node, stream, error)
-                if not await self._fail(node, error):
+                if not self._is_out_of_budget(error) and not await self._fail(node, error):
                     raise
             else:
                 if node.on_exit or record.report.waits is not None:
@@ -244,6 +244,11 @@ class Engine:
             failure.add_note(f"Raised in state {node.name!r} ({type(node.state).__name__})")
         if failure is not error:
             raise failure from error
+
+    def _is_out_of_budget(self, error: BaseException) -> bool:
+        """Return whether the state failed as a model call could not begin: the run then ends."""
+        cut = self._record.report.cut is StopReason.BUDGET
+        return cut and isinstance(error, Exception) and not self.left
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Record an error that leads to another state; return whether the net has such an edge."""
@@ -347,7 +352,7 @@ class Engine:
             return None
         await close_open_calls(self.memory, reason.clause)
         fallback = self._net.fallback
-        if fallback is None or reason is StopReason.TIMEOUT:
+        if fallback is None or reason in (StopReason.TIMEOUT, StopReason.BUDGET):
             return None
         return self._net.node(fallback)
 
@@ -374,6 +379,17 @@ class Engine:
         """Count the model calls in an ``event`` that nobody reads any more."""
         self._record.note_unread(event)
 
+    def check_budget(self) -> None:
+        """Check that another model call may begin; if not, the run ends after this step.
+
+        Raises:
+            BrainUseError: The budget is used up.
+        """
+        if self._budget.is_used_up:
+            self._record.used = True
+            self._record.report.cut = StopReason.BUDGET
+            raise BrainUseError(StopReason.BUDGET.clause)
+
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
         self._delegated = begun = self._delegated or Counter()
         begun[branch.name] += 1
@@ -381,13 +397,15 @@ class Engine:
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
+        hooks = self._hooks_of(branch)
+        counted = self._budget if hooks is self.hooks else self._budget.counted_by(hooks or ())
         return Engine(
             branch.net,
             branch.memory,
-            self._budget,
+            counted,
             self._stuck,
             run_id=self._run_id,
-            hooks=self._hooks_of(branch),
+            hooks=hooks,
             path=(*self._path, *inside),
             key="/".join(filter(None, (self._key, *inside))) + again,
             as_thoughts=aside,

@@ -26,6 +26,7 @@ class StopReason(StrEnum):
     INPUT = "input"
     MAX_TOOL_CALLS = "max_tool_calls"
     STOPPED = "stopped"
+    BUDGET = "budget"
 
     @property
     def clause(self) -> str:
@@ -46,6 +47,7 @@ _CLAUSES = {
     StopReason.APPROVAL: "the run waits for approval",
     StopReason.INPUT: "the run waits for an answer",
     StopReason.STOPPED: "the run was stopped",
+    StopReason.BUDGET: "the budget was used up",
 }
 
 

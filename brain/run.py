@@ -34,7 +34,7 @@ from agent_brain.states.events import (
     StateExited,
 )
 from agent_brain.states.hook_chain import hooks_of
-from agent_brain.states.hooks import Hook
+from agent_brain.states.hooks import Hook, HookRequest
 from agent_brain.states.usage import Usage
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy
@@ -315,7 +315,9 @@ class Run(Generic[OutputT_co]):
                 before = await open_results(memory, "a new goal was set first")
             await memory.begin(self._goal, self.run_id, plan.net.initial.name, before=before)
         self._began = True
-        self._budget.start(memory.control)
+        hooks = hooks_of(plan.hooks, plan.net.hooks)
+        self._budget.start(memory.control, HookRequest(at=self._position(), memory=memory))
+        self._budget = self._budget.counted_by(hooks or ())
         if (scope := self._interruption.scope) is not None:  # seconds before a resume count too
             scope.deadline -= memory.control.spent.seconds
         if over:
@@ -327,7 +329,7 @@ class Run(Generic[OutputT_co]):
                 self._budget,
                 plan.stuck,
                 run_id=self.run_id,
-                hooks=hooks_of(plan.hooks, plan.net.hooks),
+                hooks=hooks,
                 quiet=self._quiet,
                 steering=self._steering,
             )

@@ -95,6 +95,9 @@ class HookChain:
 
         return tuple(hook for hook in self._all if overrides(hook))
 
+    def __iter__(self) -> Iterator[Hook]:
+        return iter(self._all)
+
     def then(self, hooks: Sequence[Hook]) -> HookChain:
         """Return these hooks with those of a net after them."""
         return HookChain((*self._all, *hooks)) if hooks else self

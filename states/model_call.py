@@ -34,7 +34,6 @@ from agent_brain.states.events import (
     NOWHERE,
     ActionRequested,
     Event,
-    Position,
     ResponseStarted,
     TextDelta,
     UsageReported,
@@ -132,12 +131,14 @@ class ModelCall(Work):
         self.usage: Usage | None = None
         self._corrected = self._trimmed = False
 
-    def _begin(self, at: Position) -> None:
+    def _begin(self, context: WorkContext | None) -> None:
+        if context is not None:
+            context.check_budget()
         self.id = new_id("resp")
         self.text = ""
         self.actions = []
         self.finish = None
-        self._at = at
+        self._at = NOWHERE if context is None else context.at
         self._parts: list[str] = []
         self._blank = ""  # white space at the beginning of the text
         self._tags: ThinkTags | None = None  # made where one may be
@@ -193,7 +194,7 @@ class ModelCall(Work):
         shown, thought = self.words != "hidden", self.words == "thought"
         pace = None if shown else Pace()
         while messages is not None:
-            self._begin(at)
+            self._begin(context)
             parts, response_id = self._parts, self.id
             if hooks is None:
                 yield self._announce(self.llm)

@@ -25,7 +25,8 @@ class Usage:
         estimated: Whether the tokens are an estimate, as the provider did not report them.
 
     Raises:
-        ValueError: A count is not a whole number, or the cost is not a number.
+        ValueError: A count is not a whole number of at least 0, or the cost is not a number of at
+            least 0.
     """
 
     input_tokens: int = 0
@@ -40,12 +41,16 @@ class Usage:
     def __post_init__(self) -> None:
         for name in _COUNTS:
             value = getattr(self, name)
-            if not isinstance(value, int):
+            if not isinstance(value, int) or value < 0:
                 raise ValueError(
-                    f"Usage({name}={value!r}): give a whole number, 0 if it is unknown"
+                    f"Usage({name}={value!r}): give a whole number of at least 0, 0 if it is "
+                    "unknown"
                 )
-        if not isinstance(self.cost, int | float | None):
-            raise ValueError(f"Usage(cost={self.cost!r}): give US dollars, or None if unknown")
+        cost = self.cost
+        if cost is not None and not (isinstance(cost, int | float) and cost >= 0):
+            raise ValueError(
+                f"Usage(cost={cost!r}): give US dollars, at least 0, or None if unknown"
+            )
 
     @property
     def total_tokens(self) -> int:

@@ -104,6 +104,14 @@ class WorkContext(Protocol):
         """Count the model calls in an ``event`` that nobody reads any more."""
         ...
 
+    def check_budget(self) -> None:
+        """Check that another model call may begin.
+
+        Raises:
+            BrainUseError: A budget is used up; the run ends after the step.
+        """
+        ...
+
 
 class Work:
     """Base class of what a state yields to have it done while the state waits.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -167,6 +168,58 @@ def _address(text: str) -> tuple[str, int]:
     if not port.isdecimal() or int(port) > 65535:
         raise UserError(f"--http {text!r}: write a port, or host:port, such as 127.0.0.1:8000")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@app.command()
+@with_options(
+    option(
+        "--http",
+        "[HOST:]PORT",
+        "Where to listen. Other computers need a token.",
+        default="127.0.0.1:8000",
+        show_default=True,
+    ),
+    option(
+        "--token",
+        "TEXT",
+        "The bearer token that clients must send. Prefer AGENT_BRAIN_TOKEN: other users of this "
+        "computer can read options.",
+        envvar="AGENT_BRAIN_TOKEN",
+    ),
+    option(
+        "--users",
+        "FILE",
+        "A JSON file of users by their tokens, each with sessions of their own.",
+        type=click.Path(path_type=Path),
+    ),
+    option(
+        "--show-tools",
+        None,
+        "Show tool calls to clients of the OpenAI, AG-UI and AI SDK endpoints.",
+        is_flag=True,
+    ),
+    *AGENT,
+    STORAGE[0],
+)
+@click.argument("net", default="react")
+def serve(
+    http: str,
+    token: str | None,
+    users: Path | None,
+    show_tools: bool,  # noqa: FBT001
+    options: Options,
+) -> None:
+    """Serve an agent over HTTP: a chat page, event streams and OpenAI-compatible endpoints.
+
+    NET is a name, a .toml or .yaml file, or module:name. Needs the extra server. SIGTERM and Ctrl-C
+    end the runs after their current steps.
+    """
+    from agent_brain.cli.serve import access_options
+    from agent_brain.cli.serve import serve as serve_agent
+
+    host, port = _address(http)
+    access = access_options(host, token, users, show_tools=show_tools)
+    serve_agent(options, (host, port), access)
 
 
 @app.group(invoke_without_command=True)

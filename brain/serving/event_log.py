@@ -39,10 +39,13 @@ class SessionEvent:
 
     @property
     def json(self) -> bytes:
-        """The event as JSON (see :meth:`Event.to_json`), encoded once for all readers."""
-        if self._json is None:
-            self._json = event_json(self.event)
-        return self._json
+        """The event as JSON (see :meth:`Event.to_json`)."""
+        if self._json is not None:
+            return self._json
+        encoded = event_json(self.event)
+        if type(self.event) is not TextDelta:  # texts are many, and encoded as fast as found
+            self._json = encoded
+        return encoded
 
     def __repr__(self) -> str:
         return f"SessionEvent({self.id!r}, {self.event!r})"
@@ -99,16 +102,21 @@ class EventLog:
 
     def append(self, event: AgentEvent) -> SessionEvent:
         """Add an event, and wake the readers."""
-        self.last += 1
-        item = SessionEvent(event, self.name, self.last)
-        self._events.append(item)
+        self.last = number = self.last + 1
+        item = SessionEvent(event, self.name, number)
+        events = self._events
+        events.append(item)
         self._bytes += _size(item)
-        while len(self._events) > 1 and (
-            len(self._events) > self._max_events or self._bytes > self._max_bytes
-        ):
-            self._bytes -= _size(self._events.popleft())
-        self._wake()
+        while len(events) > self._max_events or (self._bytes > self._max_bytes and len(events) > 1):
+            self._bytes -= _size(events.popleft())
+        if self._news is not None:
+            self._wake()
         return item
+
+    def clear(self) -> None:
+        """Drop all events; a reader that has not read the last one gets a :class:`Gap`."""
+        self._events.clear()
+        self._bytes = 0
 
     def close(self) -> None:
         """End the readers, once they have read everything."""

@@ -21,6 +21,7 @@ from agent_brain.serving.session_run import SessionRun
 
 if TYPE_CHECKING:
     from agent_brain.serving.sessions import Sessions
+    from agent_brain.usage_accounts import UsageTotal
 
 WhenBusy: TypeAlias = Literal["wait", "refuse", "queue"]
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted"]
@@ -38,6 +39,7 @@ class Session:
         run: The current run; None between runs.
         unread: Messages that were sent to a run and not recorded; the next run gets them.
         stored: Whether it is in the list of sessions; temporary ones are not.
+        users: How many callers use it now.
         info: Its title, and when its last run began; None before the first one.
     """
 
@@ -58,6 +60,7 @@ class Session:
         self.log = EventLog()
         self.run: SessionRun | None = None
         self.unread: list[Message] = []
+        self.users = 0
         self._sessions = sessions
         self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
 
@@ -65,6 +68,11 @@ class Session:
     def memory(self) -> Memory:
         """The memory of the session."""
         return self.brain.memory
+
+    @property
+    def usage(self) -> UsageTotal:
+        """What the models of the session have used since the server was started."""
+        return self._sessions.ledger.usage(session=self.id, user=self.owner)
 
     @property
     def pending(self) -> Pending | None:
@@ -184,11 +192,14 @@ class Session:
         async with self._free:
             yield
 
-    def unwatched_since(self, before: float) -> bool:
-        """Return whether a run goes on that nobody has read since ``before``."""
-        log = self.log
-        run = self.run
-        return run is not None and run.detached and not log.readers and log.unread_since <= before
+    def tidy(self, before: float) -> None:
+        """Stop a detached run, or drop the events of ended ones, that nobody has read since."""
+        if self.log.readers or self.log.unread_since > before:
+            return
+        if self.run is None:
+            self.log.clear()
+        elif self.run.detached:
+            self.run.stop()
 
     def _send(self, task: str | Message) -> bool:
         """Send ``task`` to the active run; return whether there is one that takes it."""
@@ -230,6 +241,7 @@ class Session:
 
         async def end(session_run: SessionRun) -> None:
             self.run = None
+            self.log.unread_since = anyio.current_time()
             self._free.release()
             self._sessions.run_ended(session_run)
             self.unread += session_run.unread

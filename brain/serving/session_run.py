@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from agent_brain.memories.message import Message
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.event_log import EventLog, SessionEvent
+from agent_brain.states.events import AgentEvent
 
 
 class SessionRun:
@@ -46,6 +47,7 @@ class SessionRun:
         self._begin = begin
         self._end = end
         self._run: Run[Any] | None = None
+        self._events: AsyncIterator[AgentEvent] | None = None
         self._ended = False
         self._over: anyio.Event | None = None
 
@@ -75,14 +77,15 @@ class SessionRun:
         return self
 
     async def __anext__(self) -> SessionEvent:
+        if self._events is None:
+            self._events = aiter(self._entered)
         try:
-            event = await anext(self._entered.__aiter__())
+            return self._log.append(await anext(self._events))
         except StopAsyncIteration:
             raise
         except Exception as error:
             self.error = error
             raise
-        return self._log.append(event)
 
     @property
     def _entered(self) -> Run[Any]:

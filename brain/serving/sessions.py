@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.tools.aio import maybe_await
+from agent_brain.usage_ledger import UsageLedger
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +78,11 @@ class Sessions:
     A session belongs to the user who opened it. For a caller without a user, only IDs that the
     server has made are valid; they cannot be guessed, and knowing one grants access.
 
+    Attributes:
+        brain: Runs every session.
+        ledger: Counts what models use, by run, session and user (as ``owner_of`` names it). It is
+            the brain's, if it has a :class:`~agent_brain.UsageLedger` among its hooks.
+
     Args:
         brain: Runs every session, with its tools; its own memory is not used. Closed by the caller.
         memory: The name of a registered memory, or a function that returns the memory of a session
@@ -117,13 +124,16 @@ class Sessions:
                 f"when_busy={when_busy!r}: choose one of {', '.join(get_args(WhenBusy))}"
             )
         self.brain = brain
+        known = [hook for hook in brain.hooks if isinstance(hook, UsageLedger)]
+        self.ledger = known[0] if known else UsageLedger()
+        self._hooks = brain.hooks if known else (*brain.hooks, self.ledger)
         self.when_busy = when_busy
         self._memory = memory
         self._memory_options = _checked_options(memory, memory_options or {})
         self._owned = None if isinstance(journal, Journal | None) else SQLiteJournal(journal)
         self._journal = journal if isinstance(journal, Journal) else self._owned
         self._catalog = None if self._journal is None else Catalog(self._journal)
-        self._max_sessions = max_sessions
+        self._in_use: Counter[str] = Counter()  # sessions of each owner
         self._max_per_user = max_per_user
         self._idle = idle
         self._grace = grace
@@ -158,7 +168,17 @@ class Sessions:
             raise _not_found(session)
         self._check_room(key)
         async with self._pool.take(key, lambda: self._open(key)) as opened:
-            yield opened
+            if opened.owner is not None and not opened.users:
+                self._in_use[opened.owner] += 1
+            opened.users += 1
+            try:
+                yield opened
+            finally:
+                opened.users -= 1
+                if opened.owner is not None and not opened.users:
+                    self._in_use[opened.owner] -= 1
+                    if not self._in_use[opened.owner]:
+                        del self._in_use[opened.owner]
 
     @asynccontextmanager
     async def temporary(
@@ -252,11 +272,9 @@ class Sessions:
             raise BrainUseError("The sessions are closed: use 'async with Sessions(…) as sessions'")
         if key in self._pool:
             return
-        in_use = self._pool.in_use()
-        if len(in_use) >= self._max_sessions:
+        if not self._pool.room:
             raise TooManySessionsError("Too many sessions are in use: try again later")
-        own = 0 if key.owner is None else sum(other.owner == key.owner for other in in_use)
-        if own >= self._max_per_user:
+        if key.owner is not None and self._in_use[key.owner] >= self._max_per_user:
             raise TooManySessionsError(
                 f"You use {self._max_per_user} sessions at once: end one of them first"
             )
@@ -264,6 +282,7 @@ class Sessions:
     async def _open(self, key: SessionKey, *, stored: bool = True) -> Session:
         memory = await self._make_memory(key, stored=stored)
         brain = self.brain.over(memory)
+        brain.hooks = self._hooks
         try:
             await memory.open()
         except BaseException:
@@ -372,8 +391,7 @@ class Sessions:
             if self._grace is not None:
                 before = anyio.current_time() - self._grace
                 for session in self._pool.values():
-                    if session.unwatched_since(before) and session.run is not None:
-                        session.run.stop()
+                    session.tidy(before)
 
     async def stop(self, timeout: float = 10.0) -> None:
         """Stop all runs softly, end all readers, and accept no more runs.

@@ -26,6 +26,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
+from agent_brain.states.hooks import HookRequest
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import StreamItem, Work, next_item, perform
 from agent_brain.stuck import StuckPolicy
@@ -196,7 +197,7 @@ class _Context:
     def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets as a Brain does, with its default limits."""
         budget = Budget(Limits())
-        budget.start(self.memory.control)
+        budget.start(self.memory.control, HookRequest(memory=self.memory))
         run_id = self.memory.control.run_id or new_id("run")
         outer = Engine(
             order.branches[0].net,
@@ -211,6 +212,9 @@ class _Context:
 
     def count_unread(self, event: Event) -> None:
         """Do nothing: a single state has no limits to count for."""
+
+    def check_budget(self) -> None:
+        """Do nothing: a single state has no budget."""
 
 
 def _keep(done: StateRun[M], item: StreamItem) -> None:

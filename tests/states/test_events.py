@@ -104,10 +104,10 @@ MESSAGES = st.builds(Message.user, st.text(), metadata=st.dictionaries(st.text()
 ERRORS = st.builds(ValueError, st.text()) | st.builds(KeyError, st.text())
 USAGES = st.builds(
     Usage,
-    st.integers(),
-    st.integers(),
-    st.none() | st.floats(),
-    st.integers(),
+    st.integers(0),
+    st.integers(0),
+    st.none() | st.floats(0),
+    st.integers(0),
     st.none() | st.text(),
 )
 BY_HINT = {
@@ -217,7 +217,7 @@ def test_numbers_that_json_does_not_have_become_null(number):
         Measured(value=number),
         {"a": Measured(value=number)},
     ):
-        line = RunFinished("done", "", output, Usage(cost=number)).to_json()
+        line = RunFinished("done", "", output, Usage(cost=math.inf)).to_json()
         assert "NaN" not in line
         assert "Infinity" not in line
         assert json.loads(line)["usage"]["cost"] is None

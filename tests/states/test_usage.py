@@ -17,6 +17,10 @@ from agent_brain.states import Usage
         ({"cached_tokens": 0.5}, "cached_tokens=0.5"),
         ({"requests": None}, "requests=None"),
         ({"cost": "0.1"}, "cost='0.1'"),
+        ({"input_tokens": -1}, "input_tokens=-1"),
+        ({"requests": -1}, "requests=-1"),
+        ({"cost": -0.1}, "cost=-0.1"),
+        ({"cost": float("nan")}, "cost=nan"),
     ],
 )
 def test_what_cannot_be_counted_is_refused_by_name(options: dict[str, Any], named: str) -> None:

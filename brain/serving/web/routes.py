@@ -14,6 +14,7 @@ from starlette.routing import Route
 from agent_brain.memories.message import Attachment, Message
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.sessions import owner_of
 from agent_brain.serving.web.errors import as_http_error
 from agent_brain.serving.web.frames import FRAMES, KEEPALIVE, NDJSON, SSE
 from agent_brain.serving.web.requests import (
@@ -25,7 +26,12 @@ from agent_brain.serving.web.requests import (
     settings_of,
 )
 from agent_brain.serving.web.responses import StreamResponse
-from agent_brain.serving.web.views import describe_info, describe_result, describe_session
+from agent_brain.serving.web.views import (
+    describe_info,
+    describe_result,
+    describe_session,
+    describe_usage,
+)
 
 JSON = "application/json"
 
@@ -169,6 +175,19 @@ async def send_message(request: Request) -> Response:
         return JSONResponse({"status": "sent"}, 202)
 
 
+async def read_usage(request: Request) -> Response:
+    """Return what the models of the caller's runs have used since the server was started."""
+    sessions, owner = sessions_of(request), owner_of(**owner_args(request))
+    if owner is None:
+        return JSONResponse({"user": None, "used_up": None})
+    used_up = sessions.ledger.used_up(user=owner)
+    body = {
+        "user": describe_usage(sessions.ledger.usage(user=owner)),
+        "used_up": None if used_up is None else used_up.scope,
+    }
+    return JSONResponse(body)
+
+
 def routes() -> list[Route]:
     """Return the routes of the sessions."""
     one = "/sessions/{session}"
@@ -183,6 +202,7 @@ def routes() -> list[Route]:
         Route(f"{one}/stop", stop_run, methods=["POST"]),
         Route(f"{one}/cancel", cancel_run, methods=["POST"]),
         Route(f"{one}/messages", send_message, methods=["POST"]),
+        Route("/usage", read_usage, methods=["GET"]),
     ]
 
 

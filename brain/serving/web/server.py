@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -14,7 +15,11 @@ from starlette.applications import Starlette
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving.sessions import Sessions
 
+if TYPE_CHECKING:
+    from agent_brain.tools.mcp import McpSource
+
 HEADER_SECONDS = 20.0
+MAX_MESSAGE = 5_000_000  # bytes of a WebSocket message
 
 
 def serve_http(
@@ -23,26 +28,28 @@ def serve_http(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    servers: Iterable[McpSource] = (),
     shutdown_timeout: float = 10.0,
-    max_message: int = 5_000_000,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM).
 
-    Runs are then stopped softly, so that they can be resumed; those that do not end in time are
-    cancelled.
+    Runs are then stopped after their current steps, so that they can be resumed; those that do not
+    end in time are cancelled. The brain of the sessions is closed at the end.
 
     Args:
         app: What :func:`make_app` returned.
         sessions: Its sessions.
         host: The address to listen on.
         port: The port; 0 for any free one.
+        servers: MCP servers whose tools the sessions use, as for :meth:`Brain.connect`.
         shutdown_timeout: Seconds that runs have to end.
-        max_message: Maximum size of a WebSocket message in bytes.
         on_ready: Called with the URL when the server accepts connections.
 
     Raises:
         BrainDefinitionError: The address cannot be used.
+        McpConfigError: The MCP servers cannot be used as described.
+        McpServerError: The MCP servers could not be started or reached.
     """
     with listen(host, port) as listener:
         config = uvicorn.Config(
@@ -50,12 +57,20 @@ def serve_http(
             log_level="warning",
             access_log=False,
             server_header=False,
-            ws_max_size=max_message,
             ws="websockets-sansio",
+            ws_max_size=MAX_MESSAGE,
             timeout_graceful_shutdown=5,
         )
         url = f"http://{shown(host)}:{listener.getsockname()[1]}"
-        Server(config, sessions, shutdown_timeout, lambda: on_ready(url)).run(sockets=[listener])
+        server = Server(config, sessions, shutdown_timeout, lambda: on_ready(url))
+
+        async def main() -> None:
+            async with sessions.brain as brain:
+                await brain.connect(*servers)
+                await server.serve(sockets=[listener])
+
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            runner.run(main())
 
 
 class Server(uvicorn.Server):

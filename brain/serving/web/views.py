@@ -36,6 +36,7 @@ async def describe_session(session: Session) -> dict[str, Any]:
         "run_id": None if run is None else run.run_id,
         "messages": [describe_message(message) for message in messages],
         "pending": _pending(session.pending),
+        "usage": describe_usage(session.usage),
         "last_event_id": last_event_id,
         "run_started_after": run.after if run is not None and complete else None,
         "turn_start": _turn_start(session, run, messages, goal_at) if run and complete else None,

@@ -1,0 +1,93 @@
+"""The command ``serve``. Private."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agent_brain.brain import Brain
+from agent_brain.brainfile import read_spec
+from agent_brain.cli.exit_codes import UserError, notify, user_errors
+from agent_brain.cli.net_reference import is_file
+from agent_brain.cli.options import Options
+from agent_brain.cli.session import build
+from agent_brain.serving.access import is_loopback
+from agent_brain.serving.sessions import Sessions
+
+LOCAL_USER = "local"
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+def serve(options: Options, address: tuple[str, int], access: Mapping[str, Any]) -> None:
+    """Serve the agent that ``options`` describe until the process is told to stop."""
+    with user_errors():
+        from agent_brain.serving.web import make_app, serve_http
+
+        brain = build(replace(options, memory="messages", folder=None))
+        sessions = make_sessions(brain, options)
+        app = make_app(sessions, **access)
+        serve_http(
+            app,
+            sessions,
+            host=address[0],
+            port=address[1],
+            servers=options.servers,
+            on_ready=lambda url: notify(f"Serving {url}", kind=""),
+        )
+
+
+def make_sessions(brain: Brain[Any], options: Options) -> Sessions:
+    """Return the sessions, stored in the folder if there is one."""
+    memory, memory_options = options.memory or "messages", {}
+    if is_file(options.net):
+        spec = read_spec(options.net)
+        memory = options.memory or spec.memory
+        memory_options = dict(spec.memory_options) if memory == spec.memory else {}
+    stored = options.storage(memory)
+    journal = stored.get("journal")
+    if "path" in stored:
+        memory_options["path"], journal = stored["path"], Path(stored["path"]) / "journal.db"
+    return Sessions(brain, memory, journal=journal, memory_options=memory_options)
+
+
+def access_options(
+    host: str, token: str | None, users: Path | None, *, show_tools: bool
+) -> dict[str, Any]:
+    """Return the arguments of ``make_app`` that say who may ask.
+
+    Raises:
+        UserError: Other computers can reach the address and no token is required, or the file of
+            users cannot be used.
+    """
+    tokens = {} if users is None else _read_users(users)
+    if token:
+        tokens[token] = LOCAL_USER
+    if tokens:
+        return {"token": tokens, "show_tools": show_tools}
+    if not is_loopback(host):
+        raise UserError(
+            f"Other computers can reach {host or 'every address of this one'}: give --token or "
+            "--users"
+        )
+    return {"user": LOCAL_USER, "hosts": LOCAL_HOSTS, "show_tools": show_tools}
+
+
+def _read_users(path: Path) -> dict[str, str]:
+    try:
+        users = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"--users {str(path)!r} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"--users {str(path)!r} is not JSON: {error}") from error
+    if (
+        not isinstance(users, dict)
+        or not users
+        or not all(isinstance(user, str) and user for user in users.values())
+    ):
+        raise UserError(
+            f'--users {str(path)!r}: give an object of tokens and users: {{"…": "ann"}}'
+        )
+    return users
