@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -124,14 +125,12 @@ class Proxy:
                 thread.start()
 
     def _forward(self, source: socket.socket, target: socket.socket, watched: bool) -> None:
-        try:
+        with suppress(OSError):
             while data := source.recv(65536):
                 end = self._end(data) if watched else None
                 target.sendall(data[:end])
                 if end is not None:
                     break
-        except OSError:
-            pass
         _shut(source)
         _shut(target)
         self._open.discard(source)
@@ -147,7 +146,5 @@ class Proxy:
 
 
 def _shut(connection: socket.socket) -> None:
-    try:
+    with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass

@@ -183,13 +183,18 @@ def test_a_picture_is_sent_with_a_message(serve, open_chat):
     expect(chat.page.get_by_role("listitem").filter(has_text="sea.png")).to_have_count(0)
 
 
-def test_tokens_and_cost_of_the_run_are_shown(serve, open_chat):
+def test_tokens_and_cost_of_the_run_and_of_the_session_are_shown(serve, open_chat):
     usage = Usage(input_tokens=1381, output_tokens=16, cached_tokens=1024, cost=0.0042, requests=1)
-    chat = open_chat(serve(Brain(llm=Script(["Hi.", usage]))).url)
+    chat = open_chat(serve(Brain(llm=Script(["Hi.", usage], ["Bye.", usage]))).url)
 
     chat.ask("Hello!")
-
     line = "1,381 tokens in, 16 out, 1,024 cached, 1 request, $0.0042"
     expect(chat.log.get_by_text(line)).to_be_visible()
+    chat.wait_until_idle()
+    chat.ask("Bye!")
+    expect(chat.log.get_by_text(line)).to_have_count(2)
+
     expect(chat.page.locator("[data-run=input_tokens]")).to_have_text("1,381")
+    expect(chat.page.locator("[data-chat=input_tokens]")).to_have_text("2,762")
     expect(chat.page.locator("[data-run=cost]")).to_have_text("$0.0042")
+    expect(chat.page.locator("[data-chat=cost]")).to_have_text("$0.0084")

@@ -101,7 +101,7 @@ export class Conversation {
     this.#queued = [];
     this.#view.log.replaceChildren(...history(messages, this.#cards));
     this.#setStatus(session.status);
-    this.#view.sessionUsage(session.usage ?? null);
+    this.#view.sessionUsage(session.usage);
     if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
     if (session.status === "interrupted") this.#view.log.append(this.#interrupted());
   }
@@ -195,7 +195,7 @@ export class Conversation {
   async #refresh() {
     try {
       const { usage } = await this.#api.json("GET", sessionPath(this.id));
-      this.#view.sessionUsage(usage ?? null);
+      this.#view.sessionUsage(usage);
     } catch {
       // The stream of events shows whether the connection is lost or the session gone.
     }

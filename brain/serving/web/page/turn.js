@@ -12,6 +12,7 @@ const ENDS = {
   max_cost: "The run has reached its limit of cost.",
   max_tool_calls: "The run has reached its limit of tool calls.",
   timeout: "The run has reached its limit of time.",
+  budget: "The budget is used up.",
   stuck: "The run repeated itself and was ended.",
   stopped: "Stopped.",
   cancelled: "Cancelled.",
@@ -111,12 +112,12 @@ export class Turn {
 
   on_run_finished(event) {
     const { stop_reason: reason, finish_reason: finish, answer } = event;
-    if (this.#answer === null && answer && !WAITS.includes(reason)) {
+    if (this.#answer === null && answer && reason === "done") {
       this.#answer = this.#block(event);
       this.#answer.say(answer);
     }
     if (finish === "length") this.#note("The answer was cut off at the limit of its length.", "warning");
-    if (reason in ENDS) this.#note(ENDS[reason], "ended", true);
+    if (reason !== "done" && !WAITS.includes(reason)) this.#note(ENDS[reason] ?? `The run ended: ${reason}.`, "ended", true);
     this.usage = event.usage;
     this.#end();
     if (this.usage.requests > 0 && !WAITS.includes(reason)) this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));

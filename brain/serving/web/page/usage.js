@@ -7,13 +7,13 @@ export function usageText(usage) {
   const parts = [`${NUMBER.format(usage.input_tokens)} tokens in`, `${NUMBER.format(usage.output_tokens)} out`];
   if (usage.cached_tokens) parts.push(`${NUMBER.format(usage.cached_tokens)} cached`);
   parts.push(usage.requests === 1 ? "1 request" : `${NUMBER.format(usage.requests)} requests`);
-  parts.push(costText(usage.cost));
+  parts.push(usage.cost === null ? "cost unknown" : costText(usage.cost));
   return parts.join(", ");
 }
 
-/** Return a cost in dollars; a model whose price is not known has none. */
-export function costText(cost) {
-  if (cost === null || cost === undefined) return "cost unknown";
+/** Return a cost in dollars; null, as for a model whose price is not known, is "unknown". */
+function costText(cost) {
+  if (cost === null) return "unknown";
   return `$${cost === 0 || cost >= 1 ? cost.toFixed(2) : cost.toPrecision(2)}`;
 }
 
