@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ class PageServer:
 
     Args:
         brain: The brain.
+        journal: Where the sessions are kept.
         around: Puts the application into another one, which is served.
         options: Options of ``make_app``.
     """
@@ -32,14 +34,13 @@ class PageServer:
         self,
         brain: Brain[Any],
         *,
+        journal: Path | None = None,
         around: Callable[[Starlette], Starlette] | None = None,
         **options: Any,
     ) -> None:
-        app = make_app(Sessions(brain), **({"user": "ann"} | options))
-        if around is not None:
-            inner = app
-            app = around(inner)
-            app.router.lifespan_context = lambda _: inner.router.lifespan_context(inner)
+        inner = make_app(Sessions(brain, journal=journal), **({"user": "ann"} | options))
+        app = inner if around is None else around(inner)
+        app.router.lifespan_context = inner.router.lifespan_context
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"

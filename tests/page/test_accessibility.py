@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -53,7 +54,7 @@ def script() -> Script:
     )
 
 
-LOOKS = {
+LOOKS: dict[str, dict[str, Any]] = {
     "wide": {"viewport": WIDE},
     "narrow": {"viewport": {"width": 390, "height": 800}},
     "dark": {"viewport": WIDE, "color_scheme": "dark"},

@@ -173,7 +173,7 @@ def test_a_picture_is_sent_with_a_message(serve, open_chat):
     chat = open_chat(serve(Brain(llm=llm)).url)
 
     picture = {"name": "sea.png", "mimeType": "image/png", "buffer": small_picture()}
-    chat.page.locator("#files").set_input_files([picture])  # type: ignore[list-item]
+    chat.page.locator("#files").set_input_files([picture])
     expect(chat.page.get_by_role("list", name="Attached files")).to_contain_text("sea.png")
     chat.ask("Which colour?")
 
@@ -183,9 +183,10 @@ def test_a_picture_is_sent_with_a_message(serve, open_chat):
     expect(chat.page.get_by_role("listitem").filter(has_text="sea.png")).to_have_count(0)
 
 
-def test_tokens_and_cost_of_the_run_and_of_the_session_are_shown(serve, open_chat):
+def test_tokens_and_cost_of_the_run_and_of_the_session_are_shown(serve, open_chat, tmp_path):
     usage = Usage(input_tokens=1381, output_tokens=16, cached_tokens=1024, cost=0.0042, requests=1)
-    chat = open_chat(serve(Brain(llm=Script(["Hi.", usage], ["Bye.", usage]))).url)
+    brain = Brain(llm=Script(["Hi.", usage], ["Bye.", usage]))
+    chat = open_chat(serve(brain, journal=tmp_path / "chats.db").url)
 
     chat.ask("Hello!")
     line = "1,381 tokens in, 16 out, 1,024 cached, 1 request, $0.0042"
