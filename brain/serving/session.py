@@ -13,6 +13,7 @@ from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.human_input import Approve, Deny
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.event_log import EventLog, LogReader
@@ -225,6 +226,7 @@ class Session:
         async def begin(session_run: SessionRun) -> Run[Any]:
             await self._take_turn(when)
             try:
+                await self._catch_up()
                 title = None if task is None else as_message(task).content
                 await self._sessions.run_begins(self, session_run, title)
                 if task is None:
@@ -249,6 +251,14 @@ class Session:
                 self._answer_unread(deps)
 
         return SessionRun(self.log, begin, end, detached=detached)
+
+    async def _catch_up(self) -> None:
+        """Read the session again if another process has written to it."""
+        memory = self.memory
+        if isinstance(memory, StoredMemory) and memory.durable and self.stored:
+            session = memory.store.session
+            if session is not None and await session.journal.last(session.key) != session.last:
+                await memory.reopen()
 
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":
