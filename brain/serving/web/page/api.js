@@ -65,7 +65,12 @@ export class Api {
     const content = body === undefined ? undefined : JSON.stringify(body);
     try {
       return await fetch(new URL(path, document.baseURI), {
-        method, headers: all, body: content, signal, cache: "no-store", credentials: "same-origin",
+        method,
+        headers: all,
+        body: content,
+        signal,
+        cache: "no-store",
+        credentials: "same-origin",
       });
     } catch (error) {
       if (signal?.aborted) throw error;

@@ -11,7 +11,12 @@ import { StickyEnd } from "./scrolling.js";
 import { SessionList } from "./session_list.js";
 import { showUsage } from "./usage.js";
 
-const STATUS = { running: "Working", waiting: "Waits for you", interrupted: "Interrupted", idle: "" };
+const STATUS = {
+  running: "Working",
+  waiting: "Waits for you",
+  interrupted: "Interrupted",
+  idle: "",
+};
 
 const $ = (id) => document.getElementById(id);
 
@@ -24,7 +29,9 @@ class App {
     this.confirmDelete = deleteDialog($("delete"));
     this.net = new NetPicture($("net-picture"), $("net-state"));
     this.end = new StickyEnd($("log"), $("messages"), $("jump"));
-    this.list = new SessionList($("sessions"), $("no-sessions"), (session) => this.#delete(session));
+    this.list = new SessionList($("sessions"), $("no-sessions"), (session) =>
+      this.#delete(session),
+    );
     this.composer = new Composer(this.#composerParts(), {
       send: (message) => this.#send(message),
       stop: () => this.#conversation?.stop(),
@@ -32,7 +39,12 @@ class App {
     });
     this.panels = [
       new Panel($("sidebar"), $("open-sidebar"), [$("main"), $("run-panel")], "(max-width: 760px)"),
-      new Panel($("run-panel"), $("open-run-panel"), [$("main"), $("sidebar")], "(max-width: 1100px)"),
+      new Panel(
+        $("run-panel"),
+        $("open-run-panel"),
+        [$("main"), $("sidebar")],
+        "(max-width: 1100px)",
+      ),
     ];
     this.#listen();
   }
@@ -53,8 +65,15 @@ class App {
 
   #composerParts() {
     return {
-      form: $("composer"), input: $("message"), files: $("files"), choose: $("choose"), picked: $("picked"),
-      send: $("send"), stop: $("stop"), cancel: $("cancel"), problem: $("problem"),
+      form: $("composer"),
+      input: $("message"),
+      files: $("files"),
+      choose: $("choose"),
+      picked: $("picked"),
+      send: $("send"),
+      stop: $("stop"),
+      cancel: $("cancel"),
+      problem: $("problem"),
     };
   }
 
@@ -73,9 +92,11 @@ class App {
   }
 
   #onKey(event) {
-    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]"))
+      return;
     if (this.#closePanels()) return;
-    if (this.#conversation?.running) this.#conversation.stop().catch((error) => this.composer.fail(error.message));
+    if (this.#conversation?.running)
+      this.#conversation.stop().catch((error) => this.composer.fail(error.message));
   }
 
   #closePanels() {
@@ -103,7 +124,11 @@ class App {
 
   async #open(id) {
     const opening = ++this.#opening;
-    const conversation = new Conversation(this.api, id, this.#view(() => opening === this.#opening));
+    const conversation = new Conversation(
+      this.api,
+      id,
+      this.#view(() => opening === this.#opening),
+    );
     this.#conversation = conversation;
     $("welcome").hidden = true;
     try {
@@ -130,7 +155,10 @@ class App {
 
   /** Return what a conversation shows itself with; it does nothing once another one is open. */
   #view(isCurrent) {
-    const whenCurrent = (action) => (...values) => isCurrent() && action(...values);
+    const whenCurrent =
+      (action) =>
+      (...values) =>
+        isCurrent() && action(...values);
     return {
       log: $("messages"),
       net: this.net,
@@ -155,7 +183,9 @@ class App {
     const lost = state === "lost";
     if ($("connection").hidden === !lost) return;
     $("connection").hidden = !lost;
-    $("announcer").textContent = lost ? "The connection is lost. Trying again." : "Connected again.";
+    $("announcer").textContent = lost
+      ? "The connection is lost. Trying again."
+      : "Connected again.";
   }
 
   #gone(message) {
@@ -213,7 +243,9 @@ function sessionInAddress() {
 }
 
 function toolItem({ name, description, requires_approval: asks }) {
-  const about = [description?.split("\n")[0], asks ? "asks for approval" : null].filter(Boolean).join(" · ");
+  const about = [description?.split("\n")[0], asks ? "asks for approval" : null]
+    .filter(Boolean)
+    .join(" · ");
   return el("li", {}, el("strong", {}, name), el("span", {}, about));
 }
 

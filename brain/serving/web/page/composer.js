@@ -30,7 +30,9 @@ export class Composer {
     });
     parts.input.addEventListener("keydown", (event) => this.#onKey(event));
     parts.input.addEventListener("input", () => this.#fit());
-    parts.input.addEventListener("paste", (event) => this.#attach(event.clipboardData.files, event));
+    parts.input.addEventListener("paste", (event) =>
+      this.#attach(event.clipboardData.files, event),
+    );
     parts.files.addEventListener("change", () => this.#attach(parts.files.files));
     parts.choose.addEventListener("click", () => parts.files.click());
     parts.stop.addEventListener("click", () => this.#try(actions.stop));
@@ -105,7 +107,12 @@ export class Composer {
         this.#showFiles();
         this.focus();
       };
-      return el("li", {}, file.name, button("✕", remove, { class: "quiet", "aria-label": `Remove ${file.name}` }));
+      return el(
+        "li",
+        {},
+        file.name,
+        button("✕", remove, { class: "quiet", "aria-label": `Remove ${file.name}` }),
+      );
     });
     this.#parts.picked.replaceChildren(...items);
   }

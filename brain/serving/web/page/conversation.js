@@ -88,7 +88,10 @@ export class Conversation {
     const session = await this.#api.json("GET", sessionPath(this.id));
     if (reading.signal.aborted) return;
     const start = session.run_started_after ?? null;
-    this.#show(session, start === null ? session.messages : session.messages.slice(0, session.turn_start));
+    this.#show(
+      session,
+      start === null ? session.messages : session.messages.slice(0, session.turn_start),
+    );
     this.#partial = session.status === "running" && start === null;
     if (this.#partial) this.#beginPartialTurn();
     this.#follow(start ?? session.last_event_id, reading.signal);
@@ -107,7 +110,11 @@ export class Conversation {
   }
 
   #interrupted() {
-    const again = el("button", { type: "button", on: { click: () => this.#continue() } }, "Continue the run");
+    const again = el(
+      "button",
+      { type: "button", on: { click: () => this.#continue() } },
+      "Continue the run",
+    );
     return el("div", { class: "note ended" }, el("span", {}, "The run was interrupted."), again);
   }
 
@@ -162,7 +169,8 @@ export class Conversation {
 
   #beginPartialTurn() {
     this.#beginTurn();
-    const text = "The server has not kept the beginning of this step. It is shown when the run has ended.";
+    const text =
+      "The server has not kept the beginning of this step. It is shown when the run has ended.";
     this.#turn.append(el("p", { class: "muted" }, text));
   }
 
@@ -223,7 +231,8 @@ export class Conversation {
 
 function endText({ kind, stop_reason: reason, error }, turn) {
   if (kind === "run_failed") return `The run failed: ${error.message}`;
-  if (reason === "approval") return `Waits for your approval: ${turn.asked.calls.map((call) => call.name).join(", ")}.`;
+  if (reason === "approval")
+    return `Waits for your approval: ${turn.asked.calls.map((call) => call.name).join(", ")}.`;
   if (reason === "input") return `The agent asks: ${Object.values(turn.asked.questions).join(" ")}`;
   if (reason === "stopped") return "The run was stopped.";
   if (reason === "cancelled") return "The run was cancelled.";

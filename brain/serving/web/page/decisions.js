@@ -43,7 +43,9 @@ export class Decisions {
   async #decide(form, id, decision) {
     this.#made.set(id, decision);
     const complete = ![...this.#made.values()].includes(null);
-    form.lock(complete ? "" : "Decided. The run continues when you have decided about the others too.");
+    form.lock(
+      complete ? "" : "Decided. The run continues when you have decided about the others too.",
+    );
     if (!complete) return;
     try {
       await this.#submit(resumeBody(this.#made));
@@ -75,7 +77,14 @@ class Form {
     this.note = el("p", { class: "muted" });
     this.fields = el("fieldset", {}, ...content);
     const heading = el("p", { id: label, class: "decision-title" }, title);
-    this.element = el("div", { class: "decision", role: "group", "aria-labelledby": label }, heading, this.fields, this.note, this.problem);
+    this.element = el(
+      "div",
+      { class: "decision", role: "group", "aria-labelledby": label },
+      heading,
+      this.fields,
+      this.note,
+      this.problem,
+    );
   }
 
   lock(note) {
@@ -107,7 +116,9 @@ function approvalForm(action, decide) {
       { class: "buttons" },
       button("Approve", () => decide({ approve: true }), { class: "primary" }),
       button("Deny…", () => show(denial(decide))),
-      button("Edit arguments…", () => show(edition(action, decide, (problem) => form.fail(problem)))),
+      button("Edit arguments…", () =>
+        show(edition(action, decide, (problem) => form.fail(problem))),
+      ),
     ),
     more,
   );
@@ -131,7 +142,11 @@ function denial(decide) {
 function edition(action, decide, fail) {
   const id = newId("arguments");
   const text = JSON.stringify(action.args, null, 2);
-  const area = el("textarea", { id, rows: Math.min(14, text.split("\n").length + 1), spellcheck: "false" });
+  const area = el("textarea", {
+    id,
+    rows: Math.min(14, text.split("\n").length + 1),
+    spellcheck: "false",
+  });
   area.value = text;
   const send = () => {
     const args = readObject(area.value);
@@ -161,7 +176,13 @@ function questionForm(prompt, answer) {
   const input = el("textarea", { id, rows: 2 });
   const form = new Form(
     prompt,
-    el("div", { class: "field" }, el("label", { for: id }, "Your answer"), input, button("Answer", () => send(), { class: "primary" })),
+    el(
+      "div",
+      { class: "field" },
+      el("label", { for: id }, "Your answer"),
+      input,
+      button("Answer", () => send(), { class: "primary" }),
+    ),
   );
   const send = () => {
     if (input.value.trim()) answer(input.value.trim());

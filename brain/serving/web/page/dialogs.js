@@ -31,6 +31,8 @@ export function deleteDialog(dialog) {
       text.textContent = `Delete “${title}” and all its messages? This cannot be undone.`;
       dialog.returnValue = "";
       dialog.showModal();
-      dialog.addEventListener("close", () => resolve(dialog.returnValue === "delete"), { once: true });
+      dialog.addEventListener("close", () => resolve(dialog.returnValue === "delete"), {
+        once: true,
+      });
     });
 }

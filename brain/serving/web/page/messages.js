@@ -8,7 +8,12 @@ import { ToolCard } from "./tool_card.js";
 /** Return what a person said. */
 export function userMessage(message, { label = "You" } = {}) {
   const text = message.content ? el("div", { class: "plain" }, message.content) : null;
-  return el("article", { class: "message user", "aria-label": label }, text, attachmentList(message.attachments));
+  return el(
+    "article",
+    { class: "message user", "aria-label": label },
+    text,
+    attachmentList(message.attachments),
+  );
 }
 
 /**
@@ -41,17 +46,31 @@ function agentMessage(message, cards) {
   }
   const pictures = attachmentList(message.attachments);
   if (pictures) parts.push(pictures);
-  return parts.length ? el("article", { class: "message agent", "aria-label": "Agent" }, ...parts) : null;
+  return parts.length
+    ? el("article", { class: "message agent", "aria-label": "Agent" }, ...parts)
+    : null;
 }
 
 function toolResult(message, cards) {
   const known = cards.get(message.tool_call_id);
-  const card = known ?? new ToolCard({ name: message.name ?? "tool", args: {}, id: message.tool_call_id }, { open: false });
+  const card =
+    known ??
+    new ToolCard(
+      { name: message.name ?? "tool", args: {}, id: message.tool_call_id },
+      { open: false },
+    );
   card.finish(message);
-  return known ? null : el("article", { class: "message agent", "aria-label": "Agent" }, card.element);
+  return known
+    ? null
+    : el("article", { class: "message agent", "aria-label": "Agent" }, card.element);
 }
 
 function systemMessage(message) {
   const summary = el("summary", {}, "Note for the model");
-  return el("details", { class: "thought" }, summary, el("div", { class: "plain" }, message.content));
+  return el(
+    "details",
+    { class: "thought" },
+    summary,
+    el("div", { class: "plain" }, message.content),
+  );
 }

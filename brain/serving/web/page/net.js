@@ -1,10 +1,16 @@
 // The picture of the net, with the current state lit.
 
 // What the picture may have; anything else, such as a script or a style, is left out.
-const ELEMENTS = new Set("svg g path rect circle ellipse line polyline polygon text tspan title desc defs marker".split(" "));
+const ELEMENTS = new Set(
+  "svg g path rect circle ellipse line polyline polygon text tspan title desc defs marker".split(
+    " ",
+  ),
+);
 const ATTRIBUTES = new Set(
-  ("id class d x y x1 y1 x2 y2 cx cy r rx ry points width height viewBox transform fill stroke stroke-width text-anchor " +
-    "marker-end marker-start markerWidth markerHeight markerUnits orient refX refY role aria-label").split(" "),
+  (
+    "id class d x y x1 y1 x2 y2 cx cy r rx ry points width height viewBox transform fill stroke stroke-width text-anchor " +
+    "marker-end marker-start markerWidth markerHeight markerUnits orient refX refY role aria-label"
+  ).split(" "),
 );
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -45,7 +51,8 @@ export class NetPicture {
   /** Forget which states were visited. */
   clear() {
     this.leave();
-    for (const element of this.#place.querySelectorAll(".visited")) element.classList.remove("visited");
+    for (const element of this.#place.querySelectorAll(".visited"))
+      element.classList.remove("visited");
   }
 
   #find(state) {

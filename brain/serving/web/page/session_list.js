@@ -20,14 +20,17 @@ export class SessionList {
   /** Show `sessions`; the one with the ID `current` is marked. */
   show(sessions, current) {
     const focused = document.activeElement?.closest?.("li")?.dataset.id;
-    this.#list.replaceChildren(...sessions.map((session) => this.#item(session, session.id === current)));
+    this.#list.replaceChildren(
+      ...sessions.map((session) => this.#item(session, session.id === current)),
+    );
     this.#empty.hidden = sessions.length > 0;
     if (focused !== undefined && document.activeElement === document.body) this.focus(focused);
   }
 
   /** Mark the chat with this ID. */
   mark(current) {
-    for (const item of this.#list.children) setCurrent(item.querySelector("a"), item.dataset.id === current);
+    for (const item of this.#list.children)
+      setCurrent(item.querySelector("a"), item.dataset.id === current);
   }
 
   /** Move the focus to a chat; to the first one if it is gone. */
@@ -46,7 +49,10 @@ export class SessionList {
       el("span", { class: "session-about" }, status ?? timeText(session.updated_at)),
     );
     setCurrent(link, isCurrent);
-    const remove = button("✕", () => this.#onDelete(session), { class: "quiet", "aria-label": `Delete ${title}` });
+    const remove = button("✕", () => this.#onDelete(session), {
+      class: "quiet",
+      "aria-label": `Delete ${title}`,
+    });
     return el("li", { "data-id": session.id, "data-status": session.status }, link, remove);
   }
 }

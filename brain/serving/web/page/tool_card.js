@@ -20,7 +20,11 @@ export class ToolCard {
     this.action = action;
     this.status = el("span", { class: "tool-status" });
     this.bar = null;
-    this.body = el("div", { class: "tool-body" }, section("Arguments", json(argumentsOf(action)), "None"));
+    this.body = el(
+      "div",
+      { class: "tool-body" },
+      section("Arguments", json(argumentsOf(action)), "None"),
+    );
     this.element = el("details", { class: "tool", open }, this.#title(), this.body);
     this.#show("requested");
   }
@@ -53,7 +57,11 @@ export class ToolCard {
     this.#show("running");
     this.bar?.remove();
     const label = message ?? (total === null ? String(done) : `${done} of ${total}`);
-    const bar = el("progress", { value: total === null ? null : done, max: total, "aria-label": label });
+    const bar = el("progress", {
+      value: total === null ? null : done,
+      max: total,
+      "aria-label": label,
+    });
     this.bar = el("div", { class: "tool-progress" }, bar, el("span", {}, label));
     this.body.append(this.bar);
   }
@@ -92,7 +100,9 @@ function argumentsOf(action) {
 }
 
 function section(title, text, empty = "Empty") {
-  const content = text ? el("pre", { tabindex: "0", role: "region", "aria-label": title }, text) : el("p", { class: "muted" }, empty);
+  const content = text
+    ? el("pre", { tabindex: "0", role: "region", "aria-label": title }, text)
+    : el("p", { class: "muted" }, empty);
   return el("div", { class: "tool-section" }, el("div", { class: "tool-label" }, title), content);
 }
 

@@ -61,7 +61,8 @@ export class Turn {
   }
 
   on_state_exited({ state, next, error }) {
-    if (error) this.#note(`${state} failed: ${error.message}. The run continues with ${next}.`, "warning");
+    if (error)
+      this.#note(`${state} failed: ${error.message}. The run continues with ${next}.`, "warning");
   }
 
   on_text_delta(event) {
@@ -116,11 +117,14 @@ export class Turn {
       this.#answer = this.#block(event);
       this.#answer.say(answer);
     }
-    if (finish === "length") this.#note("The answer was cut off at the limit of its length.", "warning");
-    if (reason !== "done" && !WAITS.includes(reason)) this.#note(ENDS[reason] ?? `The run ended: ${reason}.`, "ended", true);
+    if (finish === "length")
+      this.#note("The answer was cut off at the limit of its length.", "warning");
+    if (reason !== "done" && !WAITS.includes(reason))
+      this.#note(ENDS[reason] ?? `The run ended: ${reason}.`, "ended", true);
     this.usage = event.usage;
     this.#end();
-    if (this.usage.requests > 0 && !WAITS.includes(reason)) this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));
+    if (this.usage.requests > 0 && !WAITS.includes(reason))
+      this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));
   }
 
   on_run_failed({ error }) {
@@ -151,9 +155,15 @@ export class Turn {
   }
 
   #note(text, look, mayContinue = false) {
-    const again = el("button", { type: "button", on: { click: () => this.#onContinue() } }, "Continue the run");
+    const again = el(
+      "button",
+      { type: "button", on: { click: () => this.#onContinue() } },
+      "Continue the run",
+    );
     const role = look === "failed" ? "alert" : null;
-    this.body.append(el("div", { class: `note ${look}`, role }, el("span", {}, text), mayContinue ? again : null));
+    this.body.append(
+      el("div", { class: `note ${look}`, role }, el("span", {}, text), mayContinue ? again : null),
+    );
   }
 
   #card(action, event) {
@@ -181,7 +191,12 @@ export class Turn {
     const key = path.length ? JSON.stringify(path) : "";
     if (!this.#branches.has(key)) {
       const inner = el("div", { class: "branch-body" });
-      const branch = el("details", { class: "branch", open: true }, el("summary", {}, path.at(-1)), inner);
+      const branch = el(
+        "details",
+        { class: "branch", open: true },
+        el("summary", {}, path.at(-1)),
+        inner,
+      );
       this.#branch(path.slice(0, -1)).append(branch);
       this.#branches.set(key, inner);
     }
@@ -213,7 +228,9 @@ class Block {
     if (this.#thought === null) {
       this.#thought = document.createTextNode("");
       const inner = el("div", { class: "plain" }, this.#thought);
-      this.append(el("details", { class: "thought" }, el("summary", {}, "Thinking"), inner), { keep: true });
+      this.append(el("details", { class: "thought" }, el("summary", {}, "Thinking"), inner), {
+        keep: true,
+      });
     }
     this.#text = null;
     this.#thought.appendData(text);

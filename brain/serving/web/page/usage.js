@@ -4,7 +4,10 @@ const NUMBER = new Intl.NumberFormat("en");
 
 /** Return one line about usage, such as "1,381 tokens in, 16 out, 2 requests, $0.0042". */
 export function usageText(usage) {
-  const parts = [`${NUMBER.format(usage.input_tokens)} tokens in`, `${NUMBER.format(usage.output_tokens)} out`];
+  const parts = [
+    `${NUMBER.format(usage.input_tokens)} tokens in`,
+    `${NUMBER.format(usage.output_tokens)} out`,
+  ];
   if (usage.cached_tokens) parts.push(`${NUMBER.format(usage.cached_tokens)} cached`);
   parts.push(usage.requests === 1 ? "1 request" : `${NUMBER.format(usage.requests)} requests`);
   parts.push(usage.cost === null ? "cost unknown" : costText(usage.cost));
@@ -22,6 +25,7 @@ export function showUsage(table, column, usage) {
   for (const cell of table.querySelectorAll(`[data-${column}]`)) {
     const name = cell.dataset[column];
     if (usage === null) cell.textContent = "–";
-    else cell.textContent = name === "cost" ? costText(usage.cost) : NUMBER.format(usage[name] ?? 0);
+    else
+      cell.textContent = name === "cost" ? costText(usage.cost) : NUMBER.format(usage[name] ?? 0);
   }
 }

@@ -53,14 +53,22 @@ function readFence(lines, start, [, marks, language]) {
   while (end < lines.length && !closing.test(lines[end])) end += 1;
   const code = lines.slice(start + 1, end).join("\n");
   const label = language ? `Code, ${language}` : "Code";
-  const pre = el("pre", { tabindex: "0", role: "region", "aria-label": label }, el("code", {}, code));
+  const pre = el(
+    "pre",
+    { tabindex: "0", role: "region", "aria-label": label },
+    el("code", {}, code),
+  );
   const title = language ? el("figcaption", {}, language) : null;
   return [el("figure", { class: "code" }, title, pre), Math.min(end + 1, lines.length)];
 }
 
 function readHeading([, marks, text = ""]) {
   const level = Math.min(marks.length + 2, 6); // the page itself has h1 and h2
-  return el(`h${level}`, { class: `level-${marks.length}` }, ...inlineNodes(withoutMarks(text.trim())));
+  return el(
+    `h${level}`,
+    { class: `level-${marks.length}` },
+    ...inlineNodes(withoutMarks(text.trim())),
+  );
 }
 
 /** Return a heading's text without the marks after it, as in "## Title ##". */
@@ -147,7 +155,10 @@ function readTable(lines, start) {
   const head = el("thead", {}, tableRow("th", cells(lines[start]), sides));
   const rows = lines.slice(start + 2, end).map((line) => tableRow("td", cells(line), sides));
   const table = el("table", {}, head, el("tbody", {}, ...rows));
-  return [el("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, table), end];
+  return [
+    el("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, table),
+    end,
+  ];
 }
 
 function tableRow(tag, texts, sides) {
@@ -159,7 +170,10 @@ function tableRow(tag, texts, sides) {
 }
 
 function cells(line) {
-  const inner = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+  const inner = line
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(?<!\\)\|$/, "");
   return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
@@ -171,12 +185,17 @@ function sideOf(divider) {
 function readParagraph(lines, start, depth) {
   let end = start + 1;
   while (end < lines.length && lines[end].trim() && !interrupts(lines, end, depth)) end += 1;
-  const text = lines.slice(start, end).map((line) => line.trim()).join("\n");
+  const text = lines
+    .slice(start, end)
+    .map((line) => line.trim())
+    .join("\n");
   return [el("p", {}, ...inlineNodes(text)), end];
 }
 
 function startsBlock(line) {
-  return FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || ITEM.test(line);
+  return (
+    FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || ITEM.test(line)
+  );
 }
 
 function interrupts(lines, at, depth) {

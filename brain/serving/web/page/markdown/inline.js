@@ -138,7 +138,8 @@ class Scanner {
     if (!this.links) return false;
     const close = labelEnd(this.text, open);
     if (close < 0 || this.text[close + 1] !== "(") return false;
-    const target = /\(\s*(?:<([^<>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
+    const target =
+      /\(\s*(?:<([^<>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
     const head = this.text.slice(close + 1, close + 1 + MAX_URL);
     const match = target.exec(head);
     if (match === null) return false;
@@ -146,7 +147,10 @@ class Scanner {
     const label = this.text.slice(open + 1, close);
     const end = close + 1 + match[0].length;
     if (url === null) return this.push({ text: this.text.slice(this.at, end) }, end);
-    return this.push({ node: externalLink(url, ...inlineNodes(label || url, { links: false })) }, end);
+    return this.push(
+      { node: externalLink(url, ...inlineNodes(label || url, { links: false })) },
+      end,
+    );
   }
 
   matched(pattern) {

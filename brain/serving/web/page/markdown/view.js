@@ -39,10 +39,13 @@ export class MarkdownView {
     const before = performance.now();
     this.#frame = null;
     this.#draw();
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      if (!this.#drawn) this.#frame = requestAnimationFrame(() => this.#drawLater());
-    }, (performance.now() - before) * SHARE);
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = null;
+        if (!this.#drawn) this.#frame = requestAnimationFrame(() => this.#drawLater());
+      },
+      (performance.now() - before) * SHARE,
+    );
   }
 
   #draw() {
