@@ -10,6 +10,9 @@ from typing import Generic, TypeVar
 
 import anyio
 
+from agent_brain.tools.secrets import get_logger
+
+logger = get_logger(__name__)
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
@@ -99,7 +102,7 @@ class Pool(Generic[K, T]):
         self._places.pop(key, None)
 
     async def evict(self, key: K) -> None:
-        """Close the value of ``key``, unless somebody uses it."""
+        """Close the value of ``key``, unless somebody uses it; log an error of closing it."""
         place = self._places.get(key)
         if place is None:
             return
@@ -111,6 +114,8 @@ class Pool(Generic[K, T]):
                 if value is not None:
                     with anyio.CancelScope(shield=True):
                         await self._close(value)
+            except Exception:  # whoever opens another value has nothing to do with it
+                logger.warning("%r could not be closed", key, exc_info=True)
             finally:
                 if not place.users and self._places.get(key) is place:
                     del self._places[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,6 +13,7 @@ from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.human_input import Approve, Deny
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.event_log import EventLog, LogReader
@@ -225,6 +226,7 @@ class Session:
         async def begin(session_run: SessionRun) -> Run[Any]:
             await self._take_turn(when)
             try:
+                await self._catch_up()
                 title = None if task is None else as_message(task).content
                 await self._sessions.run_begins(self, session_run, title)
             except BaseException:
@@ -247,6 +249,17 @@ class Session:
 
         return SessionRun(self.log, begin, end, detached=detached)
 
+    async def _catch_up(self) -> None:
+        """Read the session again if another process has written to it."""
+        for memory in _family(self.memory):
+            session = memory.store.session if isinstance(memory, StoredMemory) else None
+            if session is None or session.shared:
+                continue
+            reopen = getattr(self.memory, "reopen", None)  # a memory of the user's may have none
+            if reopen is not None and await session.journal.last(session.key) != session.last:
+                await reopen()
+                return
+
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":
             try:
@@ -265,3 +278,10 @@ class Session:
     async def _detach(self, run: SessionRun) -> SessionRun:
         await self._sessions.drive(self, run)
         return run
+
+
+def _family(memory: Memory) -> Iterator[Memory]:
+    """Yield ``memory`` and those that it wraps."""
+    yield memory
+    for inner in memory.wrapped:
+        yield from _family(inner)

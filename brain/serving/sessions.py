@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -35,9 +34,10 @@ from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.tools.aio import maybe_await
+from agent_brain.tools.secrets import get_logger
 from agent_brain.usage_ledger import UsageLedger
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 MakeMemory: TypeAlias = Callable[["SessionKey"], Memory | Awaitable[Memory]]
 MAX_ID = 128  # characters
@@ -167,7 +167,9 @@ class Sessions:
         if session is not None and key.owner is None and not await self._has(key):
             raise _not_found(session)
         self._check_room(key)
-        async with self._pool.take(key, lambda: self._open(key)) as opened:
+        ended = session is not None and key.owner is None and self._catalog is None
+        make = _ended if ended else self._open
+        async with self._pool.take(key, lambda: make(key)) as opened:
             if opened.owner is not None and not opened.users:
                 self._in_use[opened.owner] += 1
             opened.users += 1
@@ -441,6 +443,10 @@ async def _close(session: Session) -> None:
     session.log.close()
     await session.brain.aclose()
     await session.memory.aclose()
+
+
+async def _ended(key: SessionKey) -> Session:
+    raise _not_found(key.session)
 
 
 def _checked_options(memory: object, options: Mapping[str, Any]) -> dict[str, Any]:

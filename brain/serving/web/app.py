@@ -20,6 +20,7 @@ from agent_brain.serving.sessions import Sessions
 from agent_brain.serving.web import about, ag_ui, routes, vercel, websocket
 from agent_brain.serving.web.access import Access, Identify, checked_tokens
 from agent_brain.serving.web.errors import error_response
+from agent_brain.serving.web.openai import endpoints as openai
 from agent_brain.serving.web.requests import HttpError
 from agent_brain.serving.web.throttle import Throttle
 
@@ -165,6 +166,7 @@ def _routes() -> list[BaseRoute]:
         *about.routes(),
         *routes.routes(),
         *websocket.routes(),
+        *openai.routes(),
         *ag_ui.routes(),
         *vercel.routes(),
     ]
