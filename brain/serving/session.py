@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -254,11 +254,14 @@ class Session:
 
     async def _catch_up(self) -> None:
         """Read the session again if another process has written to it."""
-        memory = self.memory
-        if isinstance(memory, StoredMemory) and memory.durable and self.stored:
-            session = memory.store.session
-            if session is not None and await session.journal.last(session.key) != session.last:
-                await memory.reopen()
+        for memory in _family(self.memory):
+            session = memory.store.session if isinstance(memory, StoredMemory) else None
+            if session is None or session.shared:
+                continue
+            reopen = getattr(self.memory, "reopen", None)  # a memory of the user's may have none
+            if reopen is not None and await session.journal.last(session.key) != session.last:
+                await reopen()
+                return
 
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":
@@ -278,3 +281,10 @@ class Session:
     async def _detach(self, run: SessionRun) -> SessionRun:
         await self._sessions.drive(self, run)
         return run
+
+
+def _family(memory: Memory) -> Iterator[Memory]:
+    """Yield ``memory`` and those that it wraps."""
+    yield memory
+    for inner in memory.wrapped:
+        yield from _family(inner)
