@@ -16,7 +16,8 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.stored import StoredMemory
-from agent_brain.states.hooks import Hook, HookRequest
+from agent_brain.states.hook_requests import HookRequest
+from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.secrets import get_logger
