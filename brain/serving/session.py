@@ -39,8 +39,8 @@ class Session:
         log: Its events.
         run: The current run; None between runs.
         unread: Messages that were sent to a run and not recorded; the next run gets them.
+        deleted: Whether it was deleted: no run begins any more.
         stored: Whether it is in the list of sessions; temporary ones are not.
-        users: How many callers use it now.
         info: Its title, and when its last run began; None before the first one.
     """
 
@@ -61,7 +61,7 @@ class Session:
         self.log = EventLog()
         self.run: SessionRun | None = None
         self.unread: list[Message] = []
-        self.users = 0
+        self.deleted = False
         self._sessions = sessions
         self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
 
