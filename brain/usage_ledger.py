@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.session import read_session_key
-from agent_brain.memories.stored import StoredMemory
-from agent_brain.states.hooks import Hook, HookRequest
+from agent_brain.states.hook_requests import HookRequest
+from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.secrets import get_logger
@@ -119,7 +118,6 @@ class UsageLedger(Hook):
             [b for b in given if b.scope == "session"], max_accounts
         )
         self._users = Accounts[str | None]([b for b in given if b.scope == "user"], max_accounts)
-        self._assigned: dict[int, tuple[str, str | None]] = {}  # by the IDs of memories
         self._unnamed: dict[int, str] = {}  # by the id() of a memory, while it exists
         self._warns = any(b.cost is not None for b in given)
 
@@ -180,32 +178,17 @@ class UsageLedger(Hook):
         Raises:
             BrainDefinitionError: ``who`` returned something else than a text or None.
         """
-        assigned = self._assigned.get(id(request.memory))
-        by_memory = assigned is not None and self._who is tenant_of
-        user: object = assigned[1] if assigned and by_memory else self._who(request)
+        user: object = self._who(request)
         if user is not None and not isinstance(user, str):
             raise BrainDefinitionError(
                 f"UsageLedger(who=…) returned {user!r}: return the user as a text, or None"
             )
-        session = assigned[0] if assigned else self._session(request.memory)
-        return Payer(self, request.run_id, session, user)
-
-    def assign(self, memory: Memory, *, session: str, user: str | None) -> None:
-        """Count runs over ``memory`` for a session of ``user``, if it has no journal to say so.
-
-        Args:
-            memory: The memory of the runs.
-            session: The session.
-            user: Whose it is, unless the ledger has a ``who`` that says otherwise.
-        """
-        self._assigned[id(memory)] = (session, user)
-        finalize(memory, self._assigned.pop, id(memory), None).atexit = False
+        return Payer(self, request.run_id, self._session(request.memory), user)
 
     def _session(self, memory: Memory | None) -> str:
         """Return the session of a run; a memory without one is a session of its own."""
-        found = _owner(memory)[0]
-        if found is not None or memory is None:
-            return found or ""
+        if memory is None or memory.session is not None:
+            return "" if memory is None else memory.session or ""
         name = self._unnamed.get(id(memory))
         if name is None:
             name = self._unnamed[id(memory)] = new_id("memory")
@@ -271,12 +254,4 @@ class UsageLedger(Hook):
 
 def tenant_of(request: HookRequest) -> str | None:
     """Return the tenant of the memory of a run; the default of ``who``."""
-    return _owner(request.memory)[1]
-
-
-def _owner(memory: Memory | None) -> tuple[str | None, str | None]:
-    """Return the session and the tenant of a memory."""
-    if isinstance(memory, StoredMemory) and memory.store.session is not None:
-        return read_session_key(memory.store.session.key)
-    inner = () if memory is None else memory.wrapped
-    return next((found for found in map(_owner, inner) if found[0] is not None), (None, None))
+    return request.tenant

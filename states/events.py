@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
@@ -74,7 +74,7 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON values: ``kind``, the position and the fields."""
-        data = {name: _plain(getattr(self, name)) for name in _own_fields(type(self))}
+        data = {name: _plain(getattr(self, name)) for name in _own_fields(cast("Any", type(self)))}
         place = {"run_id": self.run_id, "step": self.step, "state": self.state}
         return {"kind": self.kind, **place, "path": list(self.path), **data}
 

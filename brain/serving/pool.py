@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager
@@ -12,7 +11,9 @@ from typing import Generic, TypeVar
 
 import anyio
 
-logger = logging.getLogger(__name__)
+from agent_brain.tools.secrets import get_logger
+
+logger = get_logger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -31,20 +32,20 @@ class Pool(Generic[K, T]):
 
     Args:
         close: Closes a value.
-        group: Returns the group of a key; None if it is in none.
         most: Maximum number of values; exceeded only while all of them are in use.
-        most_of_group: Maximum number of values of a group; exceeded in the same way.
         idle: Seconds after which an unused value is closed by :meth:`expire`; None keeps it.
+        group: Returns the group of a key; None if it is in none.
+        most_of_group: Maximum number of values of a group; exceeded in the same way.
     """
 
     def __init__(
         self,
         close: Callable[[T], Awaitable[None]],
-        group: Callable[[K], Hashable | None],
         *,
         most: int,
-        most_of_group: int,
         idle: float | None,
+        group: Callable[[K], Hashable | None] = lambda key: None,
+        most_of_group: int = 1,
     ) -> None:
         self._close = close
         self._group = group

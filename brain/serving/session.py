@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 
 from agent_brain.brain import Brain
-from agent_brain.errors import BrainUseError, SessionBusyError, SessionConflictError
+from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.human_input import Approve, Deny
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
@@ -226,8 +226,12 @@ class Session:
         async def begin(session_run: SessionRun) -> Run[Any]:
             await self._take_turn(when)
             try:
+                await self._catch_up()
                 title = None if task is None else as_message(task).content
-                await self._sessions.run_begins(self, session_run, title)
+                if task is None:
+                    memory = self.memory
+                    session_run.recorded = len(await memory.goal() + await memory.dump())
+                await self._sessions.run_begins(self, session_run, title)  # last
             except BaseException:
                 self._free.release()
                 raise
@@ -240,11 +244,7 @@ class Session:
         async def end(session_run: SessionRun) -> None:
             self.run = None
             self.log.unread_since = anyio.current_time()
-            try:
-                if isinstance(session_run.error, SessionConflictError):
-                    await self._read_again()
-            finally:
-                self._free.release()
+            self._free.release()
             self._sessions.run_ended(session_run)
             self.unread += session_run.unread
             if self.unread and session_run.completed and self._sessions.active:
@@ -252,10 +252,16 @@ class Session:
 
         return SessionRun(self.log, begin, end, detached=detached)
 
-    async def _read_again(self) -> None:
-        """Read what another process has written, so that the next run can begin."""
-        if isinstance(self.memory, StoredMemory):
-            await self.memory.reopen()
+    async def _catch_up(self) -> None:
+        """Read the session again if another process has written to it."""
+        for memory in _family(self.memory):
+            session = memory.store.session if isinstance(memory, StoredMemory) else None
+            if session is None or session.shared:
+                continue
+            reopen = getattr(self.memory, "reopen", None)  # a memory of the user's may have none
+            if reopen is not None and await session.journal.last(session.key) != session.last:
+                await reopen()
+                return
 
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":
@@ -275,3 +281,10 @@ class Session:
     async def _detach(self, run: SessionRun) -> SessionRun:
         await self._sessions.drive(self, run)
         return run
+
+
+def _family(memory: Memory) -> Iterator[Memory]:
+    """Yield ``memory`` and those that it wraps."""
+    yield memory
+    for inner in memory.wrapped:
+        yield from _family(inner)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -35,9 +34,10 @@ from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.tools.aio import maybe_await
+from agent_brain.tools.secrets import get_logger
 from agent_brain.usage_ledger import UsageLedger
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 MakeMemory: TypeAlias = Callable[["SessionKey"], Memory | Awaitable[Memory]]
 MAX_ID = 128  # characters
@@ -139,7 +139,7 @@ class Sessions:
         self._idle = idle
         self._grace = grace
         self._pool: Pool[SessionKey, Session] = Pool(
-            _close, _owner, most=max_sessions, most_of_group=max_per_user, idle=idle
+            _close, most=max_sessions, idle=idle, group=_owner, most_of_group=max_per_user
         )
         self._tasks: TaskGroup | None = None
         self._runs: set[SessionRun] = set()
@@ -171,7 +171,9 @@ class Sessions:
         if session is not None and key.owner is None and not await self._has(key):
             raise _not_found(session)
         self._check_room(key)
-        async with self._pool.take(key, lambda: self._open(key)) as opened:
+        ended = session is not None and key.owner is None and self._catalog is None
+        make = _ended if ended else self._open
+        async with self._pool.take(key, lambda: make(key)) as opened:
             yield opened
 
     @asynccontextmanager
@@ -285,7 +287,6 @@ class Sessions:
 
     async def _open(self, key: SessionKey, *, stored: bool = True) -> Session:
         memory = await self._make_memory(key, stored=stored)
-        self.ledger.assign(memory, session=key.session, user=key.owner)
         brain = self.brain.over(memory)
         brain.hooks = self._hooks
         session = Session(key.session, key.owner, brain, self, stored=stored)
@@ -301,13 +302,13 @@ class Sessions:
 
     async def _make_memory(self, key: SessionKey, *, stored: bool) -> Memory:
         tools = self.brain.memory.available_tools.values()
-        whose = {"session": key.session, "tenant": key.owner}
+        options = {**self._memory_options, "session": key.session, "tenant": key.owner}
         if not stored:
-            name = self._memory if isinstance(self._memory, str) else "messages"
-            options = {k: v for k, v in self._memory_options.items() if k != "path"}
-            return create_memory(name, tools, **options, **whose)
+            options.pop("path", None)
+            return create_memory(
+                self._memory if isinstance(self._memory, str) else "messages", tools, **options
+            )
         if isinstance(self._memory, str):
-            options = {**self._memory_options, **whose}
             if self._journal is not None:
                 options["journal"] = self._journal
             return create_memory(self._memory, tools, **options)
@@ -462,6 +463,10 @@ async def _close(session: Session) -> None:
         await session.brain.aclose()
     finally:
         await session.memory.aclose()
+
+
+async def _ended(key: SessionKey) -> Session:
+    raise _not_found(key.session)
 
 
 def _checked_options(memory: object, options: Mapping[str, Any]) -> dict[str, Any]:

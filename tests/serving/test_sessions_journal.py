@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from agent_brain import Action, Brain, SQLiteJournal
-from agent_brain.errors import AgentBrainError
 from agent_brain.serving import Session, Sessions
 from tests.serving.models import EchoLLM, Gate, PartsLLM
 from tests.support.journals import Killed, MortalJournal
@@ -122,16 +121,11 @@ async def test_two_servers_over_one_file_do_not_mix_a_session(tmp_path):
         other.use("s", user="ann") as there,
     ):
         await ask(here, "Here")
-        with pytest.raises(AgentBrainError):  # it was opened before, and is out of date
-            await ask(there, "There")
-        assert await ask(there, "Once more") == "You said: Once more"  # it knows now
+        await ask(there, "There")  # it was opened before, and reads what is new
+        await ask(here, "Here again")
         assert {info.id for info in await other.list(user="ann")} == {"s"}
-    async with Sessions(Brain(llm=EchoLLM()), journal=path) as sessions:
-        async with sessions.use("s", user="ann") as session:
-            said = [m.content for m in await session.memory.dump()]
-            assert "You said: Here" in said
-            assert "You said: Once more" in said
-            assert not any("There" in text for text in said)
+        said = [m.content for m in await here.memory.dump() if m.content.startswith("You")]
+    assert said == ["You said: Here", "You said: There", "You said: Here again"]
 
 
 async def test_deleting_removes_everything_from_the_file(tmp_path):
