@@ -128,7 +128,7 @@ class Sessions:
         known = [hook for hook in brain.hooks if isinstance(hook, UsageLedger)]
         self.ledger = known[0] if known else UsageLedger()
         self._hooks = brain.hooks if known else (*brain.hooks, self.ledger)
-        self.when_busy = when_busy
+        self.when_busy: WhenBusy = when_busy
         self._memory = memory
         self._memory_options = _checked_options(memory, memory_options or {})
         self._owned = None if isinstance(journal, Journal | None) else SQLiteJournal(journal)
