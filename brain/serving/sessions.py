@@ -298,12 +298,13 @@ class Sessions:
 
     async def _make_memory(self, key: SessionKey, *, stored: bool) -> Memory:
         tools = self.brain.memory.available_tools.values()
+        options = {**self._memory_options, "session": key.session, "tenant": key.owner}
         if not stored:
-            name = self._memory if isinstance(self._memory, str) else "messages"
-            options = {k: v for k, v in self._memory_options.items() if k != "path"}
-            return create_memory(name, tools, **options)
+            options.pop("path", None)
+            return create_memory(
+                self._memory if isinstance(self._memory, str) else "messages", tools, **options
+            )
         if isinstance(self._memory, str):
-            options = {**self._memory_options, "session": key.session, "tenant": key.owner}
             if self._journal is not None:
                 options["journal"] = self._journal
             return create_memory(self._memory, tools, **options)
