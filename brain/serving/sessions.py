@@ -367,16 +367,15 @@ class Sessions:
     ) -> None:
         key = SessionKey(session.owner, session.id)
         async with self._pool.take(key, lambda: self._open(key)):  # it stays open
-            begun = False
             try:
                 async with run:
                     session.log.unread_since = anyio.current_time()
-                    async for item in run:
-                        if not begun and item.event.kind != "run_failed":
-                            begun = True
-                            task_status.started()
+                    await anext(run)
+                    task_status.started()
+                    async for _ in run:
+                        pass
             except Exception:
-                if not begun:
+                if not run.begun:
                     raise
                 logger.warning("A run of session %r failed", session.id, exc_info=True)
 
