@@ -146,7 +146,7 @@ class Session:
             BrainUseError: The task is empty.
             SessionBusyError: The session is busy, with ``when_busy="refuse"``.
         """
-        when = when_busy or self._sessions.when_busy
+        when: WhenBusy = when_busy or self._sessions.when_busy
         if not self.stored:
             raise BrainUseError("A temporary session ends with its caller: use stream()")
         new = self.brain.stream(task, deps=deps)
@@ -221,7 +221,7 @@ class Session:
         deps: object = None,
         detached: bool = False,
     ) -> SessionRun:
-        when = when_busy or self._sessions.when_busy
+        when: WhenBusy = when_busy or self._sessions.when_busy
 
         async def begin(session_run: SessionRun) -> Run[Any]:
             await self._take_turn(when)

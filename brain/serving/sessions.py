@@ -128,7 +128,7 @@ class Sessions:
         known = [hook for hook in brain.hooks if isinstance(hook, UsageLedger)]
         self.ledger = known[0] if known else UsageLedger()
         self._hooks = brain.hooks if known else (*brain.hooks, self.ledger)
-        self.when_busy = when_busy
+        self.when_busy: WhenBusy = when_busy
         self._memory = memory
         self._memory_options = _checked_options(memory, memory_options or {})
         self._owned = None if isinstance(journal, Journal | None) else SQLiteJournal(journal)
@@ -367,16 +367,15 @@ class Sessions:
     ) -> None:
         key = SessionKey(session.owner, session.id)
         async with self._pool.take(key, lambda: self._open(key)):  # it stays open
-            begun = False
             try:
                 async with run:
                     session.log.unread_since = anyio.current_time()
-                    async for item in run:
-                        if not begun and item.event.kind != "run_failed":
-                            begun = True
-                            task_status.started()
+                    await anext(run)
+                    task_status.started()
+                    async for _ in run:
+                        pass
             except Exception:
-                if not begun:
+                if not run.begun:
                     raise
                 logger.warning("A run of session %r failed", session.id, exc_info=True)
 

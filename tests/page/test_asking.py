@@ -225,3 +225,25 @@ def test_a_net_inside_is_shown_with_its_states_and_its_notes_are_folded(serve, o
     expect(chat.log.get_by_role("article", name="You")).to_have_text("Please look up the price")
     expect(chat.log.get_by_text("Note for the model").first).to_be_visible()
     expect(chat.tool("look_up").locator(".tool-status").first).to_have_text("done")
+
+
+def test_the_end_stays_in_sight_unless_the_person_has_scrolled_away(serve, open_chat, pauses):
+    first, second = pauses(), pauses()
+    lines = [f"line {number}\n\n" for number in range(90)]
+    llm = Script([*lines[:30], first, *lines[30:60], second, *lines[60:]])
+    chat = open_chat(serve(Brain(llm=llm)).url)
+
+    chat.ask("Many lines, please.")
+    expect(chat.log.get_by_text("line 29")).to_be_in_viewport()
+    first.release()
+    expect(chat.log.get_by_text("line 59")).to_be_in_viewport()
+    chat.log.focus()
+    chat.page.keyboard.press("Home")
+    expect(chat.log.get_by_text("line 0", exact=True)).to_be_in_viewport()
+    second.release()
+    chat.wait_until_idle()
+    expect(chat.log.get_by_text("line 89")).to_have_count(1)
+    expect(chat.log.get_by_text("line 0", exact=True)).to_be_in_viewport()
+    chat.button("Go to the end").click()
+
+    expect(chat.log.get_by_text("line 89")).to_be_in_viewport()

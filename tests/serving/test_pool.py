@@ -32,7 +32,7 @@ class Shelf:
     def __init__(self, *, most: int = 10, of_group: int = 10, idle: float | None = None) -> None:
         self.opened: list[Value] = []
         self.pool: Pool[str, Value] = Pool(
-            self.close, self.group, most=most, most_of_group=of_group, idle=idle
+            self.close, most=most, idle=idle, group=self.group, most_of_group=of_group
         )
         self.error: BaseException | None = None
         self.closing = anyio.Event()
