@@ -108,19 +108,24 @@ class Server(uvicorn.Server):
             server.close()
         await self._sessions.stop(self._shutdown_timeout)
         await super().shutdown(sockets)
+        for connection in [*self.server_state.connections]:  # of clients that take no more data
+            connection.transport.abort()
 
     async def on_tick(self, counter: int) -> bool:
-        """Once a second, drop connections without a request for too long (slow loris)."""
+        """Once a second, drop connections without a request for too long (slow loris).
+
+        So are those that were closed and take no more data.
+        """
         if counter % 10 == 0:
             now = time.monotonic()
             quiet = {
                 connection: self._quiet_since.get(connection, now)
                 for connection in self.server_state.connections
-                if _has_no_request(connection)
+                if connection.transport.is_closing() or _has_no_request(connection)
             }
             for connection, since in quiet.items():
                 if now - since >= HEADER_SECONDS:
-                    connection.transport.close()
+                    connection.transport.abort()
             self._quiet_since = quiet
         return await super().on_tick(counter)
 
