@@ -10,7 +10,8 @@ import anyio
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import Limits, StopReason
 from agent_brain.memories.control import Control
-from agent_brain.states.hooks import Hook, HookRequest
+from agent_brain.states.hook_requests import HookRequest
+from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.tools.secrets import get_logger
 from agent_brain.usage_ledger import Payer, UsageLedger

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractContextManager, nullcontext
 
 import anyio
 
@@ -41,6 +42,9 @@ from agent_brain.states.events import (
     StuckDetected,
 )
 from agent_brain.states.hook_chain import HookChain, hooks_of
+from agent_brain.states.hook_requests import StateRequest
+from agent_brain.states.observing import Observation
+from agent_brain.states.surroundings import inside, surrounded
 from agent_brain.states.work import Resumed, StreamItem, Work, perform
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
@@ -64,7 +68,7 @@ class Engine:
 
     Attributes:
         at: The current step.
-        hooks: The hooks around model calls and tool calls.
+        hooks: The hooks of the run, if there are any.
         left: Whether the consumer has closed the stream, so that no event can be yielded.
         memory: The memory.
         pace: Yields to the event loop regularly, for the time limit of a quiet run.
@@ -74,12 +78,16 @@ class Engine:
     """
 
     __slots__ = (
+        "_around",
         "_as_thoughts",
         "_budget",
+        "_call_id",
         "_delegated",
         "_durable",
         "_key",
         "_net",
+        "_observation",
+        "_outer",
         "_path",
         "_record",
         "_run_id",
@@ -109,8 +117,13 @@ class Engine:
         as_thoughts: bool = False,
         quiet: bool = False,
         steering: Steering | None = None,
+        outer: Position = NOWHERE,
+        call_id: str = "",
     ) -> None:
         self._net = net
+        self._outer = outer  # the run, or the step that runs the net
+        self._call_id = call_id  # of the tool call that runs the net
+        self._observation: Observation | None = None  # of the hooks that observe states
         self.memory = memory
         self._budget = budget
         self._stuck = stuck
@@ -123,6 +136,7 @@ class Engine:
         self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
         self._delegated: Counter[str] | None = None  # branches of this step, by name
         self.hooks = hooks
+        self._around = () if hooks is None else hooks.around
         self.at = NOWHERE
         self.quiet = quiet
         self.pace = Pace() if quiet and budget.limits.timeout is not None else None
@@ -144,6 +158,7 @@ class Engine:
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget = self.memory, self._record, self._budget
         note, quiet, steering = record.note, self.quiet, self._steering
+        hooks, around = self.hooks, self._around
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
@@ -159,9 +174,14 @@ class Engine:
                 yield StateEntered(at=self.at)
             stream: AsyncIterator[StreamItem] | None = None
             try:
-                if node.on_enter:
+                if hooks is not None:
+                    await self._begin(node, hooks)
+                elif node.on_enter:
                     await node.state.on_enter(memory)
-                running = stream = node.state.run(memory)
+                stream = node.state.run(memory)
+                if around:
+                    stream = surrounded(stream, around, self._request(node))
+                running = stream
                 items: AsyncIterator[StreamItem] | None = running
                 while items is not None:
                     current, items = items, None
@@ -174,10 +194,15 @@ class Engine:
                                 await self.pace.keep()
                             continue
                         try:
-                            if quiet:
+                            if quiet and not around:
                                 await item.complete(self, note)
+                            elif quiet:
+                                with self._inside(node):
+                                    await item.complete(self, note)
                             else:
                                 events = perform(item, self)
+                                if around:
+                                    events = surrounded(events, around, self._request(node))
                                 try:
                                     async for event in events:
                                         yield note(event)
@@ -196,10 +221,34 @@ class Engine:
             else:
                 if node.on_exit or record.report.waits is not None:
                     await self._exit(node, stream)
-            node, events_of_leaving = await self._decide(node)
+            leaving = self._decide(node) if hooks is None else self._leave(node)
+            node, events_of_leaving = await leaving
             for event in events_of_leaving:
                 yield event
         self.reason = self.reason or StopReason.DONE
+
+    async def _begin(self, node: Node, hooks: HookChain) -> None:
+        """Tell the hooks that observe states that a step begins, and call ``on_enter``."""
+        if hooks.state:
+            self._observation = Observation(hooks.state, "state", self._request(node))
+            await self._observation.begin()
+        if node.on_enter:
+            with self._inside(node):
+                await node.state.on_enter(self.memory)
+
+    def _inside(self, node: Node) -> AbstractContextManager[object]:
+        """Return what hooks put around the state."""
+        return inside(self._around, self._request(node)) if self._around else nullcontext()
+
+    def _request(self, node: Node) -> StateRequest:
+        kind = type(node.state).__name__
+        return StateRequest(
+            kind=kind,
+            outer=self._outer,
+            call_id=self._call_id,
+            at=self.at,
+            memory=self.memory,
+        )
 
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
         """Record the messages that were sent to the run."""
@@ -238,6 +287,8 @@ class Engine:
                 await self._exit(node, stream)
         finally:
             self._record.count_open_responses()
+            if self._observation is not None:
+                await self._observation.fail(failure)
         if isinstance(failure, LLMError | ScratchError):
             failure.state = failure.state or node.name
         elif isinstance(failure, Exception):
@@ -262,6 +313,22 @@ class Engine:
         if self.memory.control.next_actions:
             await close_open_calls(self.memory, f"state {node.name!r} failed")
         return True
+
+    async def _leave(self, node: Node) -> tuple[Node | None, list[Event]]:
+        """End a step, as :meth:`_decide` does, and tell the hooks that observe states."""
+        observation = self._observation
+        try:
+            with self._inside(node):
+                following, events = await self._decide(node)
+        except BaseException as error:
+            if observation is not None:
+                await observation.fail(error)
+            raise
+        if observation is not None:
+            if (failed := self._record.report.error) is not None:
+                await observation.fail(failed, cut=False)
+            await observation.end(None if following is None else following.name)
+        return following, events
 
     async def _decide(self, node: Node) -> tuple[Node | None, list[Event]]:
         """End a step; return the next state and the events to yield before it."""
@@ -410,6 +477,8 @@ class Engine:
             key="/".join(filter(None, (self._key, *inside))) + again,
             as_thoughts=aside,
             steering=self._steering if branch.memory is self.memory else None,
+            outer=self.at,
+            call_id=branch.call_id,
         )
 
     def _hooks_of(self, branch: Branch) -> HookChain | None:

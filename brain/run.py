@@ -33,8 +33,10 @@ from agent_brain.states.events import (
     RunStarted,
     StateExited,
 )
-from agent_brain.states.hook_chain import hooks_of
-from agent_brain.states.hooks import Hook, HookRequest
+from agent_brain.states.hook_chain import HookChain, hooks_of
+from agent_brain.states.hook_requests import HookRequest, RunRequest
+from agent_brain.states.hooks import Hook
+from agent_brain.states.observing import Observation
 from agent_brain.states.usage import Usage
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy
@@ -79,8 +81,11 @@ class Run(Generic[OutputT_co]):
         "_events",
         "_failed",
         "_goal",
+        "_hooks",
         "_interruption",
         "_late",
+        "_observation",
+        "_observed_at",
         "_plan",
         "_quiet",
         "_result",
@@ -111,6 +116,9 @@ class Run(Generic[OutputT_co]):
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
         self._engine: Engine | None = None
+        self._hooks = hooks_of(plan.hooks, plan.net.hooks)
+        self._observation: Observation | None = None  # of the hooks that observe runs
+        self._observed_at = NOWHERE
         self.ended = False
         self.run_id = new_id("run")
         self._quiet = not (watched or plan.sources)  # no event is needed
@@ -212,7 +220,9 @@ class Run(Generic[OutputT_co]):
         if self._claim is not None:
             self._claim.abandoned = True
 
-    async def _drive(self, *, noting: bool) -> AsyncGenerator[Event, None]:
+    async def _drive(  # noqa: PLR0915 - every end in one place
+        self, *, noting: bool
+    ) -> AsyncGenerator[Event, None]:
         """Yield every event of the run, from its start to its end.
 
         Args:
@@ -245,6 +255,7 @@ class Run(Generic[OutputT_co]):
                 finally:
                     await steps.aclose()
                 await self._finish(engine.reason or StopReason.DONE)
+            await self._tell_end()
             await interruption.take_back()
             yield self._finished_event()
         except BaseException as error:
@@ -254,11 +265,13 @@ class Run(Generic[OutputT_co]):
             if failed:
                 self._failed = True
                 await self._cut_short(StopReason.FAILED, error)
+                await self._tell_cut_short(error)
                 yield RunFailed(cast("Exception", error), at=self._position())
             elif self._result is None:
                 late = (self._late or interruption.timed_out) and not interruption.asked
                 reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
                 await self._cut_short(reason, error)
+            await self._tell_cut_short()
             if not interrupted:
                 raise
             yield self._finished_event()
@@ -306,6 +319,8 @@ class Run(Generic[OutputT_co]):
         await refresh(memory, plan.sources)
         if memory.control.dry_run is not plan.dry_run:
             memory.control.dry_run = plan.dry_run
+        if self._hooks is not None:
+            await self._tell_start(self._hooks)
         over = False
         if self._goal is None:
             over = await self._continue(memory)
@@ -315,9 +330,8 @@ class Run(Generic[OutputT_co]):
                 before = await open_results(memory, "a new goal was set first")
             await memory.begin(self._goal, self.run_id, plan.net.initial.name, before=before)
         self._began = True
-        hooks = hooks_of(plan.hooks, plan.net.hooks)
         self._budget.start(memory.control, HookRequest(at=self._position(), memory=memory))
-        self._budget = self._budget.counted_by(hooks or ())
+        self._budget = self._budget.counted_by(self._hooks or ())
         if (scope := self._interruption.scope) is not None:  # seconds before a resume count too
             scope.deadline -= memory.control.spent.seconds
         if over:
@@ -329,11 +343,41 @@ class Run(Generic[OutputT_co]):
                 self._budget,
                 plan.stuck,
                 run_id=self.run_id,
-                hooks=hooks,
+                hooks=self._hooks,
+                outer=self._observed_at,
                 quiet=self._quiet,
                 steering=self._steering,
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
+
+    async def _tell_start(self, hooks: HookChain) -> None:
+        """Tell the hooks that observe runs that this one begins."""
+        control = self._plan.memory.control
+        run_id = self.run_id if self._goal is not None else control.run_id or self.run_id
+        step = 0 if self._goal is not None else control.step
+        self._observed_at = Position(run_id, step)
+        request = RunRequest(
+            goal=self._goal,
+            net=self._plan.net.name,
+            at=self._observed_at,
+            memory=self._plan.memory,
+        )
+        self._observation = Observation(hooks.run, "run", request)
+        await self._observation.begin()
+
+    async def _tell_end(self) -> None:
+        """Tell the hooks that observe runs the result."""
+        if self._observation is not None:
+            await self._observation.end(self._result)
+
+    async def _tell_cut_short(self, error: BaseException | None = None) -> None:
+        """Tell the hooks that observe runs how this one has ended, unless they know."""
+        if self._observation is None:
+            return
+        if error is None:
+            await self._observation.end(self._result, cut=True)
+        else:
+            await self._observation.fail(error)
 
     async def _continue(self, memory: Memory) -> bool:
         """Continue the run in ``memory``; return whether it had already ended."""

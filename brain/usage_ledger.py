@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.session import read_session_key
-from agent_brain.memories.stored import StoredMemory
-from agent_brain.states.hooks import Hook, HookRequest
+from agent_brain.states.hook_requests import HookRequest
+from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.secrets import get_logger
@@ -188,9 +187,8 @@ class UsageLedger(Hook):
 
     def _session(self, memory: Memory | None) -> str:
         """Return the session of a run; a memory without one is a session of its own."""
-        found = _owner(memory)[0]
-        if found is not None or memory is None:
-            return found or ""
+        if memory is None or memory.session is not None:
+            return "" if memory is None else memory.session or ""
         name = self._unnamed.get(id(memory))
         if name is None:
             name = self._unnamed[id(memory)] = new_id("memory")
@@ -256,12 +254,4 @@ class UsageLedger(Hook):
 
 def tenant_of(request: HookRequest) -> str | None:
     """Return the tenant of the memory of a run; the default of ``who``."""
-    return _owner(request.memory)[1]
-
-
-def _owner(memory: Memory | None) -> tuple[str | None, str | None]:
-    """Return the session and the tenant of a memory."""
-    if isinstance(memory, StoredMemory) and memory.store.session is not None:
-        return read_session_key(memory.store.session.key)
-    inner = () if memory is None else memory.wrapped
-    return next((found for found in map(_owner, inner) if found[0] is not None), (None, None))
+    return request.tenant

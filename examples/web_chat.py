@@ -1,6 +1,6 @@
 """A chat over HTTP with FastAPI: answers stream as server-sent events, conversations last.
 
-Needs ``pip install fastapi uvicorn``. Run it with::
+Needs ``pip install fastapi "agent-brain[server]"``. Run it with::
 
     python examples/web_chat.py
 
@@ -9,26 +9,27 @@ and open http://127.0.0.1:8000, or ask from a shell::
     curl -N http://127.0.0.1:8000/chats/ann -d '{"message": "What is 17 times 23?"}' \
         -H 'content-type: application/json'
 
-``AGENT_BRAIN_MODEL`` chooses a model; without it the offline demo model answers.
+``AGENT_BRAIN_MODEL`` chooses a model; without it the offline demo model answers. The whole chat
+page, with tool calls, approvals and several sessions, is at http://127.0.0.1:8000/agent/.
 """
 
-import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
 import uvicorn
-from fastapi import Depends, FastAPI, HTTPException, Path
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi import FastAPI, Path
+from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field
 
-from agent_brain import Brain, Limits, Run, SQLiteJournal, WindowedMemory
-from agent_brain.errors import AgentBrainError, SessionConflictError
+from agent_brain import Brain, Limits
+from agent_brain.serving import Sessions
+from agent_brain.serving.web import make_app as make_agent_app
+from agent_brain.serving.web import run_response
 from agent_brain.tools.builtin import calculate, current_time
 
-TOOLS = [calculate, current_time]
-BUSY = "This chat is answering another message. Send yours again when the answer is complete."
+USER = "everybody"  # a real application knows who asks
 PAGE = """<!doctype html><meta charset="utf-8"><title>Chat</title>
 <form><input name="message" autofocus size="60"> <button>Send</button></form><pre></pre>
 <script>
@@ -41,18 +42,22 @@ document.querySelector("form").onsubmit = async (event) => {
   const reply = await fetch(`/chats/${chat}`, {
     method: "POST", headers: {"content-type": "application/json"}, body: JSON.stringify({message}),
   });
-  if (!reply.ok) out.textContent += JSON.stringify((await reply.json()).detail);
+  if (!reply.ok) return out.textContent += JSON.stringify(await reply.json());
   let rest = "";
   for await (const text of reply.body.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + text).split("\\n\\n");
-    rest = lines.pop();
-    for (const line of lines) {
-      const {text, error} = JSON.parse(line.slice(6));
-      out.textContent += text ?? error ?? "\\n";
+    const frames = (rest + text).split("\\n\\n");
+    rest = frames.pop();
+    for (const frame of frames) {
+      const data = frame.split("\\n").find((line) => line.startsWith("data: "));
+      const event = data ? JSON.parse(data.slice(6)) : {};
+      if (event.kind === "text_delta" && !event.thought) out.textContent += event.text;
+      if (event.kind === "run_failed") out.textContent += event.error.message;
     }
   }
 };
 </script>"""
+
+ChatName = Annotated[str, Path(pattern=r"^[\w-]{1,64}$")]
 
 
 class Question(BaseModel):
@@ -61,13 +66,13 @@ class Question(BaseModel):
 
 def make_app(journal_path: str, brain: Brain | None = None) -> FastAPI:
     """Build the application. One brain serves everybody; each conversation has its own memory."""
-    brain = brain or Brain("react", limits=Limits(max_steps=20, timeout=120))
-    journal = SQLiteJournal(journal_path)
-    active: set[str] = set()  # chats that are answering
+    tools = [calculate, current_time]
+    brain = brain or Brain("react", tools=tools, limits=Limits(max_steps=20, timeout=120))
+    sessions = Sessions(brain, "windowed", journal=journal_path, when_busy="refuse")
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with brain, journal:  # imports and connects now, not in the first request
+        async with sessions:  # imports and connects now, not in the first request
             yield
 
     app = FastAPI(lifespan=lifespan)
@@ -76,42 +81,14 @@ def make_app(journal_path: str, brain: Brain | None = None) -> FastAPI:
     async def page() -> str:
         return PAGE
 
-    async def begin(
-        name: Annotated[str, Path(pattern=r"^[\w-]{1,64}$")], question: Question
-    ) -> AsyncIterator[Run]:
-        if name in active:
-            raise HTTPException(409, BUSY)
-        active.add(name)
-        try:
-            memory = WindowedMemory(TOOLS, max_messages=50, journal=journal, session=name)
-            async with memory, brain.over(memory).stream(question.message) as run:
-                yield run  # after the response, or when the client goes away, the run is closed
-        finally:
-            active.discard(name)
-
     @app.post("/chats/{name}")
-    async def chat(run: Annotated[Run, Depends(begin)]) -> StreamingResponse:
-        return StreamingResponse(reply(run), media_type="text/event-stream")
+    async def chat(name: ChatName, question: Question) -> Response:
+        return run_response(
+            sessions.use(name, user=USER), lambda session: session.stream(question.message)
+        )
 
+    app.mount("/agent", make_agent_app(sessions, user=USER))
     return app
-
-
-async def reply(run: Run) -> AsyncIterator[str]:
-    """Yield the answer as it comes, then how the run ended."""
-    try:
-        async for event in run:
-            if event.kind == "text_delta" and not event.thought:
-                yield sse({"text": event.text})
-        yield sse({"stop_reason": run.result.stop_reason})
-    except SessionConflictError:  # another process answers in the same chat
-        yield sse({"error": BUSY})
-    except AgentBrainError as error:
-        yield sse({"error": str(error)})
-
-
-def sse(data: dict[str, str]) -> str:
-    """Return one server-sent event."""
-    return f"data: {json.dumps(data)}\n\n"
 
 
 if __name__ == "__main__":

@@ -118,6 +118,16 @@ class Memory(ABC):
         return ()
 
     @property
+    def session(self) -> str | None:
+        """Which conversation the memory holds; None if it has no name."""
+        return None
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose conversation it is; None if nobody was named."""
+        return None
+
+    @property
     def done(self) -> bool:
         """Whether a state has declared the goal reached; the Brain then ends the run."""
         return self.control.done

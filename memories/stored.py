@@ -116,6 +116,17 @@ class StoredMemory(Memory):
             readonly=readonly,
             shared=shared,
         )
+        self._conversation = _conversation(self.store.session, session, tenant)
+
+    @property
+    def session(self) -> str | None:
+        """Which conversation it is; None without a journal and a name. Forks in RAM have it too."""
+        return self._conversation[0]
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose conversation it is."""
+        return self._conversation[1]
 
     @property
     def readonly(self) -> bool:
@@ -387,6 +398,8 @@ class StoredMemory(Memory):
             ttl=self.store.ttl,
             clock=self.store.clock,
         )
+        if journal is not None:
+            copied._conversation = _conversation(journal, session, tenant)
         copied.store.log.last = self.store.log.last  # cursors continue to count
         try:
             await copied.store.check_place(self.store, replace=replace)
@@ -708,6 +721,14 @@ async def load_into(
         snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
         strike(snapshot.control, Erasure(everything=True, for_good=True), live=False)
     await memory.restore(snapshot)
+
+
+def _conversation(
+    journal: object, session: str, tenant: str | None
+) -> tuple[str | None, str | None]:
+    """Return the name of a conversation, if it was given one, and whose it is."""
+    named = journal is not None or session != "default"
+    return session if named else None, tenant
 
 
 def checked(messages: Iterable[Message]) -> Sequence[Message]:

@@ -64,6 +64,16 @@ class WrappingMemory(Memory):
     def control(self, control: Control) -> None:
         self.inner.control = control
 
+    @property
+    def session(self) -> str | None:
+        """Which conversation the inner memory holds."""
+        return self.inner.session
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose conversation it is."""
+        return self.inner.tenant
+
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn."""
         await self.inner.set_goal(goal)

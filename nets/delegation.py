@@ -34,6 +34,7 @@ class Branch:
         error: The exception that it raised.
         finish_reason: The finish reason of the model response with the answer.
         hooks: The hooks around the net, if they differ from those of the run.
+        call_id: ID of the tool call that runs the net, if one does.
         prepare: Makes the memory when the branch begins; it is closed when the branch has ended.
     """
 
@@ -45,6 +46,7 @@ class Branch:
     error: Exception | None = None
     finish_reason: str | None = None
     hooks: HookChain | None = None
+    call_id: str = ""
     prepare: Callable[[], Awaitable[Memory]] | None = None
 
     def __post_init__(self) -> None:

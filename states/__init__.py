@@ -51,11 +51,14 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import ToolProgress as ToolProgress
     from agent_brain.states.events import UsageReported as UsageReported
     from agent_brain.states.function import FunctionState as FunctionState
+    from agent_brain.states.hook_requests import HookRequest as HookRequest
+    from agent_brain.states.hook_requests import ModelRequest as ModelRequest
+    from agent_brain.states.hook_requests import ModelResponse as ModelResponse
+    from agent_brain.states.hook_requests import RunRequest as RunRequest
+    from agent_brain.states.hook_requests import StateRequest as StateRequest
+    from agent_brain.states.hook_requests import ToolRequest as ToolRequest
+    from agent_brain.states.hook_requests import ToolResponse as ToolResponse
     from agent_brain.states.hooks import Hook as Hook
-    from agent_brain.states.hooks import ModelRequest as ModelRequest
-    from agent_brain.states.hooks import ModelResponse as ModelResponse
-    from agent_brain.states.hooks import ToolRequest as ToolRequest
-    from agent_brain.states.hooks import ToolResponse as ToolResponse
     from agent_brain.states.model_call import ModelCall as ModelCall
     from agent_brain.states.model_call import Response as Response
     from agent_brain.states.model_request import DataQuestion as DataQuestion

@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from functools import cache
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
@@ -73,11 +74,7 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON values: ``kind``, the position and the fields."""
-        data = {
-            field.name: _plain(getattr(self, field.name))
-            for field in dataclasses.fields(self)
-            if field.name != "at"
-        }
+        data = {name: _plain(getattr(self, name)) for name in _own_fields(cast("Any", type(self)))}
         place = {"run_id": self.run_id, "step": self.step, "state": self.state}
         return {"kind": self.kind, **place, "path": list(self.path), **data}
 
@@ -95,6 +92,11 @@ class Event:
 
 
 set_position: Callable[[Event, Position], None] = vars(Event)["at"].__set__
+
+
+@cache
+def _own_fields(event: type[Event]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(event) if field.name != "at")
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The hooks of a run, called around model calls, attempts and tool calls. Private."""
+"""The hooks of a run, called around all that happens in it. Private."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -20,16 +21,17 @@ from pydantic import BaseModel
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import close_stream
 from agent_brain.states.errors import LLMError, Refused, StateDefinitionError
-from agent_brain.states.hooks import (
-    Hook,
+from agent_brain.states.hook_requests import (
     HookRequest,
     ModelRequest,
     ModelResponse,
     ToolRequest,
     ToolResponse,
-    check_given,
 )
+from agent_brain.states.hooks import Hook, check_given
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
+from agent_brain.states.observing import METHODS as OBSERVING
+from agent_brain.states.surroundings import inside, surrounded
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -79,19 +81,25 @@ class HookChain:
         model: Those around model calls.
         attempt: Those around attempts.
         tool: Those around tool calls.
+        run: Those that observe the run.
+        state: Those that observe states.
+        around: Those that put a context manager around states, models and tools.
     """
 
-    __slots__ = ("_all", "attempt", "model", "tool")
+    __slots__ = ("_all", "around", "attempt", "model", "run", "state", "tool")
 
     def __init__(self, hooks: Iterable[Hook]) -> None:
         self._all = tuple(hooks)
-        self.model = self._with("model")
-        self.attempt = self._with("attempt")
-        self.tool = self._with("tool")
+        self.model = self._with(*_METHODS["model"])
+        self.attempt = self._with(*_METHODS["attempt"])
+        self.tool = self._with(*_METHODS["tool"])
+        self.run = self._with(*OBSERVING["run"])
+        self.state = self._with(*OBSERVING["state"])
+        self.around = self._with("around")
 
-    def _with(self, kind: Kind) -> tuple[Hook, ...]:
+    def _with(self, *methods: str) -> tuple[Hook, ...]:
         def overrides(hook: Hook) -> bool:
-            return any(getattr(type(hook), n) is not getattr(Hook, n) for n in _METHODS[kind])
+            return any(getattr(type(hook), n) is not getattr(Hook, n) for n in methods)
 
         return tuple(hook for hook in self._all if overrides(hook))
 
@@ -106,12 +114,12 @@ class HookChain:
         self, request: ModelRequest, send: Callable[[ModelRequest], AsyncIterator[Piece]]
     ) -> AsyncGenerator[Piece | Replaced | Begun, None]:
         """Yield the pieces of a model call with hooks around it and around its attempts."""
-        token_of = _attempts if self.attempt else None
-        pieces = _model_pieces(self.model, "model", request, send)
+        token_of = _attempts if self.attempt or self.around else None
+        pieces = _model_pieces(self, "model", request, send)
         try:
             while True:
                 # set while the model works, not while the consumer does
-                token = token_of and token_of.set((self.attempt, request))
+                token = token_of and token_of.set((self, request))
                 try:
                     piece = await anext(pieces, None)
                 finally:
@@ -122,6 +130,10 @@ class HookChain:
                 yield piece
         finally:
             await pieces.aclose()
+
+    def around_tool(self, request: ToolRequest) -> AbstractContextManager[object]:
+        """Return what the hooks put around the work of a tool."""
+        return inside(self.around, request) if self.around else nullcontext()
 
     async def before_tool(
         self, request: ToolRequest
@@ -150,7 +162,7 @@ class HookChain:
             return ToolResponse(str(refused), is_error=True, exception=refused)
 
 
-_attempts: ContextVar[tuple[tuple[Hook, ...], ModelRequest] | None] = ContextVar(
+_attempts: ContextVar[tuple[HookChain, ModelRequest] | None] = ContextVar(
     "agent_brain_attempt_hooks", default=None
 )
 
@@ -180,18 +192,20 @@ def model_attempt(
     if around is None:
         return send(request)
     hooks, call = around
-    return _model_pieces(hooks, "attempt", replace(request, at=call.at, memory=call.memory), send)
+    known = replace(request, at=call.at, memory=call.memory, response_id=call.response_id)
+    return _model_pieces(hooks, "attempt", known, send)
 
 
 async def _model_pieces(
-    hooks: Sequence[Hook],
-    kind: Kind,
+    chain: HookChain,
+    kind: Literal["model", "attempt"],
     request: ModelRequest,
     send: Callable[[ModelRequest], AsyncIterator[Piece]],
 ) -> AsyncGenerator[Any, None]:
     """Yield the pieces of a call, its response again if a hook has changed it, and its usage."""
     entered: list[Hook] = []
     whole, held, failed = _Whole(), True, False
+    hooks, around = chain.model if kind == "model" else chain.attempt, chain.around
     try:
         try:
             request, response = await _enter(hooks, kind, request, ModelResponse, entered)
@@ -203,6 +217,8 @@ async def _model_pieces(
             else:
                 held = any(hook.buffer for hook in entered)
                 pieces = send(request)
+                if around:
+                    pieces = surrounded(pieces, around, request)
                 try:
                     async for piece in pieces:
                         whole.add(piece)
@@ -322,6 +338,8 @@ def _kept(hook: Hook, request: RequestT, given: RequestT) -> RequestT:
                 "model that was called. Change it in before_model_call"
             )
             raise _own(error)
+        if given.response_id != request.response_id:
+            return replace(given, response_id=request.response_id)
     return given
 
 

@@ -1,7 +1,7 @@
-"""Hooks: code around every model call, each of its attempts, and every tool call.
+"""Hooks: code around every run, state, model call, each of its attempts, and every tool call.
 
 A hook sees a request before it is made, may change it or answer it, and sees the response or the
-error afterwards::
+error afterwards; runs and states it only observes::
 
     class Trace(Hook):
         def before_model_call(self, request):
@@ -16,131 +16,25 @@ error afterwards::
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from types import NoneType
 from typing import Any, cast, get_args
 
-from pydantic import BaseModel
-
-from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import NOWHERE, Position
+from agent_brain.states.hook_requests import (
+    ModelRequest,
+    ModelResponse,
+    RunRequest,
+    StateRequest,
+    ToolRequest,
+    ToolResponse,
+)
 from agent_brain.states.models.llm import LLM, FinishReason
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.suggest import closest, did_you_mean
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookRequest:
-    """Base class for requests.
-
-    Attributes:
-        at: The run, step, state and path of the request.
-        memory: The memory of the run.
-    """
-
-    at: Position = NOWHERE
-    memory: Memory | None = None
-
-    @property
-    def deps(self) -> Any:
-        """What the run was given as ``deps``."""
-        return None if self.memory is None else self.memory.deps
-
-    @property
-    def run_id(self) -> str:
-        """The run."""
-        return self.at.run_id
-
-    @property
-    def step(self) -> int:
-        """Number of the step, from 0."""
-        return self.at.step
-
-    @property
-    def state(self) -> str | None:
-        """Name of the state."""
-        return self.at.state
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """The subnets and branches around the state, outermost first."""
-        return self.at.path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest(HookRequest):
-    """A model call, or an attempt of one, that is about to be made.
-
-    Attributes:
-        llm: The model.
-        messages: The messages for the model.
-        tools: The tools that it may call.
-        output_type: The type of data that is requested, if any.
-        attempt: Number of the attempt, from 1; 0 for the call as a whole.
-    """
-
-    llm: LLM
-    messages: Sequence[Message]
-    tools: Sequence[BaseTool] = ()
-    output_type: type[BaseModel] | None = None
-    attempt: int = 0
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.llm.model
-
-
-@dataclass(frozen=True, slots=True)
-class ModelResponse:
-    """The response of a model.
-
-    Attributes:
-        text: Its text, without thoughts.
-        actions: The tool calls that it requests.
-        thoughts: Its thoughts.
-        usage: The usage of the call; None if unknown.
-        finish_reason: Why it ended, if the provider said so.
-    """
-
-    text: str = ""
-    actions: tuple[Action, ...] = ()
-    thoughts: str = ""
-    usage: Usage | None = None
-    finish_reason: FinishReason | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRequest(HookRequest):
-    """A tool call that is about to be made.
-
-    Attributes:
-        action: The call. A changed one keeps the ``id`` of the model's call, and needs approval
-            again if the tool asks for it: it is then refused.
-        tool: The tool; None if there is none of that name.
-    """
-
-    action: Action
-    tool: BaseTool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResponse:
-    """The result of a tool call.
-
-    Attributes:
-        content: The whole text; the model reads as much of it as the tool's limit allows.
-        is_error: The call failed.
-        exception: What the tool raised, if it did.
-    """
-
-    content: str
-    is_error: bool = False
-    exception: Exception | None = None
 
 
 class Hook:
@@ -152,6 +46,11 @@ class Hook:
     error. Hooks run in the order in which they were given, the Brain's before the net's;
     ``after_…`` and ``on_…_error`` in the opposite order. They are not called for a call that is
     cancelled or left early.
+
+    Those of runs and states only observe: they return None. What ``before_run`` and
+    ``before_state`` raise is an error of the run or the state; what the others raise is logged, as
+    the run or the state has ended then. ``before_…`` is followed by exactly one of ``after_…`` and
+    ``on_…_error``, also if the run is cancelled or left early.
 
     A subclass with a method ``before_…``, ``after_…`` or ``on_…`` that is none of these is refused
     with :class:`StateDefinitionError`: a misspelt hook would never be called.
@@ -204,6 +103,43 @@ class Hook:
 
     def on_tool_error(self, request: ToolRequest, error: Exception) -> Any:
         """Called when a tool raised; if it returns None, ``after_tool_call`` follows."""
+
+    def before_run(self, request: RunRequest) -> Any:
+        """Called before a run begins or continues; its memory is open and unchanged.
+
+        Not called for a run that cannot begin, as its memory is busy or cannot be opened.
+        """
+
+    def after_run(self, request: RunRequest, result: Any) -> Any:
+        """Called with the :class:`~agent_brain.result.Result`, also of a run that was cancelled."""
+
+    def on_run_error(self, request: RunRequest, error: Exception) -> Any:
+        """Called when a run failed; its error is raised next."""
+
+    def before_state(self, request: StateRequest) -> Any:
+        """Called before each step, also of inner nets."""
+
+    def after_state(self, request: StateRequest, next_state: str | None) -> Any:
+        """Called after a step with the name of the next state.
+
+        It is None if the net has ended, and if the state waits for a person.
+        """
+
+    def on_state_error(self, request: StateRequest, error: BaseException) -> Any:
+        """Called when a state failed, also if its error leads to another state.
+
+        Of a step that was cancelled or left early, ``error`` is not an ``Exception``.
+        """
+
+    def around(
+        self, request: StateRequest | ModelRequest | ToolRequest
+    ) -> AbstractContextManager[object] | None:
+        """Return a context manager that is entered while a state, a model or a tool works.
+
+        It is left whenever the consumer of the run works, and another one is entered when the work
+        continues, so what it sets in context variables is seen by this work and by what it calls,
+        and by nothing else. It must not suppress errors.
+        """
 
 
 _PREFIXES = ("before_", "after_", "on_")

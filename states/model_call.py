@@ -39,7 +39,7 @@ from agent_brain.states.events import (
     UsageReported,
 )
 from agent_brain.states.hook_chain import Begun, HookChain, Replaced, failed_usage
-from agent_brain.states.hooks import ModelRequest
+from agent_brain.states.hook_requests import ModelRequest
 from agent_brain.states.models.llm import LLM, Finish, Piece, Thought
 from agent_brain.states.models.think_tags import ThinkTags
 from agent_brain.states.trimming import without_oldest
@@ -256,6 +256,7 @@ class ModelCall(Work):
             output_type=self.output_type,
             at=context.at,
             memory=context.memory,
+            response_id=self.id,
         )
         return hooks.model_call(request, send)
 
@@ -412,7 +413,9 @@ class ModelCall(Work):
 def _hooks_around(context: WorkContext | None) -> HookChain | None:
     """The hooks of a run, if there are any around model calls or their attempts."""
     hooks = None if context is None else context.hooks
-    return hooks if hooks is not None and (hooks.model or hooks.attempt) else None
+    if hooks is None or not (hooks.model or hooks.attempt or hooks.around):
+        return None
+    return hooks
 
 
 def correction(output: str, problem: str) -> list[Message]:

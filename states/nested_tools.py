@@ -15,6 +15,7 @@ from agent_brain.tools.base import BaseTool
 class NestedRun(Protocol):
     """A nested call, and its outcome once the Brain has run it."""
 
+    call_id: str
     memory: Memory
     answer: str
     stop_reason: str | None

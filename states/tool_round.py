@@ -23,7 +23,8 @@ from agent_brain.states.events import (
     ToolProgress,
 )
 from agent_brain.states.hook_chain import HookChain
-from agent_brain.states.hooks import Hook, ToolRequest, ToolResponse
+from agent_brain.states.hook_requests import ToolRequest, ToolResponse
+from agent_brain.states.hooks import Hook
 from agent_brain.states.nested_tools import NestedRun, NestedTool
 from agent_brain.states.work import Work, WorkContext, position_of
 from agent_brain.tools.action import Action
@@ -153,8 +154,9 @@ class ToolRound(Work):
 
     def _attach(self, context: WorkContext | None) -> None:
         self._context = context
-        if context is not None and context.hooks is not None and context.hooks.tool:
-            self._hooks = context.hooks
+        hooks = None if context is None else context.hooks
+        if hooks is not None and (hooks.tool or hooks.around):
+            self._hooks = hooks
 
     async def _record_cut_short(self) -> None:
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
@@ -306,7 +308,8 @@ class ToolRound(Work):
         context.action = action = request.action
         if outcome is None:
             call.begun = True
-            outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
+            with hooks.around_tool(request):
+                outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
             if isinstance(outcome.exception, InputNeeded):
                 return outcome
         return await self._after_hooks(hooks, call, entered, request, outcome)
@@ -446,6 +449,7 @@ class ToolRound(Work):
             same = names[:index].count(action.name)
             name = f"{action.name}#{same + 1}" if same else action.name
             self._runs.append(await tool.prepare(name, action.args))
+            self._runs[-1].call_id = action.id
             await stack.enter_async_context(self._runs[-1].memory)
 
     async def _take_answer(self, run: NestedRun) -> list[ActionFinished]:

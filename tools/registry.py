@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 from agent_brain.tools.suggest import did_you_mean, wrong_option
 
 T = TypeVar("T")
+MAX_CHECKED = 1000
 
 
 class Registry(Generic[T]):
@@ -20,6 +21,8 @@ class Registry(Generic[T]):
         self._error = error
         self.built_in = built_in  # "module:name" by name; imported at first use
         self.factories: dict[str, Callable[..., T]] = {}
+        # Names with the options that were found right: reading a signature is slow.
+        self._checked: set[tuple[str, ...]] = set()
 
     def register(self, name: str, factory: Callable[..., T]) -> None:
         """Register ``factory`` under ``name``, which must not belong to another one."""
@@ -31,6 +34,7 @@ class Registry(Generic[T]):
                 f"A {self._noun} named {name!r} is already registered ({known!r}): use another name"
             )
         self.factories[_key(name)] = factory
+        self._checked.clear()
 
     def resolve(
         self, name: object, argument: object, options: Mapping[str, Any]
@@ -44,6 +48,9 @@ class Registry(Generic[T]):
             )
         if not options and _key(cast("str", name)) in self.built_in:
             return factory  # nothing to check, and reading a signature is slow
+        checked = (_key(cast("str", name)), *options)
+        if checked in self._checked:
+            return factory
         problem = wrong_option(factory, options)
         if problem is not None:
             raise self._error(f"{self._noun.capitalize()} {name!r}: {problem}")
@@ -51,6 +58,8 @@ class Registry(Generic[T]):
             inspect.signature(factory).bind(argument, **options)
         except TypeError as error:
             raise self._error(f"{self._noun.capitalize()} {name!r}: {error}") from error
+        if len(self._checked) < MAX_CHECKED:
+            self._checked.add(checked)
         return factory
 
     def names(self) -> list[str]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json, to_jsonable_python
 
 MARKER = "\n… [{} tokens left out] …\n"
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # JSON escapes the others itself
 
 
@@ -121,7 +122,7 @@ def to_json_data(value: Any) -> Any:
 
 def to_compact_json(value: Any) -> str:
     """Return ``value`` as JSON on one line, however lines are split, with readable characters."""
-    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    text = _encode(value)
     if text.isascii():
         return text
     return _LINE_ENDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from agent_brain.brain import Brain
 from agent_brain.errors import BrainUseError
+from agent_brain.serving.pool import Pool
 from agent_brain.serving.servers import SharedServers
 from agent_brain.tools.aio import maybe_await
 
@@ -38,8 +38,6 @@ class Turn:
 class _Conversation:
     brain: Brain
     turn: anyio.Lock = field(default_factory=anyio.Lock)
-    users: int = 0
-    used_at: float = field(default_factory=anyio.current_time)
 
 
 class Conversations:
@@ -78,14 +76,13 @@ class Conversations:
             if value is not None and not value > 0:
                 raise BrainUseError(f"{name} must be greater than 0, not {value!r}")
         self._make_brain = make_brain
-        self._most = most
         self._idle = idle
         self._servers = servers
         self._servers_idle = servers_idle
         self._used_at = 0.0
         self._tasks: TaskGroup | None = None
-        self._known: OrderedDict[str, _Conversation] = OrderedDict()
-        self._making = anyio.Lock()
+        self._known: Pool[str, _Conversation] = Pool(_close, most=most, idle=idle)
+        self._users = 0
 
     @asynccontextmanager
     async def take(self, name: str | None, *, own: str | None = None) -> AsyncIterator[Turn]:
@@ -99,36 +96,21 @@ class Conversations:
         Raises:
             BrainUseError: There is no such conversation, or it has ended.
         """
-        name, conversation = await self._find(name, own)
-        try:
-            async with conversation.turn:
-                yield Turn(name, conversation.brain)
-        finally:
-            conversation.users -= 1
-            conversation.used_at = self._used_at = anyio.current_time()
-
-    async def _find(self, name: str | None, own: str | None) -> tuple[str, _Conversation]:
-        async with self._making:
-            if name is not None and name not in self._known:
-                raise BrainUseError(
-                    "There is no such conversation, or it has ended: omit the name to start another"
-                )
-            name = name or own or secrets.token_urlsafe(16)
-            conversation = self._known.get(name)
-            if conversation is None:
-                brain = await maybe_await(self._make_brain())
-                await self._share_servers(brain)
-                conversation = self._known[name] = _Conversation(brain)
-            self._known.move_to_end(name)
-            conversation.users += 1  # before others are evicted
+        make = self._make if name is None else _ended
+        name = name or own or secrets.token_urlsafe(16)
+        async with self._known.take(name, make) as conversation:
+            self._users += 1
             try:
-                unused = [each for each, known in self._known.items() if not known.users]
-                for each in unused[: max(0, len(self._known) - self._most)]:
-                    await self._known.pop(each).brain.aclose()
-            except BaseException:
-                conversation.users -= 1
-                raise
-        return name, conversation
+                async with conversation.turn:
+                    yield Turn(name, conversation.brain)
+            finally:
+                self._users -= 1
+                self._used_at = anyio.current_time()
+
+    async def _make(self) -> _Conversation:
+        brain = await maybe_await(self._make_brain())
+        await self._share_servers(brain)
+        return _Conversation(brain)
 
     async def _share_servers(self, brain: Brain) -> None:
         if self._servers is None:
@@ -146,20 +128,14 @@ class Conversations:
         servers_idle = float("inf") if self._servers is None else self._servers_idle
         while (period := min(idle, servers_idle) / 2) < float("inf"):
             await anyio.sleep(period)
-            now = anyio.current_time()
-            async with self._making:
-                for name, conversation in list(self._known.items()):
-                    if not conversation.users and now - conversation.used_at >= idle:
-                        await self._known.pop(name).brain.aclose()
-                in_use = any(conversation.users for conversation in self._known.values())
-                if self._servers and not in_use and now - self._used_at >= servers_idle:
-                    await self._servers.aclose()
+            await self._known.expire()
+            unused = not self._users and anyio.current_time() - self._used_at >= servers_idle
+            if self._servers and unused:
+                await self._servers.aclose()
 
     async def aclose(self) -> None:
         """Close all brains and the shared servers."""
-        while self._known:
-            _, conversation = self._known.popitem()
-            await conversation.brain.aclose()
+        await self._known.aclose()
         if self._servers is not None:
             await self._servers.aclose()
 
@@ -180,3 +156,13 @@ class Conversations:
         await self._tasks.__aexit__(None, None, None)
         with anyio.CancelScope(shield=True):
             await self.aclose()
+
+
+async def _close(conversation: _Conversation) -> None:
+    await conversation.brain.aclose()
+
+
+async def _ended() -> _Conversation:
+    raise BrainUseError(
+        "There is no such conversation, or it has ended: omit the name to start another"
+    )

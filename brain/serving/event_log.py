@@ -39,10 +39,13 @@ class SessionEvent:
 
     @property
     def json(self) -> bytes:
-        """The event as JSON (see :meth:`Event.to_json`), encoded once for all readers."""
-        if self._json is None:
-            self._json = event_json(self.event)
-        return self._json
+        """The event as JSON (see :meth:`Event.to_json`)."""
+        if self._json is not None:
+            return self._json
+        encoded = event_json(self.event)
+        if type(self.event) is not TextDelta:  # texts are many, and encoded as fast as found
+            self._json = encoded
+        return encoded
 
     def __repr__(self) -> str:
         return f"SessionEvent({self.id!r}, {self.event!r})"
@@ -109,6 +112,11 @@ class EventLog:
         if self._news is not None:
             self._wake()
         return item
+
+    def clear(self) -> None:
+        """Drop all events; a reader that has not read the last one gets a :class:`Gap`."""
+        self._events.clear()
+        self._bytes = 0
 
     def close(self) -> None:
         """End the readers, once they have read everything."""

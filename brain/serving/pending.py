@@ -63,6 +63,12 @@ def parse_arguments(text: str, action: Action, memory: Memory) -> dict[str, Any]
     return args
 
 
+def approval_question(action: Action) -> str:
+    """Return what to ask a person about a call that waits for approval."""
+    arguments = shorten(to_compact_json(action.args), MAX_SHOWN)
+    return f"May the agent call {action.name} with {arguments}?"
+
+
 class Approval(BaseModel):
     """The form for a call that waits for approval."""
 
@@ -101,8 +107,7 @@ class WaitingRequest:
         if pending.calls:
             self.call: Action | None = pending.calls[0]
             self._key, self.form = self.call.id, Approval
-            arguments = shorten(to_compact_json(self.call.args), MAX_SHOWN)
-            self.question = f"May the agent call {self.call.name} with {arguments}?"
+            self.question = approval_question(self.call)
             self.how = (
                 "Answer with your next call: 'yes', 'no' and the reason, or 'edit' and the new "
                 "arguments as a JSON object"

@@ -10,6 +10,9 @@ from typing import Generic, TypeVar
 
 import anyio
 
+from agent_brain.tools.secrets import get_logger
+
+logger = get_logger(__name__)
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
@@ -54,13 +57,15 @@ class Pool(Generic[K, T]):
         """Yield the open values."""
         return (place.value for place in [*self._places.values()] if place.value is not None)
 
-    def unused(self) -> list[K]:
-        """Return the keys of values without a user, least recently used first."""
-        return [key for key, place in self._places.items() if not place.users]
+    @property
+    def room(self) -> bool:
+        """Whether another value can be opened within the limit."""
+        return len(self._places) < self._most or self._oldest_unused() is not None
 
-    def in_use(self) -> list[K]:
-        """Return the keys of values with a user."""
-        return [key for key, place in self._places.items() if place.users]
+    def _oldest_unused(self) -> K | None:
+        """Return the key of the least recently used value without a user."""
+        unused = (key for key, place in self._places.items() if not place.users)
+        return next(unused, None)
 
     @asynccontextmanager
     async def take(self, key: K, make: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
@@ -73,7 +78,7 @@ class Pool(Generic[K, T]):
                 if place.value is None:
                     place.value = await make()
                 value = place.value
-            for other in self.unused()[: max(0, len(self._places) - self._most)]:
+            while len(self._places) > self._most and (other := self._oldest_unused()) is not None:
                 await self.evict(other)
             yield value
         finally:
@@ -97,7 +102,7 @@ class Pool(Generic[K, T]):
         self._places.pop(key, None)
 
     async def evict(self, key: K) -> None:
-        """Close the value of ``key``, unless somebody uses it."""
+        """Close the value of ``key``, unless somebody uses it; log an error of closing it."""
         place = self._places.get(key)
         if place is None:
             return
@@ -109,6 +114,8 @@ class Pool(Generic[K, T]):
                 if value is not None:
                     with anyio.CancelScope(shield=True):
                         await self._close(value)
+            except Exception:  # whoever opens another value has nothing to do with it
+                logger.warning("%r could not be closed", key, exc_info=True)
             finally:
                 if not place.users and self._places.get(key) is place:
                     del self._places[key]
@@ -118,8 +125,10 @@ class Pool(Generic[K, T]):
         if self._idle is None:
             return
         before = anyio.current_time() - self._idle
-        for key in self.unused():
-            if self._places[key].used_at <= before:
+        unused = [key for key, place in self._places.items() if not place.users]
+        for key in unused:
+            place = self._places.get(key)
+            if place is not None and place.used_at <= before:
                 await self.evict(key)
 
     async def aclose(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,6 +13,7 @@ from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.human_input import Approve, Deny
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.event_log import EventLog, LogReader
@@ -39,6 +40,7 @@ class Session:
         run: The current run; None between runs.
         unread: Messages that were sent to a run and not recorded; the next run gets them.
         stored: Whether it is in the list of sessions; temporary ones are not.
+        users: How many callers use it now.
         info: Its title, and when its last run began; None before the first one.
     """
 
@@ -59,6 +61,7 @@ class Session:
         self.log = EventLog()
         self.run: SessionRun | None = None
         self.unread: list[Message] = []
+        self.users = 0
         self._sessions = sessions
         self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
 
@@ -190,11 +193,14 @@ class Session:
         async with self._free:
             yield
 
-    def unwatched_since(self, before: float) -> bool:
-        """Return whether a run goes on that nobody has read since ``before``."""
-        log = self.log
-        run = self.run
-        return run is not None and run.detached and not log.readers and log.unread_since <= before
+    def tidy(self, before: float) -> None:
+        """Stop a detached run, or drop the events of ended ones, that nobody has read since."""
+        if self.log.readers or self.log.unread_since > before:
+            return
+        if self.run is None:
+            self.log.clear()
+        elif self.run.detached:
+            self.run.stop()
 
     def _send(self, task: str | Message) -> bool:
         """Send ``task`` to the active run; return whether there is one that takes it."""
@@ -220,8 +226,12 @@ class Session:
         async def begin(session_run: SessionRun) -> Run[Any]:
             await self._take_turn(when)
             try:
+                await self._catch_up()
                 title = None if task is None else as_message(task).content
                 await self._sessions.run_begins(self, session_run, title)
+                if task is None:
+                    memory = self.memory
+                    session_run.recorded = len(await memory.goal() + await memory.dump())
             except BaseException:
                 self._free.release()
                 raise
@@ -233,6 +243,7 @@ class Session:
 
         async def end(session_run: SessionRun) -> None:
             self.run = None
+            self.log.unread_since = anyio.current_time()
             self._free.release()
             self._sessions.run_ended(session_run)
             self.unread += session_run.unread
@@ -240,6 +251,17 @@ class Session:
                 self._answer_unread(deps)
 
         return SessionRun(self.log, begin, end, detached=detached)
+
+    async def _catch_up(self) -> None:
+        """Read the session again if another process has written to it."""
+        for memory in _family(self.memory):
+            session = memory.store.session if isinstance(memory, StoredMemory) else None
+            if session is None or session.shared:
+                continue
+            reopen = getattr(self.memory, "reopen", None)  # a memory of the user's may have none
+            if reopen is not None and await session.journal.last(session.key) != session.last:
+                await reopen()
+                return
 
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":
@@ -259,3 +281,10 @@ class Session:
     async def _detach(self, run: SessionRun) -> SessionRun:
         await self._sessions.drive(self, run)
         return run
+
+
+def _family(memory: Memory) -> Iterator[Memory]:
+    """Yield ``memory`` and those that it wraps."""
+    yield memory
+    for inner in memory.wrapped:
+        yield from _family(inner)

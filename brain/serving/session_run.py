@@ -27,6 +27,7 @@ class SessionRun:
     Attributes:
         detached: Whether the server drives the run.
         after: ID of the last event of the session before this run.
+        recorded: Of a run that was resumed, how many messages were recorded before.
         error: The error of a run that failed.
     """
 
@@ -40,6 +41,7 @@ class SessionRun:
     ) -> None:
         self.detached = detached
         self.after = log.last_id
+        self.recorded: int | None = None
         self.error: Exception | None = None
         self._log = log
         self._begin = begin

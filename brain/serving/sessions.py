@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -34,9 +34,10 @@ from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.tools.aio import maybe_await
+from agent_brain.tools.secrets import get_logger
 from agent_brain.usage_ledger import UsageLedger
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 MakeMemory: TypeAlias = Callable[["SessionKey"], Memory | Awaitable[Memory]]
 MAX_ID = 128  # characters
@@ -132,7 +133,7 @@ class Sessions:
         self._owned = None if isinstance(journal, Journal | None) else SQLiteJournal(journal)
         self._journal = journal if isinstance(journal, Journal) else self._owned
         self._catalog = None if self._journal is None else Catalog(self._journal)
-        self._max_sessions = max_sessions
+        self._in_use: Counter[str] = Counter()  # sessions of each owner
         self._max_per_user = max_per_user
         self._idle = idle
         self._grace = grace
@@ -166,8 +167,20 @@ class Sessions:
         if session is not None and key.owner is None and not await self._has(key):
             raise _not_found(session)
         self._check_room(key)
-        async with self._pool.take(key, lambda: self._open(key)) as opened:
-            yield opened
+        ended = session is not None and key.owner is None and self._catalog is None
+        make = _ended if ended else self._open
+        async with self._pool.take(key, lambda: make(key)) as opened:
+            if opened.owner is not None and not opened.users:
+                self._in_use[opened.owner] += 1
+            opened.users += 1
+            try:
+                yield opened
+            finally:
+                opened.users -= 1
+                if opened.owner is not None and not opened.users:
+                    self._in_use[opened.owner] -= 1
+                    if not self._in_use[opened.owner]:
+                        del self._in_use[opened.owner]
 
     @asynccontextmanager
     async def temporary(
@@ -261,11 +274,9 @@ class Sessions:
             raise BrainUseError("The sessions are closed: use 'async with Sessions(…) as sessions'")
         if key in self._pool:
             return
-        in_use = self._pool.in_use()
-        if len(in_use) >= self._max_sessions:
+        if not self._pool.room:
             raise TooManySessionsError("Too many sessions are in use: try again later")
-        own = 0 if key.owner is None else sum(other.owner == key.owner for other in in_use)
-        if own >= self._max_per_user:
+        if key.owner is not None and self._in_use[key.owner] >= self._max_per_user:
             raise TooManySessionsError(
                 f"You use {self._max_per_user} sessions at once: end one of them first"
             )
@@ -287,12 +298,13 @@ class Sessions:
 
     async def _make_memory(self, key: SessionKey, *, stored: bool) -> Memory:
         tools = self.brain.memory.available_tools.values()
+        options = {**self._memory_options, "session": key.session, "tenant": key.owner}
         if not stored:
-            name = self._memory if isinstance(self._memory, str) else "messages"
-            options = {k: v for k, v in self._memory_options.items() if k != "path"}
-            return create_memory(name, tools, **options)
+            options.pop("path", None)
+            return create_memory(
+                self._memory if isinstance(self._memory, str) else "messages", tools, **options
+            )
         if isinstance(self._memory, str):
-            options = {**self._memory_options, "session": key.session, "tenant": key.owner}
             if self._journal is not None:
                 options["journal"] = self._journal
             return create_memory(self._memory, tools, **options)
@@ -382,8 +394,7 @@ class Sessions:
             if self._grace is not None:
                 before = anyio.current_time() - self._grace
                 for session in self._pool.values():
-                    if session.unwatched_since(before) and session.run is not None:
-                        session.run.stop()
+                    session.tidy(before)
 
     async def stop(self, timeout: float = 10.0) -> None:
         """Stop all runs softly, end all readers, and accept no more runs.
@@ -433,6 +444,10 @@ async def _close(session: Session) -> None:
     session.log.close()
     await session.brain.aclose()
     await session.memory.aclose()
+
+
+async def _ended(key: SessionKey) -> Session:
+    raise _not_found(key.session)
 
 
 def _checked_options(memory: object, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from agent_brain.states.events import (
     TextDelta,
     UsageReported,
 )
-from agent_brain.states.hooks import HookRequest
+from agent_brain.states.hook_requests import HookRequest
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import StreamItem, Work, next_item, perform
 from agent_brain.stuck import StuckPolicy

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -41,14 +42,18 @@ async def client(journal: Path, brain: Brain | None = None) -> AsyncIterator[htt
         server.should_exit = True
 
 
-async def ask(http: httpx.AsyncClient, chat: str, message: str) -> list[dict[str, str]]:
+async def events_in(lines: AsyncIterator[str]) -> list[dict[str, Any]]:
+    return [json.loads(line[6:]) async for line in lines if line.startswith("data: ")]
+
+
+async def ask(http: httpx.AsyncClient, chat: str, message: str) -> list[dict[str, Any]]:
     async with http.stream("POST", f"/chats/{chat}", json={"message": message}) as reply:
         assert reply.status_code == 200
-        return [json.loads(line[6:]) async for line in reply.aiter_lines() if line]
+        return await events_in(reply.aiter_lines())
 
 
-def text(events: list[dict[str, str]]) -> str:
-    return "".join(event.get("text", "") for event in events)
+def text(events: list[dict[str, Any]]) -> str:
+    return "".join(event["text"] for event in events if event["kind"] == "text_delta")
 
 
 async def test_an_answer_streams_in_pieces_and_ends_with_its_reason(tmp_path: Path) -> None:
@@ -56,7 +61,7 @@ async def test_an_answer_streams_in_pieces_and_ends_with_its_reason(tmp_path: Pa
         events = await ask(http, "ann", "What is 17 times 23?")
     assert "391" in text(events)
     assert len(events) > 2
-    assert events[-1] == {"stop_reason": "done"}
+    assert events[-1]["stop_reason"] == "done"
 
 
 async def test_a_conversation_outlives_the_server_and_is_nobody_elses(tmp_path: Path) -> None:
@@ -77,7 +82,7 @@ async def test_a_failing_model_is_reported_in_the_stream(tmp_path: Path) -> None
     llm = ScriptedLLM([LLMServerError("down", provider="test", model="test")])
     async with client(tmp_path / "chats.db", Brain(react(llm))) as http:
         events = await ask(http, "ann", "Hello?")
-    assert "down" in events[-1]["error"]
+    assert "down" in events[-1]["error"]["message"]
 
 
 async def test_a_message_to_a_chat_that_answers_is_refused_in_plain_words(tmp_path: Path) -> None:
@@ -89,7 +94,7 @@ async def test_a_message_to_a_chat_that_answers_is_refused_in_plain_words(tmp_pa
         await anext(reply.aiter_lines())
         second = await http.post("/chats/ann", json={"message": "Hello?"})
     assert second.status_code == 409
-    assert second.json()["detail"].startswith("This chat is answering another message.")
+    assert second.json()["error"]["type"] == "session_busy"
 
 
 class Waits(LLM):
@@ -104,7 +109,7 @@ class Waits(LLM):
         yield "two"
 
 
-async def test_a_chat_that_another_server_answers_is_refused_in_the_same_words(
+async def test_a_run_fails_if_another_server_answers_meanwhile_and_the_next_one_does_not(
     tmp_path: Path,
 ) -> None:
     llm, path = Waits(), tmp_path / "chats.db"
@@ -117,8 +122,10 @@ async def test_a_chat_that_another_server_answers_is_refused_in_the_same_words(
         await anext(lines)
         await ask(there, "ann", "Hello?")
         llm.may.set()
-        events = [json.loads(line[6:]) async for line in lines if line]
-    assert events[-1]["error"].startswith("This chat is answering another message.")
+        events = await events_in(lines)
+        again = await ask(here, "ann", "And again?")
+    assert events[-1]["error"]["type"] == "SessionConflictError"
+    assert again[-1]["stop_reason"] == "done"
 
 
 class Endless(LLM):
@@ -134,6 +141,15 @@ class Endless(LLM):
                 yield "more "
         finally:
             self.closed.set()
+
+
+async def test_the_whole_server_is_mounted_beside_it(tmp_path: Path) -> None:
+    async with client(tmp_path / "chats.db") as http:
+        await ask(http, "ann", "What is 17 times 23?")
+        page = await http.get("/agent/")
+        listed = await http.get("/agent/sessions")
+    assert page.status_code == 200
+    assert [session["id"] for session in listed.json()["sessions"]] == ["ann"]
 
 
 async def test_a_client_that_leaves_ends_the_model_call(tmp_path: Path) -> None:

@@ -175,14 +175,17 @@ async def test_conversations_are_separate_and_the_oldest_is_evicted():
 
 
 async def test_a_conversation_that_is_evicted_meanwhile_is_not_created_again():
-    second, wanted = anyio.Event(), anyio.Event()
+    closing, closed = anyio.Event(), anyio.Event()
     made = []
 
-    async def make_brain():
-        made.append(Brain(llm=ScriptedLLM([])))
-        if len(made) == 2:
-            second.set()
-            await wanted.wait()
+    class SlowToClose(Brain):
+        async def aclose(self):
+            closing.set()
+            await closed.wait()
+            await super().aclose()
+
+    def make_brain():
+        made.append(SlowToClose(llm=ScriptedLLM([])))
         return made[-1]
 
     async with Conversations(make_brain, most=1) as conversations:
@@ -195,11 +198,11 @@ async def test_a_conversation_that_is_evicted_meanwhile_is_not_created_again():
 
         async def release():
             await anyio.wait_all_tasks_blocked()
-            wanted.set()
+            closed.set()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(start_another)
-            await second.wait()
+            await closing.wait()
             tasks.start_soon(release)
             with pytest.raises(BrainUseError, match="There is no such conversation"):
                 async with conversations.take(name):

@@ -11,9 +11,13 @@ if TYPE_CHECKING:
     from agent_brain.serving.web.frames import sse_frame as sse_frame
     from agent_brain.serving.web.responses import StreamResponse as StreamResponse
     from agent_brain.serving.web.server import serve_http as serve_http
+    from agent_brain.serving.web.streams import events_response as events_response
+    from agent_brain.serving.web.streams import run_response as run_response
 
 _HOME = {
     "ServerLimits": "app",
+    "events_response": "streams",
+    "run_response": "streams",
     "StreamResponse": "responses",
     "make_app": "app",
     "ndjson_line": "frames",
@@ -24,8 +28,10 @@ _HOME = {
 __all__ = [
     "ServerLimits",
     "StreamResponse",
+    "events_response",
     "make_app",
     "ndjson_line",
+    "run_response",
     "serve_http",
     "sse_frame",
 ]

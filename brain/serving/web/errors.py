@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from starlette.responses import JSONResponse, Response
 
 from agent_brain.errors import (
@@ -18,9 +16,9 @@ from agent_brain.errors import (
     TooManySessionsError,
 )
 from agent_brain.serving.web.requests import HttpError
-from agent_brain.tools.secrets import scrub
+from agent_brain.tools.secrets import get_logger, scrub
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # The first class that fits: more special ones come first.
 _STATUS: list[tuple[type[Exception], int, str]] = [

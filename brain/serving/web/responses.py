@@ -52,51 +52,37 @@ class StreamResponse(Response):
         self._on_error = on_error
         self._sent_at = 0.0
         self._sending = False
+        self._begun = False
+        self._complete = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response (ASGI)."""
-        async with aclosing(self._chunks):
+        failure: Exception | None = None
+        async with aclosing(self._chunks), anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch, receive, send, tasks.cancel_scope)
             try:
-                first = await self._first(receive)
+                await self._stream(send)
             except Exception as error:
-                await self._on_error(error)(scope, receive, send)
-                return
-            if first is None:
-                return
-            head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-            await send(head)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._watch, receive, send, tasks.cancel_scope)
-                await self._send(first, send)
-                async for chunk in self._chunks:
-                    self._sending = True
-                    self._sent_at = monotonic()
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    self._sending = False
-                tasks.cancel_scope.cancel()
-                with anyio.CancelScope(shield=True):
-                    await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _first(self, receive: Receive) -> bytes | None:
-        """Return the first chunk; None if the client left before it."""
-        first: list[bytes] = []
-        error: list[Exception] = []
-        async with anyio.create_task_group() as tasks:
-
-            async def leave() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(leave)
-            try:
-                first.append(await anext(self._chunks, b""))
-            except Exception as failure:
-                error.append(failure)
+                failure = error
             tasks.cancel_scope.cancel()
-        if error:
-            raise error[0]
-        return first[0] if first else None
+        if failure is not None:
+            if self._begun:
+                raise failure
+            await self._on_error(failure)(scope, receive, send)
+        elif self._complete:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _stream(self, send: Send) -> None:
+        first = await anext(self._chunks, b"")
+        self._begun = True
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await self._send(first, send)
+        async for chunk in self._chunks:
+            self._sending = True
+            self._sent_at = monotonic()
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            self._sending = False
+        self._complete = True
 
     async def _send(self, chunk: bytes, send: Send) -> None:
         self._sending = True
@@ -114,6 +100,6 @@ class StreamResponse(Response):
             if self._sending:
                 if waited >= self._stall:
                     break
-            elif self._keepalive and waited >= KEEPALIVE_SECONDS:
+            elif self._begun and self._keepalive and waited >= KEEPALIVE_SECONDS:
                 await self._send(self._keepalive, send)
         scope.cancel()

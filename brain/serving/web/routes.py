@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
@@ -15,8 +15,7 @@ from agent_brain.memories.message import Attachment, Message
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.serving.sessions import owner_of
-from agent_brain.serving.web.errors import as_http_error
-from agent_brain.serving.web.frames import FRAMES, KEEPALIVE, NDJSON, SSE
+from agent_brain.serving.web.frames import NDJSON, SSE
 from agent_brain.serving.web.requests import (
     HttpError,
     deps_of,
@@ -25,15 +24,12 @@ from agent_brain.serving.web.requests import (
     sessions_of,
     settings_of,
 )
-from agent_brain.serving.web.responses import StreamResponse
+from agent_brain.serving.web.streams import JSON, events_response, run_response
 from agent_brain.serving.web.views import (
     describe_info,
-    describe_result,
     describe_session,
     describe_usage,
 )
-
-JSON = "application/json"
 
 
 class _Body(BaseModel):
@@ -141,16 +137,8 @@ async def watch_events(request: Request) -> Response:
     """Stream the events of all runs of a session."""
     media_type = _media_type(request, [SSE, NDJSON])
     after = request.headers.get("last-event-id") or request.query_params.get("after")
-    frame = FRAMES[media_type]
-
-    async def chunks() -> AsyncGenerator[bytes, None]:
-        async with _use(request) as session:
-            with session.events(after) as reader:
-                yield KEEPALIVE[media_type]  # the client knows now that it is connected
-                while batch := await reader.batch():
-                    yield b"".join(map(frame, batch))
-
-    return _response(request, chunks(), media_type)
+    stall = settings_of(request).limits.stall
+    return events_response(_use(request), after=after, media_type=media_type, stall=stall)
 
 
 async def stop_run(request: Request) -> Response:
@@ -221,41 +209,11 @@ def _accepted(session: Session, run: SessionRun) -> Response:
     return JSONResponse(body, 202)
 
 
-def _stream(request: Request, start: Any) -> Response:
+def _stream(request: Request, start: Callable[[Session], SessionRun]) -> Response:
     """Answer with the events of an attached run, or with its result."""
     media_type = _media_type(request, [SSE, NDJSON, JSON])
-
-    async def chunks() -> AsyncGenerator[bytes, None]:
-        async with _use(request) as session, start(session) as run:
-            frame, begun = FRAMES[media_type], False
-            try:
-                async for item in run:
-                    if begun or item.event.kind != "run_failed":
-                        begun = True
-                        yield frame(item)
-            except Exception as error:
-                if not begun or run.error is not error:  # else RunFailed has told the client
-                    raise
-                as_http_error(error)  # logs what is not an error of the library
-
-    async def result() -> AsyncGenerator[bytes, None]:
-        async with _use(request) as session, start(session) as run:
-            async for _ in run:
-                pass
-            yield bytes(JSONResponse(describe_result(session, run.result)).body)
-
-    return _response(request, result() if media_type == JSON else chunks(), media_type)
-
-
-def _response(
-    request: Request, chunks: AsyncGenerator[bytes, None], media_type: str
-) -> StreamResponse:
-    return StreamResponse(
-        chunks,
-        media_type=media_type,
-        keepalive=KEEPALIVE.get(media_type, b" "),
-        stall=settings_of(request).limits.stall,
-    )
+    stall = settings_of(request).limits.stall
+    return run_response(_use(request), start, media_type=media_type, stall=stall)
 
 
 def _media_type(request: Request, offered: list[str]) -> str:

@@ -9,6 +9,7 @@ from agent_brain.result import Result
 from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.pending import Pending
 from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun
 from agent_brain.states.usage import Usage
 from agent_brain.tools.text import clean_json, to_json_data
 
@@ -26,7 +27,7 @@ def describe_info(info: SessionInfo) -> dict[str, Any]:
 async def describe_session(session: Session) -> dict[str, Any]:
     """Return the messages of a session, and where the events of its current run begin."""
     run, last_event_id = session.run, session.log.last_id
-    messages, turn_start = await _messages(session)
+    messages, goal_at = await _messages(session)
     complete = run is not None and session.log.keeps_after(run.after)
     return {
         "id": session.id,
@@ -38,8 +39,19 @@ async def describe_session(session: Session) -> dict[str, Any]:
         "usage": describe_usage(session.usage),
         "last_event_id": last_event_id,
         "run_started_after": run.after if run is not None and complete else None,
-        "turn_start": turn_start if complete else None,
+        "turn_start": _turn_start(session, run, messages, goal_at) if run and complete else None,
     }
+
+
+def _turn_start(
+    session: Session, run: SessionRun, messages: list[Message], goal_at: int | None
+) -> int:
+    """Return how many of ``messages`` were recorded before ``run``; its events tell the others."""
+    if run.recorded is not None:
+        return min(run.recorded, len(messages))
+    if goal_at is None or session.log.last_id == run.after:  # its goal is not recorded yet
+        return len(messages)
+    return goal_at
 
 
 async def _messages(session: Session) -> tuple[list[Message], int | None]:

@@ -20,7 +20,7 @@ from agent_brain.states.errors import (
     StateDefinitionError,
 )
 from agent_brain.states.hook_chain import model_attempt
-from agent_brain.states.hooks import ModelRequest
+from agent_brain.states.hook_requests import ModelRequest
 from agent_brain.states.models.interception import RealCall, about_to_call, intercepted, real_call
 from agent_brain.states.models.litellm.attempt import Attempt
 from agent_brain.states.models.litellm.errors import requested_wait

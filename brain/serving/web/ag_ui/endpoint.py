@@ -1,0 +1,159 @@
+"""The endpoint for clients of AG-UI."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+
+from ag_ui.core import BaseEvent, RunAgentInput
+from ag_ui.encoder import EventEncoder
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent_brain.errors import BrainUseError, ResumeError
+from agent_brain.serving.pending import pending_in
+from agent_brain.serving.session import Session
+from agent_brain.serving.session_run import SessionRun
+from agent_brain.serving.web.ag_ui.ending import run_error
+from agent_brain.serving.web.ag_ui.front_end import FrontEndTool, front_end_tools, offered
+from agent_brain.serving.web.ag_ui.read import (
+    answered_session,
+    own_results,
+    read_answers,
+    read_news,
+    read_said,
+)
+from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
+from agent_brain.serving.web.chat.parts import Path
+from agent_brain.serving.web.chat.threads import Said, use_thread, use_waiting, waiting_calls
+from agent_brain.serving.web.frames import KEEPALIVE, SSE
+from agent_brain.serving.web.requests import deps_of, read_json, settings_of
+from agent_brain.serving.web.responses import StreamResponse
+from agent_brain.tools.action import Action
+
+_encode = EventEncoder().encode
+
+
+async def run_agent(request: Request) -> Response:
+    """Run the agent, or continue a run that waits, and stream the events."""
+    body = await read_json(request, RunAgentInput)
+    tools = front_end_tools(body.tools or ())
+    try:
+        answered = answered_session(body)
+    except BrainUseError as error:
+        return Response(_refusal(error), media_type=SSE)
+    if answered is None:
+        chunks = _new_run(request, body, read_said(body), tools)
+    else:
+        chunks = _resumed_run(request, body, answered, tools)
+    return StreamResponse(
+        chunks,
+        media_type=SSE,
+        keepalive=KEEPALIVE[SSE],
+        stall=settings_of(request).limits.stall,
+    )
+
+
+def _refusal(error: Exception) -> bytes:
+    """Return the stream for answers that do not fit, as the protocol wants it."""
+    return _frames([run_error(error)])
+
+
+async def _new_run(
+    request: Request, body: RunAgentInput, said: Said, tools: list[FrontEndTool]
+) -> AsyncGenerator[bytes, None]:
+    async with (
+        use_thread(request, body.thread_id) as session,
+        session.stream(said.news[-1], deps=deps_of(request)) as run,
+    ):
+        if _asks(session, tools):
+            yield _refusal(BrainUseError("The run of this thread waits: answer it in resume"))
+            return
+        await said.record(session.memory)
+        translator = _translator(request, body, session, tools)
+        with offered(session.memory, tools):
+            async with aclosing(_translate(run, translator)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+
+def _asks(session: Session, tools: list[FrontEndTool]) -> bool:
+    """Return whether the run waits for a person; not for results of the client's tools."""
+    pending = pending_in(session.memory)
+    if pending is None:
+        return False
+    names = {tool.name for tool in tools}
+    own = {call.id for _, call in waiting_calls(session) if call.name in names}
+    return bool(pending.calls) or bool(pending.questions.keys() - own)
+
+
+async def _resumed_run(
+    request: Request, body: RunAgentInput, session_id: str, tools: list[FrontEndTool]
+) -> AsyncGenerator[bytes, None]:
+    try:
+        async with use_waiting(request, body.thread_id, session_id) as session:
+            answers = read_answers(body, session_id, session.pending)
+            results = own_results(body)
+            calls = waiting_calls(session)
+            translator = _translator(
+                request,
+                body,
+                session,
+                tools,
+                known=[each for each in calls if each[1].id not in results],
+                answered=[each for each in calls if each[1].id in results],
+            )
+            news = read_news(body)
+            run = session.stream_resume(**answers.arguments(), deps=deps_of(request))
+            async with run:
+                known = {m.id for m in [*await session.memory.goal(), *await session.memory.dump()]}
+                for message in news:
+                    if message.id not in known:
+                        run.send(message)
+                with offered(session.memory, tools):
+                    async with aclosing(_translate(run, translator)) as chunks:
+                        async for chunk in chunks:
+                            yield chunk
+    except (BrainUseError, ResumeError) as error:
+        yield _refusal(error)
+
+
+def _translator(
+    request: Request,
+    body: RunAgentInput,
+    session: Session,
+    tools: list[FrontEndTool],
+    *,
+    known: Iterable[tuple[Path, Action]] = (),
+    answered: Iterable[tuple[Path, Action]] = (),
+) -> AgUiTranslator:
+    show_tools = settings_of(request).show_tools
+    asked = () if session.pending is None else {call.id for call in session.pending.calls}
+    return AgUiTranslator(
+        body.thread_id,
+        body.run_id,
+        session=session.id,
+        sent=[message.id for message in body.messages],
+        known=[each for each in known if show_tools or each[1].id in asked],
+        answered=answered,
+        front_end=[tool.name for tool in tools],
+        show_tools=show_tools,
+    )
+
+
+async def _translate(run: SessionRun, translator: AgUiTranslator) -> AsyncGenerator[bytes, None]:
+    begun = False
+    try:
+        async for item in run:
+            events = translator.translate(item.event)
+            if events:
+                yield _frames(events)
+                begun = True
+    except Exception as error:
+        if not begun:
+            raise
+        yield _frames(translator.fail(error))
+
+
+def _frames(events: Iterable[BaseEvent]) -> bytes:
+    return "".join(map(_encode, events)).encode()

@@ -1,0 +1,1 @@
+"""OpenAI's API for a server's agent: models, Chat Completions and Responses."""

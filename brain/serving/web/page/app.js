@@ -1,0 +1,252 @@
+// The page: which session is open, and what goes where.
+
+import { Api, sessionPath } from "./api.js";
+import { Composer } from "./composer.js";
+import { Conversation } from "./conversation.js";
+import { deleteDialog, tokenDialog } from "./dialogs.js";
+import { el } from "./dom.js";
+import { NetPicture } from "./net.js";
+import { Panel } from "./panels.js";
+import { StickyEnd } from "./scrolling.js";
+import { SessionList } from "./session_list.js";
+import { showUsage } from "./usage.js";
+
+const STATUS = {
+  running: "Working",
+  waiting: "Waits for you",
+  interrupted: "Interrupted",
+  idle: "",
+};
+
+const $ = (id) => document.getElementById(id);
+
+class App {
+  #conversation = null;
+  #opening = 0;
+
+  constructor() {
+    this.api = new Api(tokenDialog($("token")));
+    this.confirmDelete = deleteDialog($("delete"));
+    this.net = new NetPicture($("net-picture"), $("net-state"));
+    this.end = new StickyEnd($("log"), $("messages"), $("jump"));
+    this.list = new SessionList($("sessions"), $("no-sessions"), (session) =>
+      this.#delete(session),
+    );
+    this.composer = new Composer(this.#composerParts(), {
+      send: (message) => this.#send(message),
+      stop: () => this.#conversation?.stop(),
+      cancel: () => this.#conversation?.cancel(),
+    });
+    this.panels = [
+      new Panel($("sidebar"), $("open-sidebar"), [$("main"), $("run-panel")], "(max-width: 760px)"),
+      new Panel(
+        $("run-panel"),
+        $("open-run-panel"),
+        [$("main"), $("sidebar")],
+        "(max-width: 1100px)",
+      ),
+    ];
+    this.#listen();
+  }
+
+  async start() {
+    await Promise.all([this.#route(), this.#describe(), this.#refreshList()]);
+  }
+
+  /** Show what the agent is. */
+  async #describe() {
+    try {
+      this.#showInfo(await this.api.json("GET", "info"));
+      this.net.load(await this.api.text("net.svg"));
+    } catch (error) {
+      this.composer.fail(error.message);
+    }
+  }
+
+  #composerParts() {
+    return {
+      form: $("composer"),
+      input: $("message"),
+      files: $("files"),
+      choose: $("choose"),
+      picked: $("picked"),
+      send: $("send"),
+      stop: $("stop"),
+      cancel: $("cancel"),
+      problem: $("problem"),
+    };
+  }
+
+  #listen() {
+    addEventListener("hashchange", () => this.#route());
+    addEventListener("keydown", (event) => this.#onKey(event));
+    document.addEventListener("visibilitychange", () => document.hidden || this.#refreshList());
+    $("new").addEventListener("click", () => this.#new());
+    $("skip").addEventListener("click", (event) => {
+      event.preventDefault(); // the address names the session
+      this.composer.focus();
+    });
+    for (const close of document.querySelectorAll("[data-close]")) {
+      close.addEventListener("click", () => this.#closePanels());
+    }
+  }
+
+  #onKey(event) {
+    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]"))
+      return;
+    if (this.#closePanels()) return;
+    if (this.#conversation?.running)
+      this.#conversation.stop().catch((error) => this.composer.fail(error.message));
+  }
+
+  #closePanels() {
+    const open = this.panels.filter((panel) => panel.isOpen);
+    for (const panel of open) panel.close();
+    return open.length > 0;
+  }
+
+  #showInfo({ net, model, tools }) {
+    $("about").textContent = [net, model].filter(Boolean).join(" · ");
+    $("tool-list").replaceChildren(...tools.map(toolItem));
+    $("tools").hidden = tools.length === 0;
+  }
+
+  /** Open the session that the address names. */
+  async #route() {
+    const id = sessionInAddress();
+    if (id !== null && id === this.#conversation?.id) return;
+    this.#close();
+    this.#closePanels();
+    this.list.mark(id);
+    this.composer.focus();
+    if (id !== null) await this.#open(id);
+  }
+
+  async #open(id) {
+    const opening = ++this.#opening;
+    const conversation = new Conversation(
+      this.api,
+      id,
+      this.#view(() => opening === this.#opening),
+    );
+    this.#conversation = conversation;
+    $("welcome").hidden = true;
+    try {
+      await conversation.open();
+    } catch (error) {
+      if (opening === this.#opening) this.#gone(error.message);
+    }
+  }
+
+  #close() {
+    this.#opening += 1;
+    this.#conversation?.close();
+    this.#conversation = null;
+    $("messages").replaceChildren();
+    $("welcome").hidden = false;
+    $("connection").hidden = true;
+    this.end.go();
+    this.composer.fail("");
+    this.#setStatus("idle");
+    this.net.clear();
+    showUsage($("usage"), "run", null);
+    showUsage($("usage"), "chat", null);
+  }
+
+  /** Return what a conversation shows itself with; it does nothing once another one is open. */
+  #view(isCurrent) {
+    const whenCurrent =
+      (action) =>
+      (...values) =>
+        isCurrent() && action(...values);
+    return {
+      log: $("messages"),
+      net: this.net,
+      status: whenCurrent((status) => this.#setStatus(status)),
+      connection: whenCurrent((state) => this.#setConnection(state)),
+      announce: whenCurrent((text) => ($("announcer").textContent = text)),
+      runUsage: whenCurrent((usage) => showUsage($("usage"), "run", usage)),
+      sessionUsage: whenCurrent((usage) => showUsage($("usage"), "chat", usage)),
+      changed: whenCurrent(() => this.#refreshList()),
+      gone: whenCurrent((message) => this.#gone(message)),
+      problem: whenCurrent((message) => this.composer.fail(message)),
+    };
+  }
+
+  #setStatus(status) {
+    this.composer.setStatus(status);
+    $("status").textContent = STATUS[status] ?? "";
+    $("status").dataset.status = status;
+  }
+
+  #setConnection(state) {
+    const lost = state === "lost";
+    if ($("connection").hidden === !lost) return;
+    $("connection").hidden = !lost;
+    $("announcer").textContent = lost
+      ? "The connection is lost. Trying again."
+      : "Connected again.";
+  }
+
+  #gone(message) {
+    this.#conversation?.close();
+    $("connection").hidden = true;
+    this.composer.fail(message);
+    this.#refreshList();
+  }
+
+  async #send(message) {
+    if (this.#conversation === null) {
+      const { id } = await this.api.json("POST", "sessions", {});
+      history.pushState(null, "", `#/${encodeURIComponent(id)}`);
+      await this.#open(id);
+    }
+    this.end.go();
+    await this.#conversation.send(message);
+  }
+
+  #new() {
+    if (sessionInAddress() !== null) location.hash = "#/";
+    this.#closePanels();
+    this.composer.focus();
+  }
+
+  async #delete(session) {
+    if (!(await this.confirmDelete(session.title || "New chat"))) return;
+    try {
+      await this.api.json("DELETE", sessionPath(session.id));
+      if (session.id === this.#conversation?.id) this.#new();
+    } catch (error) {
+      this.composer.fail(error.message);
+    }
+    await this.#refreshList();
+  }
+
+  async #refreshList() {
+    try {
+      const { sessions } = await this.api.json("GET", "sessions");
+      this.list.show(sessions, sessionInAddress());
+    } catch (error) {
+      if (this.#conversation === null) this.composer.fail(error.message);
+    }
+  }
+}
+
+function sessionInAddress() {
+  const match = /^#\/(.+)$/.exec(location.hash);
+  if (match === null) return null;
+  try {
+    return decodeURIComponent(match[1]);
+  } catch {
+    return match[1];
+  }
+}
+
+function toolItem({ name, description, requires_approval: asks }) {
+  const about = [description?.split("\n")[0], asks ? "asks for approval" : null]
+    .filter(Boolean)
+    .join(" · ");
+  return el("li", {}, el("strong", {}, name), el("span", {}, about));
+}
+
+new App().start();

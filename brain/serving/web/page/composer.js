@@ -1,0 +1,124 @@
+// Where a person writes: Enter sends, Shift+Enter makes a line, pictures are pasted or chosen.
+
+import { readAttachment } from "./attachments.js";
+import { button, el } from "./dom.js";
+
+const HINTS = {
+  idle: "Ask something",
+  running: "Write to the agent while it works; it reads it after this step",
+  waiting: "The agent waits for your decision above",
+  interrupted: "Ask something",
+};
+
+export class Composer {
+  #parts;
+  #actions;
+  #files = [];
+  #sending = false;
+
+  /**
+   * @param {Object<string, HTMLElement>} parts form, input, files, choose, picked, send, stop,
+   *     cancel, problem.
+   * @param {Object} actions send({content, attachments}), stop(), cancel(): all return promises.
+   */
+  constructor(parts, actions) {
+    this.#parts = parts;
+    this.#actions = actions;
+    parts.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#send();
+    });
+    parts.input.addEventListener("keydown", (event) => this.#onKey(event));
+    parts.input.addEventListener("input", () => this.#fit());
+    parts.input.addEventListener("paste", (event) =>
+      this.#attach(event.clipboardData.files, event),
+    );
+    parts.files.addEventListener("change", () => this.#attach(parts.files.files));
+    parts.choose.addEventListener("click", () => parts.files.click());
+    parts.stop.addEventListener("click", () => this.#try(actions.stop));
+    parts.cancel.addEventListener("click", () => this.#try(actions.cancel));
+    this.setStatus("idle");
+  }
+
+  /** Show what can be done while the session is idle, running or waiting. */
+  setStatus(status) {
+    const { input, send, stop, cancel } = this.#parts;
+    const running = status === "running";
+    const hadFocus = document.activeElement === stop || document.activeElement === cancel;
+    input.placeholder = HINTS[status] ?? HINTS.idle;
+    send.textContent = running ? "Send to the run" : "Send";
+    stop.hidden = cancel.hidden = !running;
+    if (hadFocus && !running) input.focus();
+  }
+
+  /** Show a problem; an empty text removes it. */
+  fail(text) {
+    this.#parts.problem.textContent = text;
+  }
+
+  focus() {
+    this.#parts.input.focus();
+  }
+
+  #onKey(event) {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    this.#send();
+  }
+
+  async #send() {
+    const { input } = this.#parts;
+    const content = input.value.trim();
+    if (this.#sending || (!content && this.#files.length === 0)) return;
+    this.#sending = true;
+    const sent = await this.#try(() => this.#actions.send({ content, attachments: this.#files }));
+    this.#sending = false;
+    if (!sent) return;
+    if (input.value.trim() === content) input.value = "";
+    this.#files = [];
+    this.#showFiles();
+    this.#fit();
+  }
+
+  async #try(action) {
+    this.fail("");
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      this.fail(error.message);
+      return false;
+    }
+  }
+
+  async #attach(files, event) {
+    if (files.length === 0) return;
+    event?.preventDefault();
+    const read = await Promise.all([...files].map(readAttachment));
+    this.#parts.files.value = "";
+    this.#files.push(...read);
+    this.#showFiles();
+  }
+
+  #showFiles() {
+    const items = this.#files.map((file) => {
+      const remove = () => {
+        this.#files = this.#files.filter((other) => other !== file);
+        this.#showFiles();
+        this.focus();
+      };
+      return el(
+        "li",
+        {},
+        file.name,
+        button("✕", remove, { class: "quiet", "aria-label": `Remove ${file.name}` }),
+      );
+    });
+    this.#parts.picked.replaceChildren(...items);
+  }
+
+  #fit() {
+    const { input } = this.#parts;
+    input.rows = Math.min(10, Math.max(1, input.value.split("\n").length));
+  }
+}

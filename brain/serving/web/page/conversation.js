@@ -1,0 +1,240 @@
+// One open session: its messages, then its events as they come.
+
+import { ApiError, sessionPath } from "./api.js";
+import { Decisions } from "./decisions.js";
+import { el } from "./dom.js";
+import { follow } from "./events.js";
+import { history, userMessage } from "./messages.js";
+import { Turn } from "./turn.js";
+
+export class Conversation {
+  #api;
+  #view;
+  #cards = new Map();
+  #turn = null;
+  #run = null; // ID of the run that began last
+  #decisions = null;
+  #queued = []; // messages that the run has not read yet
+  #reading = new AbortController();
+  #status = "idle";
+  #partial = false; // whether the beginning of the current run is missing
+
+  /**
+   * @param {Api} api
+   * @param {string} id
+   * @param {Object} view log (element), net, and the functions status(text), connection(state),
+   *     announce(text), runUsage(usage), sessionUsage(usage), changed(), gone(message), problem(message).
+   */
+  constructor(api, id, view) {
+    this.#api = api;
+    this.id = id;
+    this.#view = view;
+  }
+
+  /** Load the session, and follow it until `close`. */
+  async open() {
+    await this.#load();
+  }
+
+  close() {
+    this.#reading.abort();
+  }
+
+  /** Start a run with `message`; send it to the run that is going on, if there is one. */
+  async send(message) {
+    if (this.#status === "running" && (await this.#steer(message))) return;
+    const { run_id: run } = await this.#post("runs", { task: message, detached: true });
+    if (run !== this.#run) this.#setStatus("running"); // else its events were faster
+  }
+
+  stop() {
+    return this.#post("stop");
+  }
+
+  cancel() {
+    return this.#post("cancel");
+  }
+
+  get running() {
+    return this.#status === "running";
+  }
+
+  #post(action, body = {}) {
+    return this.#api.json("POST", sessionPath(this.id, action), body);
+  }
+
+  async #steer(message) {
+    try {
+      await this.#post("messages", message);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 409) return false; // it has just ended
+      throw error;
+    }
+    const element = userMessage(message, { label: "You, not read yet" });
+    element.classList.add("queued");
+    this.#queued.push({ content: message.content, element });
+    this.#view.log.append(element);
+    return true;
+  }
+
+  /**
+   * Show the session as it is now, and follow it. A run that is going on is drawn from its events,
+   * as the text of its current step is not recorded yet. If the server has not kept them all, what
+   * is recorded is shown, then what comes, and everything again when the run has ended.
+   */
+  async #load() {
+    this.#reading.abort();
+    const reading = (this.#reading = new AbortController());
+    const session = await this.#api.json("GET", sessionPath(this.id));
+    if (reading.signal.aborted) return;
+    const start = session.run_started_after ?? null;
+    this.#show(
+      session,
+      start === null ? session.messages : session.messages.slice(0, session.turn_start),
+    );
+    this.#partial = session.status === "running" && start === null;
+    if (this.#partial) this.#beginPartialTurn();
+    this.#follow(start ?? session.last_event_id, reading.signal);
+  }
+
+  #show(session, messages) {
+    this.#cards.clear();
+    this.#turn = null;
+    this.#decisions = null;
+    this.#queued = [];
+    this.#view.log.replaceChildren(...history(messages, this.#cards));
+    this.#setStatus(session.status);
+    this.#view.sessionUsage(session.usage);
+    if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
+    if (session.status === "interrupted") this.#view.log.append(this.#interrupted());
+  }
+
+  #interrupted() {
+    const again = el(
+      "button",
+      { type: "button", on: { click: () => this.#continue() } },
+      "Continue the run",
+    );
+    return el("div", { class: "note ended" }, el("span", {}, "The run was interrupted."), again);
+  }
+
+  async #follow(after, signal) {
+    const onEvent = (event, kind) => {
+      if (kind === "gap") this.#reload();
+      else this.#add(event);
+    };
+    const options = { after, onEvent, onState: this.#view.connection, signal };
+    try {
+      await follow(this.#api, sessionPath(this.id, "events"), options);
+    } catch (error) {
+      this.#view.gone(error.message);
+    }
+  }
+
+  #reload() {
+    this.#load().catch((error) => this.#view.gone(error.message));
+  }
+
+  #add(event) {
+    const between = this.#turn === null || this.#turn.ended;
+    if (between && event.kind === "run_failed") return; // it has not begun; who asked knows why
+    if (event.kind === "run_started") this.#begin(event);
+    else if (between) this.#beginTurn();
+    if (event.kind === "message_received") this.#read(event.message);
+    this.#turn.add(event);
+    if (event.path.length === 0) this.#light(event);
+    if (event.kind === "usage_reported") this.#view.runUsage(this.#turn.usage);
+    if (event.kind === "run_finished" || event.kind === "run_failed") this.#end(event);
+  }
+
+  #begin({ goal, resumed, run_id: run }) {
+    this.#run = run;
+    for (const note of this.#view.log.querySelectorAll(".note button")) note.remove();
+    if (!resumed) this.#view.net.clear();
+    if (goal !== null) this.#read(goal);
+    this.#beginTurn();
+  }
+
+  #beginTurn() {
+    this.#turn?.abandon();
+    this.#decisions?.close();
+    this.#decisions = null;
+    this.#turn = new Turn(this.#cards, () => this.#continue());
+    this.#view.log.append(this.#turn.element, ...this.#queued.map(({ element }) => element));
+    this.#setStatus("running");
+    this.#view.runUsage(this.#turn.usage);
+    this.#view.announce("The agent works.");
+    this.#view.changed();
+  }
+
+  #beginPartialTurn() {
+    this.#beginTurn();
+    const text =
+      "The server has not kept the beginning of this step. It is shown when the run has ended.";
+    this.#turn.append(el("p", { class: "muted" }, text));
+  }
+
+  #light({ kind, state }) {
+    if (kind === "state_entered") this.#view.net.enter(state);
+  }
+
+  /** Remove the mark "not read yet" from a message: it is in the run now. */
+  #read({ content }) {
+    const index = this.#queued.findIndex((queued) => queued.content === content);
+    if (index < 0) return;
+    this.#queued[index].element.remove();
+    this.#queued.splice(index, 1);
+  }
+
+  #end(event) {
+    const turn = this.#turn;
+    const waits = event.stop_reason === "approval" || event.stop_reason === "input";
+    this.#setStatus(waits ? "waiting" : "idle");
+    this.#view.net.leave();
+    this.#view.runUsage(turn.usage);
+    if (waits) this.#ask(turn.asked, (element) => turn.append(element));
+    this.#view.announce(endText(event, turn));
+    this.#view.changed();
+    if (this.#partial) this.#reload();
+    else this.#refresh();
+  }
+
+  /** Show the usage of the session, which the server adds up. */
+  async #refresh() {
+    try {
+      const { usage } = await this.#api.json("GET", sessionPath(this.id));
+      this.#view.sessionUsage(usage);
+    } catch {
+      // The stream of events shows whether the connection is lost or the session gone.
+    }
+  }
+
+  #ask({ calls, questions }, append) {
+    const decisions = new Decisions((body) => this.#post("resume", body));
+    for (const action of calls) {
+      const card = this.#cards.get(action.id);
+      if (card) decisions.addCall(action, card);
+    }
+    for (const [id, prompt] of Object.entries(questions)) append(decisions.addQuestion(id, prompt));
+    this.#decisions = decisions;
+  }
+
+  #continue() {
+    this.#post("resume", { detached: true }).catch((error) => this.#view.problem(error.message));
+  }
+
+  #setStatus(status) {
+    this.#status = status;
+    this.#view.status(status);
+  }
+}
+
+function endText({ kind, stop_reason: reason, error }, turn) {
+  if (kind === "run_failed") return `The run failed: ${error.message}`;
+  if (reason === "approval")
+    return `Waits for your approval: ${turn.asked.calls.map((call) => call.name).join(", ")}.`;
+  if (reason === "input") return `The agent asks: ${Object.values(turn.asked.questions).join(" ")}`;
+  if (reason === "stopped") return "The run was stopped.";
+  if (reason === "cancelled") return "The run was cancelled.";
+  return `The agent says: ${turn.said}`;
+}

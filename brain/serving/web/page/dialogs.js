@@ -1,0 +1,38 @@
+// The two questions that the page itself asks: for the token, and whether to delete a chat.
+
+/** Return a function that asks for the token of the server. */
+export function tokenDialog(dialog) {
+  const form = dialog.querySelector("form");
+  const input = dialog.querySelector("input");
+  const problem = dialog.querySelector("[role=alert]");
+  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  return (wrong) =>
+    new Promise((resolve) => {
+      problem.textContent = wrong ? "The server does not accept this token." : "";
+      input.value = "";
+      dialog.showModal();
+      input.focus();
+      const onSubmit = (event) => {
+        event.preventDefault();
+        if (!input.value.trim()) return;
+        form.removeEventListener("submit", onSubmit);
+        dialog.close();
+        resolve(input.value.trim());
+      };
+      form.addEventListener("submit", onSubmit);
+    });
+}
+
+/** Return a function that asks whether to delete a chat, by its title. */
+export function deleteDialog(dialog) {
+  const text = dialog.querySelector("p");
+  return (title) =>
+    new Promise((resolve) => {
+      text.textContent = `Delete “${title}” and all its messages? This cannot be undone.`;
+      dialog.returnValue = "";
+      dialog.showModal();
+      dialog.addEventListener("close", () => resolve(dialog.returnValue === "delete"), {
+        once: true,
+      });
+    });
+}

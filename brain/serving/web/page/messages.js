@@ -1,0 +1,76 @@
+// Messages as they are recorded: what a person said, what the agent said, results of tools.
+
+import { attachmentList } from "./attachments.js";
+import { el } from "./dom.js";
+import { markdown } from "./markdown/view.js";
+import { ToolCard } from "./tool_card.js";
+
+/** Return what a person said. */
+export function userMessage(message, { label = "You" } = {}) {
+  const text = message.content ? el("div", { class: "plain" }, message.content) : null;
+  return el(
+    "article",
+    { class: "message user", "aria-label": label },
+    text,
+    attachmentList(message.attachments),
+  );
+}
+
+/**
+ * Return the elements of recorded messages.
+ *
+ * @param {Object[]} messages
+ * @param {Map<string, ToolCard>} cards Gets the cards of the calls, by ID.
+ */
+export function history(messages, cards) {
+  const elements = [];
+  for (const message of messages) {
+    const element = SHOWN[message.role]?.(message, cards);
+    if (element) elements.push(element);
+  }
+  return elements;
+}
+
+const SHOWN = { user: userEntry, assistant: agentMessage, tool: toolResult, system: systemMessage };
+
+function userEntry(message) {
+  return userMessage(message, { label: message.name ?? "You" });
+}
+
+function agentMessage(message, cards) {
+  const parts = message.content ? [markdown(message.content)] : [];
+  for (const action of message.tool_calls) {
+    const card = new ToolCard(action, { open: false });
+    cards.set(action.id, card);
+    parts.push(card.element);
+  }
+  const pictures = attachmentList(message.attachments);
+  if (pictures) parts.push(pictures);
+  return parts.length
+    ? el("article", { class: "message agent", "aria-label": "Agent" }, ...parts)
+    : null;
+}
+
+function toolResult(message, cards) {
+  const known = cards.get(message.tool_call_id);
+  const card =
+    known ??
+    new ToolCard(
+      { name: message.name ?? "tool", args: {}, id: message.tool_call_id },
+      { open: false },
+    );
+  card.finish(message);
+  return known
+    ? null
+    : el("article", { class: "message agent", "aria-label": "Agent" }, card.element);
+}
+
+function systemMessage(message) {
+  const summary = el("summary", {}, "Note for the model");
+  return el(
+    "details",
+    { class: "thought" },
+    summary,
+    el("div", { class: "plain" }, message.content),
+  );
+}

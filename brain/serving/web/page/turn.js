@@ -1,0 +1,252 @@
+// One run, drawn from its events.
+
+import { el } from "./dom.js";
+import { MarkdownView } from "./markdown/view.js";
+import { userMessage } from "./messages.js";
+import { ToolCard } from "./tool_card.js";
+import { usageText } from "./usage.js";
+
+const ENDS = {
+  max_steps: "The run has reached its limit of steps.",
+  max_tokens: "The run has reached its limit of tokens.",
+  max_cost: "The run has reached its limit of cost.",
+  max_tool_calls: "The run has reached its limit of tool calls.",
+  timeout: "The run has reached its limit of time.",
+  budget: "The budget is used up.",
+  stuck: "The run repeated itself and was ended.",
+  stopped: "Stopped.",
+  cancelled: "Cancelled.",
+};
+const WAITS = ["approval", "input"];
+
+export class Turn {
+  #cards;
+  #onContinue;
+  #blocks = new Map(); // by branch and response
+  #branches = new Map();
+  #answer = null; // the last block in which the outermost net has said something
+
+  /**
+   * @param {Map<string, ToolCard>} cards The calls of the session, by ID.
+   * @param {() => void} onContinue Continues a run that has ended early.
+   */
+  constructor(cards, onContinue) {
+    this.#cards = cards;
+    this.#onContinue = onContinue;
+    this.asked = { calls: [], questions: {} };
+    this.usage = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, requests: 0, cost: null };
+    this.ended = false;
+    this.activity = el("div", { class: "activity" }, "Working");
+    this.body = el("div", { class: "turn-body" });
+    this.element = el("div", { class: "turn", "data-running": true }, this.body, this.activity);
+    this.#branches.set("", this.body);
+  }
+
+  /** Draw an event. */
+  add(event) {
+    this[`on_${event.kind}`]?.(event);
+  }
+
+  on_run_started({ goal }) {
+    if (goal !== null) this.body.append(userMessage(goal));
+  }
+
+  on_message_received({ message }) {
+    this.#blocks.clear(); // what comes next stands below the message
+    this.body.append(userMessage(message));
+  }
+
+  on_state_entered({ state, path }) {
+    this.activity.textContent = ["Working", ...path, state].join(" · ");
+  }
+
+  on_state_exited({ state, next, error }) {
+    if (error)
+      this.#note(`${state} failed: ${error.message}. The run continues with ${next}.`, "warning");
+  }
+
+  on_text_delta(event) {
+    const block = this.#block(event);
+    if (event.thought) {
+      block.think(event.text);
+    } else {
+      block.say(event.text);
+      if (event.path.length === 0) this.#answer = block;
+    }
+  }
+
+  on_action_requested(event) {
+    this.#card(event.action, event);
+  }
+
+  on_action_started(event) {
+    this.#card(event.action, event).start();
+  }
+
+  on_tool_progress(event) {
+    this.#card(event.action, event).progress(event);
+  }
+
+  on_action_finished(event) {
+    this.#card(event.action, event).finish(event.result);
+  }
+
+  on_approval_requested(event) {
+    this.asked.calls.push(...event.actions);
+  }
+
+  on_input_requested({ id, prompt }) {
+    this.asked.questions[id] = prompt;
+  }
+
+  on_stuck_detected({ reason, verdict }) {
+    const next = verdict === "hint" ? "The model gets a hint." : "The run ends.";
+    this.#note(`The run repeats itself: ${reason}. ${next}`, "warning");
+  }
+
+  on_usage_reported({ usage }) {
+    for (const name of ["input_tokens", "output_tokens", "cached_tokens", "requests"]) {
+      this.usage[name] += usage[name] ?? 0;
+    }
+    if (usage.cost !== null) this.usage.cost = (this.usage.cost ?? 0) + usage.cost;
+  }
+
+  on_run_finished(event) {
+    const { stop_reason: reason, finish_reason: finish, answer } = event;
+    if (this.#answer === null && answer && reason === "done") {
+      this.#answer = this.#block(event);
+      this.#answer.say(answer);
+    }
+    if (finish === "length")
+      this.#note("The answer was cut off at the limit of its length.", "warning");
+    if (reason !== "done" && !WAITS.includes(reason))
+      this.#note(ENDS[reason] ?? `The run ended: ${reason}.`, "ended", true);
+    this.usage = event.usage;
+    this.#end();
+    if (this.usage.requests > 0 && !WAITS.includes(reason))
+      this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));
+  }
+
+  on_run_failed({ error }) {
+    this.#note(`${error.type}: ${error.message}`, "failed", true);
+    this.#end();
+  }
+
+  /** What the agent said last, as plain text. */
+  get said() {
+    return this.#answer?.said ?? "";
+  }
+
+  /** Show something that belongs to the run, such as a question. */
+  append(element) {
+    this.body.append(element);
+  }
+
+  /** Mark the run as over though its last event is missing. */
+  abandon() {
+    if (!this.ended) this.#end();
+  }
+
+  #end() {
+    this.ended = true;
+    for (const block of this.#blocks.values()) block.flush();
+    this.activity.remove();
+    delete this.element.dataset.running;
+  }
+
+  #note(text, look, mayContinue = false) {
+    const again = el(
+      "button",
+      { type: "button", on: { click: () => this.#onContinue() } },
+      "Continue the run",
+    );
+    const role = look === "failed" ? "alert" : null;
+    this.body.append(
+      el("div", { class: `note ${look}`, role }, el("span", {}, text), mayContinue ? again : null),
+    );
+  }
+
+  #card(action, event) {
+    let card = this.#cards.get(action.id);
+    if (card === undefined) {
+      card = new ToolCard(action, { open: true });
+      this.#cards.set(action.id, card);
+      this.#block(event).append(card.element);
+    }
+    return card;
+  }
+
+  #block({ path, step, state, response_id: response }) {
+    const key = JSON.stringify([path, response ?? `${step} ${state}`]);
+    if (!this.#blocks.has(key)) {
+      const block = new Block();
+      this.#blocks.set(key, block);
+      this.#branch(path).append(block.element);
+    }
+    return this.#blocks.get(key);
+  }
+
+  /** Return the element of a branch or an inner net; the outermost one is the body. */
+  #branch(path) {
+    const key = path.length ? JSON.stringify(path) : "";
+    if (!this.#branches.has(key)) {
+      const inner = el("div", { class: "branch-body" });
+      const branch = el(
+        "details",
+        { class: "branch", open: true },
+        el("summary", {}, path.at(-1)),
+        inner,
+      );
+      this.#branch(path.slice(0, -1)).append(branch);
+      this.#branches.set(key, inner);
+    }
+    return this.#branches.get(key);
+  }
+}
+
+/** What one response of the model says, thinks and calls, in this order of arrival. */
+class Block {
+  #text = null;
+  #thought = null;
+  #views = [];
+
+  constructor() {
+    this.element = el("article", { class: "message agent", "aria-label": "Agent" });
+  }
+
+  say(text) {
+    if (this.#text === null) {
+      this.#text = new MarkdownView();
+      this.#views.push(this.#text);
+      this.append(this.#text.element, { keep: true });
+    }
+    this.#thought = null;
+    this.#text.append(text);
+  }
+
+  think(text) {
+    if (this.#thought === null) {
+      this.#thought = document.createTextNode("");
+      const inner = el("div", { class: "plain" }, this.#thought);
+      this.append(el("details", { class: "thought" }, el("summary", {}, "Thinking"), inner), {
+        keep: true,
+      });
+    }
+    this.#text = null;
+    this.#thought.appendData(text);
+  }
+
+  append(element, { keep = false } = {}) {
+    if (!keep) this.#text = this.#thought = null;
+    this.element.append(element);
+  }
+
+  /** The text, without its marks, thoughts and tool calls. */
+  get said() {
+    return this.#views.map((view) => view.element.textContent).join(" ");
+  }
+
+  flush() {
+    for (const view of this.#views) view.flush();
+  }
+}

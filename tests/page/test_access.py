@@ -1,0 +1,43 @@
+"""A server that needs a token, and a server behind another application."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from agent_brain import Brain
+from tests.page.model import Script
+
+
+def test_the_page_asks_for_the_token_until_it_is_right(serve, open_chat):
+    server = serve(Brain(llm=Script(["Welcome."])), token={"a-good-token": "ann"}, user=None)
+    chat = open_chat(server.url)
+    chat.tolerate("401")
+    dialog = chat.page.get_by_role("dialog")
+
+    dialog.get_by_label("Token").fill("a-bad-token")
+    dialog.get_by_role("button", name="Continue").click()
+    expect(dialog).to_contain_text("The server does not accept this token.")
+    dialog.get_by_label("Token").fill("a-good-token")
+    dialog.get_by_label("Token").press("Enter")
+    expect(dialog).to_be_hidden()
+    chat.ask("Hello!")
+    expect(chat.answers).to_have_text("Welcome.")
+    chat.page.reload()
+
+    expect(chat.answers).to_have_text("Welcome.")
+    assert chat.page.evaluate("Object.keys(localStorage).length + document.cookie.length") == 0
+
+
+def test_the_page_works_below_a_path_of_another_application(serve, open_chat):
+    def mounted(app: Starlette) -> Starlette:
+        return Starlette(routes=[Mount("/help/desk", app)])
+
+    server = serve(Brain(llm=Script(["Welcome."])), around=mounted)
+    chat = open_chat(server.url + "help/desk/")
+
+    chat.ask("Hello!")
+
+    expect(chat.answers).to_have_text("Welcome.")
+    expect(chat.page.locator("#state-REASONING")).to_be_visible()

@@ -1,0 +1,134 @@
+"""axe-core finds nothing serious, and a screen reader is told what happens."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from agent_brain import Brain, tool
+from agent_brain.states.models.llm import Thought
+from agent_brain.tools import Action
+from tests.page.conftest import WIDE, Chat
+from tests.page.model import Script
+
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+ANSWER = """# Prices
+
+| kg | price |
+|---|---:|
+| 3 | 8.10 |
+
+> From *January*, see [the list](https://example.org).
+
+1. one
+   - two
+
+```python
+price = 8.1
+```
+"""
+
+
+@tool
+def broken() -> str:
+    """Fail."""
+    raise OSError("the disk is full")
+
+
+@tool(requires_approval=True)
+def wipe(path: str) -> str:
+    """Delete a file."""
+    return path
+
+
+def script() -> Script:
+    return Script(
+        [Thought("Hm."), Action(name="broken")],
+        [ANSWER],
+        ["Let me.", Action(name="wipe", args={"path": "/a"})],
+    )
+
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "wide": {"viewport": WIDE},
+    "narrow": {"viewport": {"width": 390, "height": 800}},
+    "dark": {"viewport": WIDE, "color_scheme": "dark"},
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_nothing(serve, open_chat, look):
+    chat = open_chat(serve(Brain(llm=script(), tools=[broken, wipe])).url, **LOOKS[look])
+
+    findings = axe_findings(chat, "best-practice")
+    chat.ask("What does it cost?")
+    expect(chat.log.get_by_text("price = 8.1")).to_be_visible()
+    chat.wait_until_idle()
+    findings += axe_findings(chat, "best-practice")
+    chat.ask("Delete it.")
+    chat.button("Edit arguments…").click()
+    findings += axe_findings(chat, "best-practice")
+    if look == "narrow":
+        chat.button("Chats").click()  # what is behind the panel cannot be reached
+        findings += axe_findings(chat)
+
+    assert findings == []
+    keep_picture(chat, look)
+
+
+def axe_findings(chat: Chat, *more_rules: str) -> list[str]:
+    found = Axe().run(chat.page, options={"runOnly": [*WCAG, *more_rules]}).response["violations"]
+    return [f"{each['id']}: {node['html']}" for each in found for node in each["nodes"]]
+
+
+def keep_picture(chat: Chat, name: str) -> None:
+    """Save a screenshot to the folder PAGE_SHOTS, if it is set."""
+    if folder := os.environ.get("PAGE_SHOTS"):
+        chat.page.screenshot(path=Path(folder, f"{name}.png"))
+
+
+def test_a_screen_reader_hears_the_answer_once_and_not_each_word(serve, open_chat, pauses):
+    pause = pauses()
+    chat = open_chat(serve(Brain(llm=Script(["It is ", pause, "**8.10**."]))).url)
+    spoken = chat.page.locator("#announcer")
+
+    chat.ask("What does it cost?")
+    expect(chat.answers).to_have_text("It is")
+    expect(spoken).to_have_text("The agent works.")
+    pause.release()
+
+    expect(spoken).to_have_text("The agent says: It is 8.10.")
+    expect(chat.log).to_have_attribute("aria-live", "off")
+
+
+def test_nothing_moves_if_the_person_wants_no_motion(serve, open_chat, pauses):
+    pause = pauses()
+    chat = open_chat(serve(Brain(llm=Script(["a", pause]))).url, reduced_motion="reduce")
+
+    chat.ask("Hello!")
+    expect(chat.answers).to_have_text("a")
+
+    assert chat.page.evaluate("document.getAnimations().length") == 0
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024])
+def test_nothing_is_wider_than_the_screen(serve, open_chat, width):
+    long = "x" * 300
+    llm = Script(
+        [
+            f"{long} `{long}`\n\n```\n{long}\n```\n\n| {' | '.join('abcdefghijkl' * 3)} |\n|{'--|' * 36}\n"
+        ]
+    )
+    chat = open_chat(serve(Brain(llm=llm)).url, viewport={"width": width, "height": 700})
+
+    chat.ask(long)
+    chat.wait_until_idle()
+
+    expect(chat.answers.get_by_role("table")).to_have_count(1)
+    assert chat.page.evaluate("document.scrollingElement.scrollWidth") == width
+    assert chat.log.evaluate("e => e.scrollWidth - e.clientWidth") == 0

@@ -1,0 +1,201 @@
+"""A person asks, and watches the answer, the thoughts and the tool calls."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import zlib
+
+from playwright.sync_api import expect
+
+from agent_brain import Brain, tool
+from agent_brain.demo import demo_tools
+from agent_brain.states import LiteLLM, Usage
+from agent_brain.states.models.llm import Thought
+from agent_brain.tools import Action, Media, ToolContext, ToolResult
+from tests.page.model import Script
+from tests.support.openai_server import OpenAIServer, Reply, Stall, tool_calls
+
+
+def small_picture() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 3, 2, 8, 2, 0, 0, 0))
+    rows = chunk(b"IDAT", zlib.compress((b"\0" + b"\x40\x80\xc0" * 3) * 2))
+    return b"\x89PNG\r\n\x1a\n" + head + rows + chunk(b"IEND", b"")
+
+
+def test_the_answer_streams_as_markdown(serve, open_chat, pauses):
+    pause = pauses()
+    llm = Script(
+        ["Prices in **eu", "ros**:\n\n| kg | price |\n", pause, "|--|--|\n| 3 | 8.1 |\n\nDone."]
+    )
+    chat = open_chat(serve(Brain(llm=llm)).url)
+
+    chat.ask("What does it cost?")
+    expect(chat.answers.locator("strong")).to_have_text("euros")
+    expect(chat.status).to_have_text("Working")
+    expect(chat.answers).not_to_contain_text("Done.")
+    pause.release()
+
+    expect(chat.answers.get_by_role("columnheader")).to_have_text(["kg", "price"])
+    expect(chat.answers.get_by_role("cell")).to_have_text(["3", "8.1"])
+    expect(chat.answers.locator("p").last).to_have_text("Done.")
+    chat.wait_until_idle()
+
+
+def test_the_demo_model_calculates_offline(serve, open_chat):
+    chat = open_chat(serve(Brain(tools=demo_tools())).url)
+
+    chat.ask("What is 17 times 23?")
+
+    expect(chat.tool("calculate")).to_contain_text("391")
+    expect(chat.answers.last).to_have_text("17 * 23 = 391.")
+    expect(chat.log.get_by_role("article", name="You")).to_have_text("What is 17 times 23?")
+
+
+def test_a_model_behind_litellm_streams_and_calls_a_tool(serve, open_chat):
+    call = tool_calls(("c1", "calculate", '{"expression": "6 * 7"}'))
+    with OpenAIServer([Reply(*call), Reply("It is ", "**42**", Stall(), ".")]) as provider:
+        llm = LiteLLM("openai/gpt-x", api_base=provider.url, api_key="some-key", retries=0)
+        chat = open_chat(serve(Brain(llm=llm, tools=demo_tools())).url)
+
+        chat.ask("What is 6 times 7?")
+        expect(chat.answers.last).to_have_text("It is 42")
+        provider.release()
+
+        expect(chat.answers.last).to_have_text("It is 42.")
+        chat.wait_until_idle()
+
+
+def test_thoughts_are_folded(serve, open_chat):
+    chat = open_chat(
+        serve(Brain(llm=Script([Thought("Hm, "), Thought("let me see."), "Yes."]))).url
+    )
+
+    chat.ask("Well?")
+
+    thoughts = chat.log.get_by_text("Hm, let me see.")
+    expect(chat.answers).to_have_text("Yes.")
+    expect(thoughts).to_be_hidden()
+    chat.log.get_by_text("Thinking").click()
+    expect(thoughts).to_be_visible()
+
+
+def test_a_tool_call_is_seen_while_it_runs(serve, open_chat, pauses):
+    pause = pauses()
+
+    @tool
+    async def convert(files: int, context: ToolContext) -> str:
+        """Convert files."""
+        context.progress(2, files, "picture 2")
+        await pause.wait()
+        return "all converted"
+
+    llm = Script([Action(name="convert", args={"files": 5})], ["Done."])
+    chat = open_chat(serve(Brain(llm=llm, tools=[convert])).url)
+
+    chat.ask("Convert them.")
+    card = chat.tool("convert")
+    expect(card.locator(".tool-status")).to_have_text("running")
+    expect(card.get_by_label("Arguments")).to_have_text('{"files":5}')
+    expect(card.get_by_role("progressbar")).to_have_js_property("position", 0.4)
+    expect(card).to_contain_text("picture 2")
+    expect(chat.page.locator("#state-ACTION")).to_have_class(re.compile(r"\bnow\b"))
+    expect(chat.page.locator("#state-REASONING")).to_have_class(re.compile(r"\bvisited\b"))
+    expect(chat.page.locator("#net-state")).to_have_text("In ACTION")
+    pause.release()
+
+    expect(card.locator(".tool-status")).to_have_text("done")
+    expect(card.get_by_label("Result")).to_have_text("all converted")
+    chat.wait_until_idle()
+    expect(chat.page.locator(".now")).to_have_count(0)
+
+
+def test_an_error_of_a_tool_is_shown_as_one(serve, open_chat):
+    @tool
+    def save() -> str:
+        """Save."""
+        raise OSError("the disk is full")
+
+    chat = open_chat(serve(Brain(llm=Script([Action(name="save")], ["Sorry."]), tools=[save])).url)
+
+    chat.ask("Save it.")
+
+    expect(chat.tool("save").locator(".tool-status")).to_have_text("failed")
+    expect(chat.tool("save").get_by_label("Error")).to_contain_text("the disk is full")
+    expect(chat.answers).to_have_text("Sorry.")
+
+
+def test_a_run_that_fails_says_why_and_can_be_continued(serve, open_chat):
+    llm = Script(["Let me", RuntimeError("the model is gone")], ["Here I am again."])
+    chat = open_chat(serve(Brain(llm=llm)).url)
+
+    chat.ask("Hello?")
+    expect(chat.log.get_by_role("alert")).to_contain_text("the model is gone")
+    chat.button("Continue the run").click()
+
+    expect(chat.answers.last).to_have_text("Here I am again.")
+    expect(chat.button("Continue the run")).to_have_count(0)
+
+
+def test_pictures_of_tools_are_shown_and_remote_ones_are_links(serve, open_chat):
+    encoded = base64.b64encode(small_picture()).decode()
+
+    @tool
+    def chart() -> ToolResult:
+        """Draw a chart."""
+        return ToolResult("A chart", media=(Media("image/png", encoded, "sales.png"),))
+
+    chat = open_chat(
+        serve(
+            Brain(
+                llm=Script([Action(name="chart")], ["![map](https://x.test/m.png)"]), tools=[chart]
+            )
+        ).url
+    )
+
+    chat.ask("Draw.")
+
+    picture = chat.tool("chart").get_by_role("img", name="sales.png")
+    expect(picture).to_have_js_property("naturalWidth", 3)
+    expect(chat.answers.get_by_role("link", name="map")).to_have_attribute(
+        "href", "https://x.test/m.png"
+    )
+    assert all(host.startswith("127.0.0.1:") for host in chat.hosts)
+
+
+def test_a_picture_is_sent_with_a_message(serve, open_chat):
+    llm = Script(["Blue."])
+    chat = open_chat(serve(Brain(llm=llm)).url)
+
+    picture = {"name": "sea.png", "mimeType": "image/png", "buffer": small_picture()}
+    chat.page.locator("#files").set_input_files([picture])
+    expect(chat.page.get_by_role("list", name="Attached files")).to_contain_text("sea.png")
+    chat.ask("Which colour?")
+
+    expect(chat.log.get_by_role("img", name="sea.png")).to_have_js_property("naturalWidth", 3)
+    expect(chat.answers).to_have_text("Blue.")
+    assert llm.asked[0][-1].attachments[0].name == "sea.png"
+    expect(chat.page.get_by_role("listitem").filter(has_text="sea.png")).to_have_count(0)
+
+
+def test_tokens_and_cost_of_the_run_and_of_the_session_are_shown(serve, open_chat, tmp_path):
+    usage = Usage(input_tokens=1381, output_tokens=16, cached_tokens=1024, cost=0.0042, requests=1)
+    brain = Brain(llm=Script(["Hi.", usage], ["Bye.", usage]))
+    chat = open_chat(serve(brain, journal=tmp_path / "chats.db").url)
+
+    chat.ask("Hello!")
+    line = "1,381 tokens in, 16 out, 1,024 cached, 1 request, $0.0042"
+    expect(chat.log.get_by_text(line)).to_be_visible()
+    chat.wait_until_idle()
+    chat.ask("Bye!")
+    expect(chat.log.get_by_text(line)).to_have_count(2)
+
+    expect(chat.page.locator("[data-run=input_tokens]")).to_have_text("1,381")
+    expect(chat.page.locator("[data-chat=input_tokens]")).to_have_text("2,762")
+    expect(chat.page.locator("[data-run=cost]")).to_have_text("$0.0042")
+    expect(chat.page.locator("[data-chat=cost]")).to_have_text("$0.0084")

@@ -1,0 +1,270 @@
+"""Events of a run become a well-formed stream of AG-UI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ag_ui.core import BaseEvent
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_brain import Brain, Limits, react
+from agent_brain.errors import BrainUseError
+from agent_brain.nets import ParallelState, SubnetState
+from agent_brain.run import Run
+from agent_brain.serving.web.ag_ui.translate import AgUiTranslator
+from agent_brain.states import Usage
+from agent_brain.states.events import AgentEvent, RunStarted, TextDelta
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+from tests.serving.web.ag_ui.wellformed import check, wire
+from tests.serving.web.agents import TOOLS, Ask, add
+from tests.support.node import npm_packages, run_node
+from tests.support.random_runs import runs
+
+ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
+PAY = Action(name="pay", args={"amount": 5}, id="c2")
+ASK = Action(name="ask_user", args={"question": "Who?"}, id="c3")
+VERIFY = Path(__file__).with_name("verify.mjs")
+
+
+def translator(**options: Any) -> AgUiTranslator:
+    return AgUiTranslator("thread", "run", session="s/1", **options)
+
+
+def translate(events: list[AgentEvent], **options: Any) -> list[dict[str, Any]]:
+    to_ag_ui = translator(**options)
+    found: list[BaseEvent] = []
+    for event in events:
+        found += to_ag_ui.translate(event)
+    return wire([*found, *to_ag_ui.fail(BrainUseError("It was cut off"))])
+
+
+async def translate_run(run: Run[Any], **options: Any) -> list[dict[str, Any]]:
+    events: list[AgentEvent] = []
+    try:
+        async with run:
+            async for event in run:
+                events.append(event)
+    except Exception:
+        assert events[-1].kind == "run_failed"
+    found = translate(events, **options)
+    check(found)
+    return found
+
+
+def types(events: list[dict[str, Any]], *left_out: str) -> list[str]:
+    return [event["type"] for event in events if not event["type"].startswith(left_out)]
+
+
+def of_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["type"] == kind]
+
+
+def brain(*turns: Any, **options: Any) -> Brain[Any]:
+    return Brain("react", tools=TOOLS, llm=ScriptedLLM(turns), **options)
+
+
+@given(runs(), st.booleans(), st.sampled_from([(), ("pick_color",)]))
+def test_any_sequence_of_events_becomes_a_well_formed_stream(
+    events: list[AgentEvent], visible: bool, front_end: tuple[str, ...]
+) -> None:
+    check(translate(events, show_tools=visible, front_end=front_end))
+
+
+@given(runs(), st.integers(1, 30))
+def test_a_stream_that_is_cut_off_anywhere_is_well_formed(
+    events: list[AgentEvent], length: int
+) -> None:
+    check(translate(events[:length]))
+
+
+@given(runs())
+def test_every_call_that_is_shown_has_a_result_unless_the_run_waits(
+    events: list[AgentEvent],
+) -> None:
+    last = events[-1]
+    if last.kind == "run_finished" and last.stop_reason in ("approval", "input"):
+        return
+    open_calls = set()
+    for event in translate(events):
+        if event["type"] == "TOOL_CALL_START":
+            open_calls.add(event["toolCallId"])
+        elif event["type"] == "TOOL_CALL_RESULT":
+            open_calls.discard(event["toolCallId"])
+    assert not open_calls
+
+
+def test_the_official_client_accepts_any_of_these_streams(tmp_path: Path) -> None:
+    packages = npm_packages("@ag-ui/client@1.0.0")
+    streams: list[list[dict[str, Any]]] = []
+
+    @settings(max_examples=200, database=None)
+    @given(runs(), st.booleans(), st.sampled_from([(), ("pick_color",)]))
+    def collect(events: list[AgentEvent], visible: bool, front_end: tuple[str, ...]) -> None:
+        streams.append(translate(events, show_tools=visible, front_end=front_end))
+
+    collect()
+    file = tmp_path / "streams.json"
+    file.write_text(json.dumps(streams))
+    assert run_node(VERIFY, packages, str(file)) == [{"checked": len(streams), "problems": []}]
+
+
+@pytest.mark.anyio
+async def test_text_calls_and_results_are_streamed_in_order() -> None:
+    found = await translate_run(brain(["Let me see.", ADD], "It is 3.").stream("1+2?"))
+    assert types(found, "STEP") == [
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "TOOL_CALL_START",
+        "TOOL_CALL_ARGS",
+        "TOOL_CALL_END",
+        "TOOL_CALL_RESULT",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "RUN_FINISHED",
+    ]
+    text, call = of_type(found, "TEXT_MESSAGE_START")[0], of_type(found, "TOOL_CALL_START")[0]
+    assert call["parentMessageId"] == text["messageId"]
+    assert of_type(found, "TOOL_CALL_RESULT")[0]["content"] == "3"
+    assert found[-1]["result"] == {"answer": "It is 3.", "stopReason": "done"}
+
+
+@pytest.mark.anyio
+async def test_states_are_steps() -> None:
+    found = await translate_run(brain("Hello.").stream("Hi"))
+    assert [event["stepName"] for event in of_type(found, "STEP_STARTED")] == [
+        "REASONING",
+        "ANSWER",
+    ]
+
+
+def test_thoughts_are_reasoning() -> None:
+    events: list[AgentEvent] = [
+        RunStarted(None),
+        TextDelta("Hm.", thought=True, response_id="r"),
+        TextDelta("Hi.", response_id="r"),
+    ]
+    found = translate(events)
+    assert types(found)[1:] == [
+        "REASONING_START",
+        "REASONING_MESSAGE_START",
+        "REASONING_MESSAGE_CONTENT",
+        "REASONING_MESSAGE_END",
+        "REASONING_END",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "RUN_ERROR",
+    ]
+
+
+@pytest.mark.anyio
+async def test_hidden_calls_are_left_out() -> None:
+    run = brain([ADD], "It is 3.").stream("1+2?")
+    assert not [t for t in types(await translate_run(run, show_tools=False)) if "TOOL" in t]
+
+
+@pytest.mark.anyio
+async def test_a_call_that_waits_for_approval_is_shown_although_calls_are_hidden() -> None:
+    found = await translate_run(brain([ADD, PAY]).stream("Pay 5"), show_tools=False)
+    assert [call["toolCallId"] for call in of_type(found, "TOOL_CALL_START")] == ["c2"]
+    interrupt = found[-1]["outcome"]["interrupts"][0]
+    assert (interrupt["reason"], interrupt["toolCallId"]) == ("tool_call", "c2")
+    assert interrupt["id"] == "wait:s%2F1:c2"
+
+
+@pytest.mark.anyio
+async def test_a_question_is_an_interrupt() -> None:
+    found = await translate_run(brain([ASK]).stream("Go"))
+    interrupt = found[-1]["outcome"]["interrupts"][0]
+    assert (interrupt["reason"], interrupt["message"]) == ("input_required", "Who?")
+
+
+@pytest.mark.anyio
+async def test_branches_are_subagents() -> None:
+    net = {
+        Ask.BOTH: ParallelState(
+            {
+                "poet": react(ScriptedLLM(["Blue."])),
+                "chemist": react(ScriptedLLM([[ADD], "Salt."])),
+            }
+        )
+    }
+    found = await translate_run(Brain(net, tools=[add]).stream("What is the sea?"))
+    started = {event["subagentRunId"]: event for event in of_type(found, "SUBAGENT_STARTED")}
+    assert {event["name"] for event in started.values()} == {"poet", "chemist"}
+    call = of_type(found, "TOOL_CALL_START")[0]
+    assert call["toolCallId"] == "BOTH/chemist/c1"
+    assert started[call["subagentRunId"]]["name"] == "chemist"
+    said = {
+        started[event["subagentRunId"]]["name"]: event["delta"]
+        for event in of_type(found, "REASONING_MESSAGE_CONTENT")
+    }
+    assert said == {"poet": "Blue.", "chemist": "Salt."}
+    assert "subagentRunId" not in of_type(found, "TEXT_MESSAGE_START")[0]
+
+
+@pytest.mark.anyio
+async def test_a_subnet_that_waits_is_a_suspended_subagent() -> None:
+    inner = react(ScriptedLLM([[PAY], "Paid."]))
+    outer = Brain({Ask.BOTH: SubnetState(inner)}, tools=TOOLS)
+    found = await translate_run(outer.stream("Pay"))
+    finished = of_type(found, "SUBAGENT_FINISHED")[0]
+    assert finished["outcome"] == {"type": "suspended", "interruptIds": ["wait:s%2F1:c2"]}
+    assert found[-1]["outcome"]["interrupts"][0]["subagentRunId"] == finished["subagentRunId"]
+
+
+@pytest.mark.anyio
+async def test_a_run_that_fails_ends_with_an_error() -> None:
+    found = await translate_run(brain(BrainUseError("No.")).stream("Go"))
+    assert (found[-1]["type"], found[-1]["message"]) == ("RUN_ERROR", "No.")
+
+
+@pytest.mark.anyio
+async def test_an_unexpected_error_is_not_disclosed() -> None:
+    found = await translate_run(brain(OSError("/etc/secrets")).stream("Go"))
+    assert "secrets" not in json.dumps(found)
+    assert found[-1]["code"] == "internal_error"
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_run_has_its_own_outcome_and_no_open_calls() -> None:
+    events: list[AgentEvent] = []
+    async with brain([ADD], "3").stream("1+2?") as run:
+        async for event in run:
+            events.append(event)
+            if event.kind == "action_requested":
+                run.cancel()
+    found = translate(events)
+    check(found)
+    assert found[-1]["outcome"] == {"type": "cancelled"}
+    assert of_type(found, "TOOL_CALL_RESULT")[0]["content"] == "The call was not run"
+
+
+@pytest.mark.anyio
+async def test_a_run_at_a_limit_says_so_in_its_result() -> None:
+    found = await translate_run(brain([ADD], "3", limits=Limits(max_steps=1)).stream("1+2?"))
+    assert found[-1]["result"]["stopReason"] == "max_steps"
+
+
+@pytest.mark.anyio
+async def test_usage_is_told_for_each_model() -> None:
+    found = await translate_run(brain(["Hi", Usage(10, 2, cached_tokens=4)]).stream("Hi"))
+    usage = found[-1]["usage"]
+    assert usage == [
+        {
+            "model": "scripted",
+            "inputTokens": 10,
+            "outputTokens": 2,
+            "totalTokens": 12,
+            "reasoningTokens": 0,
+            "cachedInputTokens": 4,
+        }
+    ]

@@ -1,0 +1,54 @@
+"""A server over a loopback socket, for real clients."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import uvicorn
+
+from agent_brain import Brain, tool
+from agent_brain.serving import Sessions
+from agent_brain.serving.web import make_app
+from agent_brain.serving.web.server import listen
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools.builtin import ask_user
+
+TOKENS = {"ann-token": "ann", "bob-token": "bob"}
+
+
+@tool
+def double(n: int) -> int:
+    """Double a number."""
+    return 2 * n
+
+
+def shop(*turns: Any) -> tuple[Brain, list[int]]:
+    """Return a brain that plays ``turns`` and pays with approval, and what it has paid."""
+    paid: list[int] = []
+
+    @tool(requires_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    return Brain(llm=ScriptedLLM(turns), tools=[double, pay, ask_user]), paid
+
+
+@asynccontextmanager
+async def serving(brain: Brain, **options: Any) -> AsyncIterator[str]:
+    """Serve ``brain`` and yield the base URL of its OpenAI API."""
+    options.setdefault("token", TOKENS)
+    sessions = Sessions(brain)
+    with listen("127.0.0.1", 0) as listener:
+        config = uvicorn.Config(make_app(sessions, **options), log_level="error", ws="none")
+        server = uvicorn.Server(config)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listener])
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+            finally:
+                server.should_exit = True

@@ -1,0 +1,221 @@
+"""Events of a run become a well-formed UI message stream."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_brain import Brain, Limits, react
+from agent_brain.errors import BrainUseError
+from agent_brain.memories.message import Message
+from agent_brain.nets import ParallelState
+from agent_brain.run import Run
+from agent_brain.serving.web.vercel.translate import UIMessageTranslator
+from agent_brain.states import Finish, Usage
+from agent_brain.states.events import (
+    ActionFinished,
+    AgentEvent,
+    MessageReceived,
+    RunStarted,
+    TextDelta,
+)
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+from tests.serving.web.agents import TOOLS, Ask, add
+from tests.serving.web.vercel.wellformed import check
+from tests.support.node import npm_packages, run_node
+from tests.support.random_runs import runs
+
+ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
+PAY = Action(name="pay", args={"amount": 5}, id="c2")
+ASK = Action(name="ask_user", args={"question": "Who?"}, id="c3")
+VERIFY = Path(__file__).with_name("verify.mjs")
+
+
+def translate(events: list[AgentEvent], **options: Any) -> list[dict[str, Any]]:
+    to_parts = UIMessageTranslator(session="s/1", message_id="m1", **options)
+    found: list[dict[str, Any]] = []
+    for event in events:
+        found += to_parts.translate(event)
+    found += to_parts.fail(BrainUseError("It was cut off"))
+    json.dumps(found, ensure_ascii=False).encode()
+    return found
+
+
+async def translate_run(run: Run[Any], **options: Any) -> list[dict[str, Any]]:
+    events: list[AgentEvent] = []
+    try:
+        async with run:
+            async for event in run:
+                events.append(event)
+    except Exception:
+        assert events[-1].kind == "run_failed"
+    found = translate(events, **options)
+    check(found)
+    return found
+
+
+def types(chunks: list[dict[str, Any]]) -> list[str]:
+    return [chunk["type"] for chunk in chunks]
+
+
+def of_type(chunks: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [chunk for chunk in chunks if chunk["type"] == kind]
+
+
+def brain(*turns: Any, **options: Any) -> Brain[Any]:
+    return Brain("react", tools=TOOLS, llm=ScriptedLLM(turns), **options)
+
+
+@given(runs(), st.booleans())
+def test_any_sequence_of_events_becomes_a_well_formed_stream(
+    events: list[AgentEvent], visible: bool
+) -> None:
+    check(translate(events, show_tools=visible))
+
+
+@given(runs(), st.integers(1, 30))
+def test_a_stream_that_is_cut_off_anywhere_is_well_formed(
+    events: list[AgentEvent], length: int
+) -> None:
+    check(translate(events[:length]))
+
+
+def test_the_ai_sdk_accepts_any_of_these_streams(tmp_path: Path) -> None:
+    packages = npm_packages("ai@7.0.173")
+    streams: list[list[dict[str, Any]]] = []
+
+    @settings(max_examples=200, database=None)
+    @given(runs(), st.booleans())
+    def collect(events: list[AgentEvent], visible: bool) -> None:
+        streams.append(translate(events, show_tools=visible))
+
+    collect()
+    file = tmp_path / "streams.json"
+    file.write_text(json.dumps(streams))
+    assert run_node(VERIFY, packages, str(file)) == [{"checked": len(streams), "problems": []}]
+
+
+@pytest.mark.anyio
+async def test_text_calls_and_results_are_streamed_in_order() -> None:
+    found = await translate_run(brain(["Let me see.", ADD], "It is 3.").stream("1+2?"))
+    assert types(found) == [
+        "start",
+        "start-step",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "tool-input-start",
+        "tool-input-available",
+        "tool-output-available",
+        "finish-step",
+        "start-step",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "finish-step",
+        "finish",
+    ]
+    assert of_type(found, "tool-input-available")[0]["input"] == {"a": 1, "b": 2}
+    assert of_type(found, "tool-output-available")[0]["output"] == "3"
+
+
+def test_thoughts_are_reasoning() -> None:
+    found = translate([RunStarted(None), TextDelta("Hm.", thought=True), TextDelta("Hi.")])
+    assert types(found)[1:8] == [
+        "start-step",
+        "reasoning-start",
+        "reasoning-delta",
+        "reasoning-end",
+        "text-start",
+        "text-delta",
+        "text-end",
+    ]
+
+
+@pytest.mark.anyio
+async def test_hidden_calls_are_left_out_unless_they_wait_for_approval() -> None:
+    found = await translate_run(brain([ADD, PAY]).stream("Go"), show_tools=False)
+    assert [chunk["toolCallId"] for chunk in of_type(found, "tool-input-available")] == ["c2"]
+    [request] = of_type(found, "tool-approval-request")
+    assert request["approvalId"] == "wait:s%2F1:c2"
+    assert found[-1]["finishReason"] == "tool-calls"
+
+
+@pytest.mark.anyio
+async def test_a_question_is_a_data_part_that_names_its_call() -> None:
+    found = await translate_run(brain([ASK]).stream("Go"))
+    [question] = of_type(found, "data-question")
+    assert question["id"] == "wait:s%2F1:c3"
+    assert question["data"] == {"prompt": "Who?", "toolCallId": "c3"}
+
+
+@pytest.mark.anyio
+async def test_calls_of_branches_name_their_path() -> None:
+    chemist = react(ScriptedLLM([[ADD], "Salt."]))
+    net = {Ask.BOTH: ParallelState({"poet": react(ScriptedLLM(["Blue."])), "chemist": chemist})}
+    found = await translate_run(Brain(net, tools=[add]).stream("What is the sea?"))
+    [call] = of_type(found, "tool-input-available")
+    assert call["toolCallId"] == "BOTH/chemist/c1"
+    assert call["toolMetadata"] == {"path": ["BOTH", "chemist"]}
+    assert {chunk["delta"] for chunk in of_type(found, "reasoning-delta")} == {"Blue.", "Salt."}
+
+
+@pytest.mark.anyio
+async def test_a_tool_that_fails_gives_an_error() -> None:
+    found = await translate_run(brain([Action(name="fail", id="c5")], "Sorry.").stream("Print"))
+    assert "out of paper" in of_type(found, "tool-output-error")[0]["errorText"]
+
+
+@pytest.mark.parametrize(
+    ("result", "output"),
+    [("text", "text"), ('{"a": 1}', {"a": 1}), ("[1]", [1]), ("[not JSON", "[not JSON"), ("", "")],
+)
+def test_objects_and_lists_are_told_as_such(result: str, output: object) -> None:
+    found = translate([RunStarted(None), ActionFinished(ADD, Message.tool(result, ADD))])
+    assert of_type(found, "tool-output-available")[0]["output"] == output
+
+
+@pytest.mark.parametrize(("reason", "told"), [("stop", "stop"), ("length", "length")])
+@pytest.mark.anyio
+async def test_the_finish_reason_is_that_of_the_model(reason: Any, told: str) -> None:
+    found = await translate_run(brain(["Hi", Finish(reason)]).stream("Hi"))
+    assert found[-1]["finishReason"] == told
+
+
+@pytest.mark.anyio
+async def test_usage_and_stop_reason_are_metadata() -> None:
+    found = await translate_run(
+        brain(["Hm.", ADD, Usage(10, 2)], "3", limits=Limits(max_steps=1)).stream("1+2?")
+    )
+    metadata = found[-1]["messageMetadata"]
+    assert (metadata["stopReason"], metadata["usage"]["totalTokens"]) == ("max_steps", 12)
+    assert found[-1]["finishReason"] == "other"
+
+
+def test_a_message_that_is_sent_to_the_run_is_shown() -> None:
+    found = translate([RunStarted(None), MessageReceived(Message.user("Faster", id="u1"))])
+    [part] = of_type(found, "steering-message")
+    assert part == {
+        "type": "steering-message",
+        "id": "u1",
+        "parts": [{"type": "text", "text": "Faster"}],
+    }
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_run_is_aborted_and_leaves_no_call_open() -> None:
+    events: list[AgentEvent] = []
+    async with brain([ADD], "3").stream("1+2?") as run:
+        async for event in run:
+            events.append(event)
+            if event.kind == "action_requested":
+                run.cancel()
+    found = translate(events)
+    check(found)
+    assert types(found)[-3:] == ["tool-output-error", "finish-step", "abort"]

@@ -1,0 +1,79 @@
+"""Programs for Node.js and packages of npm, for tests with clients that others wrote.
+
+folder = npm_packages("@ag-ui/client@1.0.0")
+lines = run_node(script, folder, "http://127.0.0.1:8000")
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUILD = Path(__file__).parents[2] / "build" / "node"
+
+
+def npm_packages(*packages: str) -> Path:
+    """Return a folder with these npm packages, installed once and then reused.
+
+    Skips the test if Node.js or npm is missing, or if a package cannot be installed.
+
+    Args:
+        packages: Names with versions, such as ``"ai@7.0.0"``.
+    """
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("needs Node.js and npm")
+    wanted = sorted(packages)
+    folder = BUILD / hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:16]
+    if not folder.exists():
+        _install(wanted, folder)
+    return folder
+
+
+def _install(packages: list[str], folder: Path) -> None:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD, prefix="installing-") as name:
+        made = Path(name) / "made"
+        made.mkdir()
+        (made / "package.json").write_text(json.dumps({"private": True, "type": "module"}))
+        command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages]
+        done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"npm cannot install {' '.join(packages)}: {done.stderr.strip()[-500:]}")
+        try:
+            made.rename(folder)
+        except OSError:  # another process was faster
+            if not folder.exists():
+                raise
+
+
+def run_node(script: Path, packages: Path, *arguments: str) -> list[Any]:
+    """Run a module of Node.js and return the JSON values that it prints, one a line.
+
+    Args:
+        script: The ``.mjs`` file. It imports packages by name.
+        packages: The folder of :func:`npm_packages`.
+        arguments: Passed to the program.
+    """
+    name = f"{hashlib.sha256(script.read_bytes()).hexdigest()[:16]}.mjs"
+    program = packages / name  # Node.js looks for packages beside the program
+    if not program.exists():
+        copy = packages / f"{name}.{os.getpid()}"
+        shutil.copyfile(script, copy)
+        copy.rename(program)
+    done = subprocess.run(
+        ["node", str(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
