@@ -208,6 +208,8 @@ class Session:
             return False
         try:
             self.run.send(task)
+        except SessionBusyError:
+            raise
         except BrainUseError:  # it has just ended
             return False
         return True

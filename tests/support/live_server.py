@@ -24,9 +24,7 @@ PATIENCE = 20.0  # seconds to start, and to stop
 
 
 @contextmanager
-def live_server(
-    sessions: Sessions, *, app: ASGIApp | None = None, **options: Any
-) -> Iterator[str]:
+def live_server(sessions: Sessions, *, app: ASGIApp | None = None, **options: Any) -> Iterator[str]:
     """Serve on a free port meanwhile, as ``agent-brain serve`` does, and yield the URL.
 
     Args:

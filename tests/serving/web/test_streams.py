@@ -37,7 +37,9 @@ def sessions(*parts: Any, **options: Any) -> Sessions:
 
 def run(url: str, session: str = "s", task: str = "Hello", **options: Any) -> httpx.Response:
     headers = {"accept": options.pop("accept", "text/event-stream")}
-    return httpx.post(f"{url}/sessions/{session}/runs", json={"task": task, **options}, headers=headers)
+    return httpx.post(
+        f"{url}/sessions/{session}/runs", json={"task": task, **options}, headers=headers
+    )
 
 
 def test_an_attached_run_streams_server_sent_events():
@@ -56,7 +58,10 @@ def test_an_attached_run_streams_server_sent_events():
         assert event.kind == frame.event == frame.json["kind"]
 
 
-@pytest.mark.parametrize("text", ["\n\n", "\r\n", "data: x\n\nevent: y", "\u2028\u2029", "é日本😀", "\x00\x07", "</script>"])
+@pytest.mark.parametrize(
+    "text",
+    ["\n\n", "\r\n", "data: x\n\nevent: y", "\u2028\u2029", "é日本😀", "\x00\x07", "</script>"],
+)
 def test_text_of_any_kind_stays_in_its_frame(text):
     with live_server(sessions(text), user="ann") as url:
         for accept in ("text/event-stream", "application/x-ndjson"):
@@ -167,7 +172,9 @@ def test_a_detached_run_is_watched_and_continued_after_a_cut():
             assert answer.status_code == 202
             after = answer.json()["after"]
             seen = []
-            with client.stream("GET", "/sessions/s/events", headers={"Last-Event-ID": after}) as events:
+            with client.stream(
+                "GET", "/sessions/s/events", headers={"Last-Event-ID": after}
+            ) as events:
                 for frame in frames_in(events.iter_lines()):
                     seen.append(frame)
                     if frame.event == "text_delta":
@@ -192,7 +199,9 @@ def test_events_are_read_again_from_any_place(how):
         for n in (0, 1, 2, len(frames) - 1):
             after = frames[n].id
             given: dict[str, Any] = (
-                {"headers": {"Last-Event-ID": after}} if how == "header" else {"params": {"after": after}}
+                {"headers": {"Last-Event-ID": after}}
+                if how == "header"
+                else {"params": {"after": after}}
             )
             with httpx.stream("GET", f"{url}/sessions/s/events", **given) as events:
                 if n == len(frames) - 1:
@@ -207,7 +216,8 @@ def test_events_are_read_again_from_any_place(how):
 
 
 @pytest.mark.parametrize(
-    "after", ["garbage", "-1", "0-0", "²", "9" * 400, "x-" + "9" * 400, "a-١", "%00", "'", '"', "{", "a b"]
+    "after",
+    ["garbage", "-1", "0-0", "²", "9" * 400, "x-" + "9" * 400, "a-١", "%00", "'", '"', "{", "a b"],
 )
 @pytest.mark.parametrize("how", ["header", "query"])
 def test_a_place_that_is_unknown_gets_a_gap_and_then_what_is_there(after, how):
@@ -215,7 +225,9 @@ def test_a_place_that_is_unknown_gets_a_gap_and_then_what_is_there(after, how):
         frames = parse_sse(run(url).text)
         headers = {"Last-Event-ID": after.encode()} if how == "header" else {}
         params = {"after": after} if how == "query" else {}
-        with httpx.stream("GET", f"{url}/sessions/s/events", headers=headers, params=params) as events:
+        with httpx.stream(
+            "GET", f"{url}/sessions/s/events", headers=headers, params=params
+        ) as events:
             assert events.status_code == 200
             again = []
             for frame in frames_in(events.iter_lines()):
@@ -242,7 +254,9 @@ def test_watching_as_json_lines():
 
 
 def test_a_failed_run_is_told_in_the_stream_and_the_connection_ends_well():
-    served = Sessions(Brain(llm=PartsLLM("Well", LLMServerError("It is down, key sk-abcdefgh12345678"))))
+    served = Sessions(
+        Brain(llm=PartsLLM("Well", LLMServerError("It is down, key sk-abcdefgh12345678")))
+    )
     with live_server(served, user="ann") as url:
         frames = parse_sse(run(url).text)
     assert frames[-1].event == "run_failed"
@@ -344,7 +358,9 @@ def test_a_run_that_waits_for_approval_is_resumed():
         assert client.get("/sessions/s").json()["pending"]["calls"][0]["name"] == "pay"
         assert client.get("/sessions/s").json()["status"] == "waiting"
         again = client.post(
-            "/sessions/s/resume", json={"approve": ["call_1"]}, headers={"accept": "application/json"}
+            "/sessions/s/resume",
+            json={"approve": ["call_1"]},
+            headers={"accept": "application/json"},
         )
         assert again.json()["answer"] == "paid"
         assert paid == [5]
@@ -373,7 +389,9 @@ def stalled_client(url: str, request: str, body: str = "") -> RawClient:
     """A client that sends a request, reads the beginning of the answer, and then nothing more."""
     client = RawClient(url)
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.send(f"{request}\nHost: HOST\nContent-Type: application/json\nContent-Length: {len(body)}\n\n")
+    client.send(
+        f"{request}\nHost: HOST\nContent-Type: application/json\nContent-Length: {len(body)}\n\n"
+    )
     client.send(body)
     client.read_head()
     return client
@@ -406,9 +424,7 @@ def test_a_watcher_that_takes_no_data_is_dropped_although_nothing_happens(monkey
     served = sessions(*["x" * 100_000] * 35)
     with live_server(served, user="ann", limits=ServerLimits(stall=1.0)) as url:
         run(url)
-        clients = [
-            stalled_client(url, "GET /sessions/s/events?after=0 HTTP/1.1") for _ in range(3)
-        ]
+        clients = [stalled_client(url, "GET /sessions/s/events?after=0 HTTP/1.1") for _ in range(3)]
         (session,) = served._pool.values()
         assert session.log.readers == 3
         monkeypatch.setitem(routes.KEEPALIVE, "text/event-stream", b":" + b"." * 500_000 + b"\n\n")

@@ -31,13 +31,17 @@ def refused(throttle: Throttle, client: str) -> str | None:
 def test_a_client_sends_so_many_requests_a_minute_and_others_are_not_affected(most):
     clock = Clock()
     throttle = Throttle(most, None, clock=clock)
-    assert [refused(throttle, "ann") for _ in range(most + 2)] == [None] * most + ["429 rate_limited"] * 2
+    assert [refused(throttle, "ann") for _ in range(most + 2)] == [None] * most + [
+        "429 rate_limited"
+    ] * 2
     assert refused(throttle, "bob") is None
     clock.now += 60 / most
     assert refused(throttle, "ann") is None
     assert refused(throttle, "ann") == "429 rate_limited"
     clock.now += 10_000
-    assert [refused(throttle, "ann") for _ in range(most + 1)] == [None] * most + ["429 rate_limited"]
+    assert [refused(throttle, "ann") for _ in range(most + 1)] == [None] * most + [
+        "429 rate_limited"
+    ]
 
 
 def test_the_time_that_is_named_is_enough():
@@ -53,7 +57,9 @@ def test_the_time_that_is_named_is_enough():
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_only_so_many_requests_are_in_progress(most):
     throttle = Throttle(None, most)
-    assert [refused(throttle, str(n)) for n in range(most + 1)] == [None] * most + ["503 overloaded"]
+    assert [refused(throttle, str(n)) for n in range(most + 1)] == [None] * most + [
+        "503 overloaded"
+    ]
     throttle.leave("0")
     assert refused(throttle, "new") is None
 
@@ -61,7 +67,9 @@ def test_only_so_many_requests_are_in_progress(most):
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_one_client_does_not_keep_out_the_others(most):
     throttle = Throttle(None, 10, most)
-    assert [refused(throttle, "ann") for _ in range(most + 1)] == [None] * most + ["429 rate_limited"]
+    assert [refused(throttle, "ann") for _ in range(most + 1)] == [None] * most + [
+        "429 rate_limited"
+    ]
     assert refused(throttle, "bob") is None
     throttle.leave("ann")
     assert refused(throttle, "ann") is None
