@@ -108,12 +108,16 @@ def text_of(frames: Iterable[Frame]) -> str:
 class RawClient:
     """A TCP connection to the server, for what no decent client sends."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, buffer: int | None = None) -> None:
         parts = urlsplit(url)
         self.host = parts.netloc
         assert parts.hostname is not None
         assert parts.port is not None
-        self.socket = socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE)
+        self.socket = socket.socket()
+        self.socket.settimeout(PATIENCE)
+        if buffer is not None:  # bytes that the system takes for a client that does not read
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.socket.connect((parts.hostname, parts.port))
 
     def __enter__(self) -> RawClient:
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from typing import Any
 
 import anyio
@@ -15,7 +14,7 @@ from pydantic import TypeAdapter
 from agent_brain import Action, Brain, tool
 from agent_brain.errors import LLMServerError
 from agent_brain.serving import Sessions
-from agent_brain.serving.web import ServerLimits, responses, routes, server
+from agent_brain.serving.web import ServerLimits, responses, server, streams
 from agent_brain.states.events import AgentEvent
 from tests.serving.models import EchoLLM, PartsLLM
 from tests.serving.web.support import (
@@ -387,8 +386,7 @@ def test_a_busy_session_refuses_where_asked():
 
 def stalled_client(url: str, request: str, body: str = "") -> RawClient:
     """A client that sends a request, reads the beginning of the answer, and then nothing more."""
-    client = RawClient(url)
-    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client = RawClient(url, buffer=4096)
     client.send(
         f"{request}\nHost: HOST\nContent-Type: application/json\nContent-Length: {len(body)}\n\n"
     )
@@ -421,16 +419,14 @@ def test_the_run_of_a_client_that_takes_no_data_is_cancelled_after_the_stated_ti
 def test_a_watcher_that_takes_no_data_is_dropped_although_nothing_happens(monkeypatch):
     """The server notices when it sends the next sign of life."""
     monkeypatch.setattr(responses, "KEEPALIVE_SECONDS", 0.2)
-    served = sessions(*["x" * 100_000] * 35)
+    monkeypatch.setitem(streams.KEEPALIVE, "text/event-stream", b":" + b"." * 500_000 + b"\n\n")
+    served = sessions()
     with live_server(served, user="ann", limits=ServerLimits(stall=1.0)) as url:
         run(url)
-        clients = [stalled_client(url, "GET /sessions/s/events?after=0 HTTP/1.1") for _ in range(3)]
-        (session,) = served._pool.values()
-        assert session.log.readers == 3
-        monkeypatch.setitem(routes.KEEPALIVE, "text/event-stream", b":" + b"." * 500_000 + b"\n\n")
-        eventually(lambda: session.log.readers == 0, within=15.0)
-        for client in clients:
-            client.socket.close()
+        with stalled_client(url, "GET /sessions/s/events?after=0 HTTP/1.1"):
+            (session,) = served._pool.values()
+            assert session.log.readers == 1
+            eventually(lambda: session.log.readers == 0, within=20.0)
 
 
 def test_a_quiet_stream_is_kept_alive(monkeypatch):
@@ -460,7 +456,6 @@ def test_a_slow_watcher_gets_a_gap_and_then_the_newest():
     numbers = [int(frame.id.partition("-")[2]) for frame in seen]
     assert seen[0].event == "gap"
     assert numbers == [*range(numbers[0], numbers[-1] + 1)]
-    assert sum(len(frame.data) for frame in seen) < 5_000_000
 
 
 def test_many_watchers_of_one_session_all_get_every_event():
