@@ -26,7 +26,9 @@ def sessions(*parts: Any) -> Sessions:
 
 
 @contextmanager
-def socket(url: str, session: str = "s", query: str = "", **options: Any) -> Iterator[ClientConnection]:
+def socket(
+    url: str, session: str = "s", query: str = "", **options: Any
+) -> Iterator[ClientConnection]:
     address = f"{url.replace('http', 'ws')}/sessions/{session}/ws{query}"
     with connect(address, **options) as connection:
         yield connection
@@ -174,7 +176,10 @@ def test_a_socket_that_takes_no_data_is_closed_after_the_stated_time():
     gate = RemoteGate()
     served = sessions(gate, *["x" * 100_000] * 300)
     limits = ServerLimits(stall=1.0)
-    with live_server(served, user="ann", limits=limits) as url, RawClient(url, buffer=4096) as client:
+    with (
+        live_server(served, user="ann", limits=limits) as url,
+        RawClient(url, buffer=4096) as client,
+    ):
         client.send(
             "GET /sessions/s/ws HTTP/1.1\nHost: HOST\nUpgrade: websocket\nConnection: Upgrade\n"
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\nSec-WebSocket-Version: 13\n\n"
@@ -185,6 +190,8 @@ def test_a_socket_that_takes_no_data_is_closed_after_the_stated_time():
         (session,) = served._pool.values()
         assert session.log.readers == 1
         gate.open()
+        eventually(lambda: session.run is None)
+        httpx.post(f"{url}/sessions/s/runs", json={"task": "More", "detached": True})
         eventually(lambda: session.log.readers == 0, within=15)
 
 
@@ -207,7 +214,13 @@ def test_the_socket_of_a_deleted_session_is_closed():
         ({"subprotocols": ["chat", "bearer.secret"]}, True),
         ({"subprotocols": ["bearer.wrong"]}, False),
         ({"subprotocols": ["bearer."]}, False),
-        ({"additional_headers": {"Authorization": "Bearer secret"}, "subprotocols": ["bearer.wrong"]}, False),
+        (
+            {
+                "additional_headers": {"Authorization": "Bearer secret"},
+                "subprotocols": ["bearer.wrong"],
+            },
+            False,
+        ),
     ],
 )
 def test_a_socket_needs_the_token(options, allowed):
@@ -222,7 +235,9 @@ def test_a_socket_needs_the_token(options, allowed):
             assert refused.value.response.status_code == 403
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://[", "http://127.0.0.1:1", "file://", ""])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://[", "http://127.0.0.1:1", "file://", ""]
+)
 def test_a_page_of_another_origin_opens_no_socket(origin):
     """A page could else use the browser of somebody whose server needs no token."""
     with live_server(sessions(), user="ann") as url:
