@@ -142,6 +142,8 @@ async def resume_run(request: Request) -> Response:
 async def watch_events(request: Request) -> Response:
     """Stream the events of all runs of a session."""
     media_type = _media_type(request, [SSE, NDJSON])
+    if request.method == "HEAD":  # nobody would read the events
+        return Response(media_type=media_type)
     after = request.headers.get("last-event-id") or request.query_params.get("after")
     stall = settings_of(request).limits.stall
     return events_response(_use(request), after=after, media_type=media_type, stall=stall)
