@@ -7,6 +7,7 @@
     ├── BrainUseError              a Brain cannot do this now, or not with these arguments
     │   ├── SessionBusyError       a session of a server has a run already
     │   ├── SessionNotFoundError   the caller has no session of that ID
+    │   ├── SessionsClosedError    the sessions of a server are closed, or being closed
     │   └── TooManySessionsError   a server cannot open another session now
     ├── ResumeError                there is nothing to resume
     ├── TransitionError            a state proposed a target that no edge leads to
@@ -122,6 +123,10 @@ class SessionNotFoundError(BrainUseError):
     """Raised when the caller has no session of that ID."""
 
 
+class SessionsClosedError(BrainUseError):
+    """Raised when the sessions of a server are closed, or being closed."""
+
+
 class TooManySessionsError(BrainUseError):
     """Raised when a server cannot open another session now."""
 
@@ -166,6 +171,7 @@ __all__ = [
     "SessionBusyError",
     "SessionConflictError",
     "SessionNotFoundError",
+    "SessionsClosedError",
     "SnapshotError",
     "StateCancelledError",
     "StateDefinitionError",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_brain.brain import Brain
 from agent_brain.brainfile import read_spec
@@ -16,6 +16,9 @@ from agent_brain.cli.options import Options
 from agent_brain.cli.session import build
 from agent_brain.serving.access import is_loopback
 from agent_brain.serving.sessions import Sessions
+
+if TYPE_CHECKING:
+    from agent_brain.serving.web import ServerLimits
 
 LOCAL_USER = "local"
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -51,6 +54,14 @@ def make_sessions(brain: Brain[Any], options: Options) -> Sessions:
     if "path" in stored:
         memory_options["path"], journal = stored["path"], Path(stored["path"]) / "journal.db"
     return Sessions(brain, memory, journal=journal, memory_options=memory_options)
+
+
+def make_limits(*, rate: int, at_once: int, max_body: int) -> ServerLimits:
+    """Return the limits on requests."""
+    with user_errors():
+        from agent_brain.serving.web import ServerLimits
+
+        return ServerLimits(per_minute=rate, at_once=at_once, max_body=max_body)
 
 
 def access_options(

@@ -39,8 +39,8 @@ class Session:
         log: Its events.
         run: The current run; None between runs.
         unread: Messages that were sent to a run and not recorded; the next run gets them.
+        deleted: Whether it was deleted: no run begins any more.
         stored: Whether it is in the list of sessions; temporary ones are not.
-        users: How many callers use it now.
         info: Its title, and when its last run began; None before the first one.
     """
 
@@ -61,7 +61,7 @@ class Session:
         self.log = EventLog()
         self.run: SessionRun | None = None
         self.unread: list[Message] = []
-        self.users = 0
+        self.deleted = False
         self._sessions = sessions
         self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
 
@@ -146,7 +146,7 @@ class Session:
             BrainUseError: The task is empty.
             SessionBusyError: The session is busy, with ``when_busy="refuse"``.
         """
-        when = when_busy or self._sessions.when_busy
+        when: WhenBusy = when_busy or self._sessions.when_busy
         if not self.stored:
             raise BrainUseError("A temporary session ends with its caller: use stream()")
         new = self.brain.stream(task, deps=deps)
@@ -221,17 +221,17 @@ class Session:
         deps: object = None,
         detached: bool = False,
     ) -> SessionRun:
-        when = when_busy or self._sessions.when_busy
+        when: WhenBusy = when_busy or self._sessions.when_busy
 
         async def begin(session_run: SessionRun) -> Run[Any]:
             await self._take_turn(when)
             try:
                 await self._catch_up()
                 title = None if task is None else as_message(task).content
-                await self._sessions.run_begins(self, session_run, title)
                 if task is None:
                     memory = self.memory
                     session_run.recorded = len(await memory.goal() + await memory.dump())
+                await self._sessions.run_begins(self, session_run, title)  # last
             except BaseException:
                 self._free.release()
                 raise

@@ -14,7 +14,7 @@ from agent_brain.memories.message import Message
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.event_log import EventLog, SessionEvent
-from agent_brain.states.events import AgentEvent
+from agent_brain.states.events import AgentEvent, RunFailed
 
 
 class SessionRun:
@@ -28,6 +28,7 @@ class SessionRun:
         detached: Whether the server drives the run.
         after: ID of the last event of the session before this run.
         recorded: Of a run that was resumed, how many messages were recorded before.
+        begun: Whether the run has begun: a run that fails at its start has no events.
         error: The error of a run that failed.
     """
 
@@ -42,6 +43,7 @@ class SessionRun:
         self.detached = detached
         self.after = log.last_id
         self.recorded: int | None = None
+        self.begun = False
         self.error: Exception | None = None
         self._log = log
         self._begin = begin
@@ -80,12 +82,17 @@ class SessionRun:
         if self._events is None:
             self._events = aiter(self._entered)
         try:
-            return self._log.append(await anext(self._events))
+            event = await anext(self._events)
+            if not self.begun:
+                if type(event) is RunFailed:  # nothing has happened: the error says it
+                    event = await anext(self._events)
+                self.begun = True
         except StopAsyncIteration:
             raise
         except Exception as error:
             self.error = error
             raise
+        return self._log.append(event)
 
     @property
     def _entered(self) -> Run[Any]:

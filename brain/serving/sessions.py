@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
     SessionNotFoundError,
+    SessionsClosedError,
     TooManySessionsError,
 )
 from agent_brain.memories.base import Memory
@@ -41,6 +41,7 @@ logger = get_logger(__name__)
 
 MakeMemory: TypeAlias = Callable[["SessionKey"], Memory | Awaitable[Memory]]
 MAX_ID = 128  # characters
+CLOSED = "The sessions are closed: use 'async with Sessions(…) as sessions'"
 
 
 class SessionKey(NamedTuple):
@@ -93,7 +94,7 @@ class Sessions:
         when_busy: What to do with a task for a session that has a run: ``"wait"`` for its end,
             ``"refuse"`` it, or ``"queue"`` it as a message to the run.
         max_sessions: Maximum number of open sessions. The least recently used are closed.
-        max_per_user: Maximum number of sessions of one user that are in use at once.
+        max_per_user: Maximum number of open sessions of one user, likewise.
         idle: Seconds after which an unused session is closed; None keeps it open.
         grace: Seconds without a reader after which a run that the server drives is stopped; None
             lets it continue.
@@ -127,17 +128,19 @@ class Sessions:
         known = [hook for hook in brain.hooks if isinstance(hook, UsageLedger)]
         self.ledger = known[0] if known else UsageLedger()
         self._hooks = brain.hooks if known else (*brain.hooks, self.ledger)
-        self.when_busy = when_busy
+        self.when_busy: WhenBusy = when_busy
         self._memory = memory
         self._memory_options = _checked_options(memory, memory_options or {})
         self._owned = None if isinstance(journal, Journal | None) else SQLiteJournal(journal)
         self._journal = journal if isinstance(journal, Journal) else self._owned
         self._catalog = None if self._journal is None else Catalog(self._journal)
-        self._in_use: Counter[str] = Counter()  # sessions of each owner
+        self._max_sessions = max_sessions
         self._max_per_user = max_per_user
         self._idle = idle
         self._grace = grace
-        self._pool: Pool[SessionKey, Session] = Pool(_close, most=max_sessions, idle=idle)
+        self._pool: Pool[SessionKey, Session] = Pool(
+            _close, most=max_sessions, idle=idle, group=_owner, most_of_group=max_per_user
+        )
         self._tasks: TaskGroup | None = None
         self._runs: set[SessionRun] = set()
         self.active = False
@@ -158,6 +161,7 @@ class Sessions:
         Raises:
             SessionNotFoundError: The caller is not identified, and has no session of that ID.
             TooManySessionsError: Too many sessions are in use.
+            SessionsClosedError: The sessions are closed.
             BrainUseError: The ID is not valid.
         """
         key = SessionKey(
@@ -170,17 +174,7 @@ class Sessions:
         ended = session is not None and key.owner is None and self._catalog is None
         make = _ended if ended else self._open
         async with self._pool.take(key, lambda: make(key)) as opened:
-            if opened.owner is not None and not opened.users:
-                self._in_use[opened.owner] += 1
-            opened.users += 1
-            try:
-                yield opened
-            finally:
-                opened.users -= 1
-                if opened.owner is not None and not opened.users:
-                    self._in_use[opened.owner] -= 1
-                    if not self._in_use[opened.owner]:
-                        del self._in_use[opened.owner]
+            yield opened
 
     @asynccontextmanager
     async def temporary(
@@ -196,7 +190,12 @@ class Sessions:
             messages: What was said before.
             user: Who asks; hooks and memories see it as the tenant.
             tenant: The user's tenant.
+
+        Raises:
+            SessionsClosedError: The sessions are closed.
         """
+        if not self.active:
+            raise SessionsClosedError(CLOSED)
         key = SessionKey(owner_of(user, tenant), secrets.token_urlsafe(16))
         opened = await self._open(key, stored=False)
         try:
@@ -236,17 +235,22 @@ class Sessions:
         key = SessionKey(owner_of(user, tenant), session)
         if not await self._has(key):
             raise _not_found(session)
+        self._check_room(key)
         async with self._pool.take(key, lambda: self._open(key)) as opened:
-            if opened.run is not None:
-                opened.run.cancel()
-            async with opened.exclusive():
-                if isinstance(opened.memory, StoredMemory):
-                    await opened.memory.clear()  # vectors too
-                if self._catalog is not None and self._journal is not None:
-                    await self._catalog.remove(key.owner, session)
-                    await self._journal.delete(session_key(session, key.owner))
-                self._pool.discard(key)
-            opened.log.close()
+            opened.deleted = True  # runs that wait for their turn do not begin
+            try:
+                if opened.run is not None:
+                    opened.run.cancel()
+                async with opened.exclusive():
+                    if isinstance(opened.memory, StoredMemory):
+                        await opened.memory.clear()  # vectors too
+                    if self._catalog is not None and self._journal is not None:
+                        await self._catalog.remove(key.owner, session)
+                        await self._journal.delete(session_key(session, key.owner))
+            finally:
+                if self._pool.get(key) is opened:  # not one that was opened after another deletion
+                    self._pool.discard(key)
+                opened.log.close()
 
     async def _has(self, key: SessionKey) -> bool:
         if key in self._pool:
@@ -271,12 +275,12 @@ class Sessions:
 
     def _check_room(self, key: SessionKey) -> None:
         if not self.active:
-            raise BrainUseError("The sessions are closed: use 'async with Sessions(…) as sessions'")
-        if key in self._pool:
+            raise SessionsClosedError(CLOSED)
+        if self._pool.is_used(key):
             return
-        if not self._pool.room:
+        if self._pool.used >= self._max_sessions:
             raise TooManySessionsError("Too many sessions are in use: try again later")
-        if key.owner is not None and self._in_use[key.owner] >= self._max_per_user:
+        if key.owner is not None and self._pool.used_of(key.owner) >= self._max_per_user:
             raise TooManySessionsError(
                 f"You use {self._max_per_user} sessions at once: end one of them first"
             )
@@ -285,15 +289,15 @@ class Sessions:
         memory = await self._make_memory(key, stored=stored)
         brain = self.brain.over(memory)
         brain.hooks = self._hooks
+        session = Session(key.session, key.owner, brain, self, stored=stored)
         try:
             await memory.open()
+            if stored and self._catalog is not None:
+                session.info = await self._catalog.get(*key)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await memory.aclose()
+                await _close(session)
             raise
-        session = Session(key.session, key.owner, brain, self, stored=stored)
-        if stored and self._catalog is not None:
-            session.info = await self._catalog.get(*key)
         return session
 
     async def _make_memory(self, key: SessionKey, *, stored: bool) -> Memory:
@@ -318,13 +322,20 @@ class Sessions:
         """Note that a run begins, with ``task`` unless it is resumed.
 
         Raises:
-            BrainUseError: The sessions are being closed.
+            SessionsClosedError: The sessions are being closed.
+            SessionNotFoundError: The session was deleted meanwhile.
         """
         if not self.active:
-            raise BrainUseError("The server is being shut down")
-        self._runs.add(run)
-        if task is None or not session.stored:
-            return
+            raise SessionsClosedError(CLOSED)
+        if session.deleted:
+            raise _not_found(session.id)
+        if task is not None and session.stored:
+            await self._note_run(session, task)
+            if not self.active:
+                raise SessionsClosedError(CLOSED)
+        self._runs.add(run)  # last: from here on it can be stopped
+
+    async def _note_run(self, session: Session, task: str) -> None:
         title = make_title(task) if session.info is None else session.info.title
         info = SessionInfo(session.id, title, datetime.now(UTC))
         if self._catalog is not None:
@@ -356,16 +367,15 @@ class Sessions:
     ) -> None:
         key = SessionKey(session.owner, session.id)
         async with self._pool.take(key, lambda: self._open(key)):  # it stays open
-            begun = False
             try:
                 async with run:
                     session.log.unread_since = anyio.current_time()
-                    async for item in run:
-                        if not begun and item.event.kind != "run_failed":
-                            begun = True
-                            task_status.started()
+                    await anext(run)
+                    task_status.started()
+                    async for _ in run:
+                        pass
             except Exception:
-                if not begun:
+                if not run.begun:
                     raise
                 logger.warning("A run of session %r failed", session.id, exc_info=True)
 
@@ -380,7 +390,7 @@ class Sessions:
     @property
     def _group(self) -> TaskGroup:
         if self._tasks is None or not self.active:
-            raise BrainUseError("The sessions are closed: use 'async with Sessions(…) as sessions'")
+            raise SessionsClosedError(CLOSED)
         return self._tasks
 
     async def _tidy(self) -> None:
@@ -433,17 +443,25 @@ class Sessions:
         with anyio.CancelScope(shield=True):
             await self.stop(0 if error is not None else 10.0)
         self._tasks.cancel_scope.cancel()
-        await self._tasks.__aexit__(None, None, None)
-        with anyio.CancelScope(shield=True):
-            await self._pool.aclose()
-            if self._owned is not None:
-                await self._owned.aclose()
+        try:
+            await self._tasks.__aexit__(None, None, None)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._pool.aclose()
+                if self._owned is not None:
+                    await self._owned.aclose()
+
+
+def _owner(key: SessionKey) -> str | None:
+    return key.owner
 
 
 async def _close(session: Session) -> None:
     session.log.close()
-    await session.brain.aclose()
-    await session.memory.aclose()
+    try:
+        await session.brain.aclose()
+    finally:
+        await session.memory.aclose()
 
 
 async def _ended(key: SessionKey) -> Session:

@@ -68,6 +68,9 @@ class Proxy:
 
     Args:
         port: The port of the server.
+
+    Attributes:
+        cuts: Texts behind which a connection is still to be cut.
     """
 
     def __init__(self, port: int) -> None:
@@ -76,7 +79,7 @@ class Proxy:
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
         self._open: set[socket.socket] = set()
         self._refusing = False
-        self._cut_behind: list[bytes] = []
+        self.cuts: list[bytes] = []
         self._threads = [threading.Thread(target=self._accept)]
 
     def __enter__(self) -> Self:
@@ -107,7 +110,7 @@ class Proxy:
 
     def cut_behind(self, *texts: bytes) -> None:
         """Cut a connection as soon as the server has sent a text on it, once for each text."""
-        self._cut_behind += texts
+        self.cuts += texts
 
     def _accept(self) -> None:
         while True:
@@ -139,9 +142,9 @@ class Proxy:
 
     def _end(self, data: bytes) -> int | None:
         """Return where ``data`` is to be cut."""
-        for text in self._cut_behind:
+        for text in self.cuts:
             if text in data:
-                self._cut_behind.remove(text)
+                self.cuts.remove(text)
                 return data.index(text) + len(text)
         return None
 

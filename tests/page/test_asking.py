@@ -199,3 +199,51 @@ def test_tokens_and_cost_of_the_run_and_of_the_session_are_shown(serve, open_cha
     expect(chat.page.locator("[data-chat=input_tokens]")).to_have_text("2,762")
     expect(chat.page.locator("[data-run=cost]")).to_have_text("$0.0042")
     expect(chat.page.locator("[data-chat=cost]")).to_have_text("$0.0084")
+
+
+def test_a_net_inside_is_shown_with_its_states_and_its_notes_are_folded(serve, open_chat, pauses):
+    pause = pauses()
+
+    @tool
+    async def look_up() -> str:
+        """Look something up."""
+        await pause.wait()
+        return "391"
+
+    chat = open_chat(serve(Brain("plan_execute", tools=[look_up])).url)
+
+    chat.ask("Please look up the price")
+    pause.wait_until_reached()
+    expect(chat.page.locator("#state-EXECUTION")).to_have_class(re.compile(r"\bnow\b"))
+    expect(chat.page.locator("#state-EXECUTION-ACTION")).to_have_class(re.compile(r"\bnow\b"))
+    expect(chat.page.locator("#net-state")).to_have_text("In EXECUTION › ACTION")
+    expect(chat.log.locator("details.branch").locator(".tool-name")).to_have_text("look_up")
+    pause.release()
+    chat.wait_until_idle()
+    chat.page.reload()
+
+    expect(chat.log.get_by_role("article", name="You")).to_have_text("Please look up the price")
+    expect(chat.log.get_by_text("Note for the model").first).to_be_visible()
+    expect(chat.tool("look_up").locator(".tool-status").first).to_have_text("done")
+
+
+def test_the_end_stays_in_sight_unless_the_person_has_scrolled_away(serve, open_chat, pauses):
+    first, second = pauses(), pauses()
+    lines = [f"line {number}\n\n" for number in range(90)]
+    llm = Script([*lines[:30], first, *lines[30:60], second, *lines[60:]])
+    chat = open_chat(serve(Brain(llm=llm)).url)
+
+    chat.ask("Many lines, please.")
+    expect(chat.log.get_by_text("line 29")).to_be_in_viewport()
+    first.release()
+    expect(chat.log.get_by_text("line 59")).to_be_in_viewport()
+    chat.log.focus()
+    chat.page.keyboard.press("Home")
+    expect(chat.log.get_by_text("line 0", exact=True)).to_be_in_viewport()
+    second.release()
+    chat.wait_until_idle()
+    expect(chat.log.get_by_text("line 89")).to_have_count(1)
+    expect(chat.log.get_by_text("line 0", exact=True)).to_be_in_viewport()
+    chat.button("Go to the end").click()
+
+    expect(chat.log.get_by_text("line 89")).to_be_in_viewport()

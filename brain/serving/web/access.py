@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from agent_brain.serving.web.app import WebSettings
 
 Identify: TypeAlias = Callable[[HTTPConnection], Caller | Awaitable[Caller | None] | None]
-OPEN_TO_ALL = ("/healthz", "/readyz", "/", "/info", "/openapi.json")
+HEALTH = ("/healthz", "/readyz")  # not limited: whoever watches the server must know
+OPEN_TO_ALL = (*HEALTH, "/", "/info", "/openapi.json")
 REFUSED = 4401  # WebSocket close codes from 4000 are the application's
 
 
@@ -84,8 +85,10 @@ class Access:
             try:
                 scope["agent_brain"] = self._settings
                 scope["agent_brain.caller"] = caller = await self._check(connection)
-                client = caller.user or (connection.client.host if connection.client else "")
-                self._throttle.enter(client)
+                if _path(connection) in HEALTH:
+                    await app(scope, receive, send)
+                    return
+                self._throttle.enter(caller.user or _address(connection))
             except Exception as error:
                 if scope["type"] == "websocket":
                     await WebSocketClose(REFUSED)(scope, receive, send)
@@ -100,6 +103,15 @@ class Access:
         return guarded
 
     async def _check(self, connection: HTTPConnection) -> Caller:
+        try:
+            self._check_origin(connection)
+            return await self._caller(connection)
+        except HttpError:
+            self._throttle.enter(_address(connection))  # guesses of tokens are counted too
+            self._throttle.leave()
+            raise
+
+    def _check_origin(self, connection: HTTPConnection) -> None:
         headers = connection.headers
         host = _host(headers.get("host", ""))
         if self._hosts is not None and host not in self._hosts:
@@ -108,7 +120,6 @@ class Access:
         if origin is not None and origin not in self.origins and origin != "null":
             if urlsplit(origin).netloc != headers.get("host"):
                 raise HttpError(403, "wrong_origin", "Web pages of other hosts may not ask")
-        return await self._caller(connection)
 
     async def _caller(self, connection: HTTPConnection) -> Caller:
         headers = {k: v for k, v in connection.headers.items() if k not in SECRET_HEADERS}
@@ -128,8 +139,18 @@ class Access:
         return Caller(found[0], headers=headers)
 
 
+def _path(connection: HTTPConnection) -> str:
+    """Return the path below that at which the application is mounted."""
+    path: str = connection.scope["path"]
+    return path.removeprefix(connection.scope.get("root_path", ""))
+
+
+def _address(connection: HTTPConnection) -> str:
+    return connection.client.host if connection.client else ""
+
+
 def _is_open(connection: HTTPConnection) -> bool:
-    path = connection.scope["path"].removeprefix(connection.scope.get("root_path", ""))
+    path = _path(connection)
     return connection.scope["type"] == "http" and (path in OPEN_TO_ALL or path.startswith("/page/"))
 
 

@@ -72,15 +72,13 @@ def _response(chunks: AsyncGenerator[bytes, None], media_type: str, stall: float
 async def _events(
     use: UseSession, start: Callable[[Session], SessionRun], media_type: str
 ) -> AsyncGenerator[bytes, None]:
-    frame, begun = FRAMES[media_type], False
+    frame = FRAMES[media_type]
     async with use as session, start(session) as run:
         try:
             async for item in run:
-                if begun or item.event.kind != "run_failed":
-                    begun = True
-                    yield frame(item)
+                yield frame(item)
         except Exception as error:
-            if not begun or run.error is not error:  # else RunFailed has told the client
+            if not run.begun or run.error is not error:  # else RunFailed has told the client
                 raise
             as_http_error(error)  # logs what is not an error of the library
 

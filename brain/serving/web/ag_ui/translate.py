@@ -8,30 +8,22 @@ from ag_ui.core import (
     PROTOCOL_VERSION,
     BaseEvent,
     CustomEvent,
-    ReasoningEndEvent,
-    ReasoningMessageContentEvent,
-    ReasoningMessageEndEvent,
-    ReasoningMessageStartEvent,
-    ReasoningStartEvent,
     RunStartedEvent,
     StepFinishedEvent,
     StepStartedEvent,
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
     ToolCallArgsEvent,
     ToolCallEndEvent,
     ToolCallResultEvent,
     ToolCallStartEvent,
 )
 
-from agent_brain.memories.message import Message
 from agent_brain.serving.web.ag_ui.content import content_of
 from agent_brain.serving.web.ag_ui.ending import Ending
 from agent_brain.serving.web.ag_ui.owned_ids import OwnedIds
 from agent_brain.serving.web.ag_ui.subagents import Subagents
+from agent_brain.serving.web.ag_ui.texts import Texts, user_message, whole_text
 from agent_brain.serving.web.chat.calls import NOT_RUN, ShownCalls
-from agent_brain.serving.web.chat.parts import OpenParts, Part, Path
+from agent_brain.serving.web.chat.parts import Path
 from agent_brain.serving.web.chat.wait_ids import wait_id
 from agent_brain.states.events import (
     ActionFinished,
@@ -92,13 +84,11 @@ class AgUiTranslator:
         self._front_end = front_end
         self._sent = frozenset(sent)
         self._calls = ShownCalls(known, answered=answered, visible=show_tools)
-        self._parts = OpenParts()
-        self._message_ids = OwnedIds()
         self._call_ids = OwnedIds()
         self._steps: dict[Path, str] = {}
         self._subagents = Subagents(run_id)
+        self._texts = Texts(self._subagents)
         self._ending = Ending(thread_id, run_id, session)
-        self._said = False  # text at the outermost path
         self._started = self._ended = False
 
     def translate(self, event: AgentEvent) -> list[BaseEvent]:
@@ -131,7 +121,7 @@ class AgUiTranslator:
     def _inside_run(self, event: AgentEvent) -> list[BaseEvent]:
         match event:
             case TextDelta():
-                return self._text(event)
+                return self._texts.add(event)
             case StateEntered() | StateExited():
                 return self._state(event)
             case ActionRequested():
@@ -149,44 +139,11 @@ class AgUiTranslator:
                 return []
             case UsageReported():
                 self._ending.count(event)
-                return self._close(self._parts.close_response(event, event.response_id))
+                return self._texts.close_response(event, event.response_id)
             case MessageReceived(message=message):
-                return [] if message.id in self._sent else _user_message(message)
+                return [] if message.id in self._sent else user_message(message)
             case _:
                 return []
-
-    def _text(self, event: TextDelta) -> list[BaseEvent]:
-        if not event.text:
-            return []
-        events: list[BaseEvent] = []
-        part = self._parts.get(event)
-        if part is not None and part.thought != event.thought:
-            events += self._close(self._parts.close_response(event, event.response_id))
-            part = None
-        subagent, text = self._subagents.id_of(event.path), clean(event.text)
-        if part is None:
-            part = self._parts.add(event, self._part_id(event, subagent))
-            events += _part_start(part, subagent)
-        if part.thought:
-            content: BaseEvent = ReasoningMessageContentEvent(
-                message_id=part.id, delta=text, subagent_run_id=subagent
-            )
-        else:
-            self._said = self._said or not event.path
-            content = TextMessageContentEvent(
-                message_id=part.id, delta=text, subagent_run_id=subagent
-            )
-        return [*events, content]
-
-    def _part_id(self, event: TextDelta, subagent: str | None) -> str:
-        if event.thought or event.response_id is None:
-            return new_id("reasoning" if event.thought else "msg")
-        return self._message_ids.get(event.response_id, subagent)  # its calls join the message
-
-    def _close(self, parts: Iterable[Part]) -> list[BaseEvent]:
-        return [
-            event for part in parts for event in _part_end(part, self._subagents.id_of(part.path))
-        ]
 
     def _state(self, event: StateEntered | StateExited) -> list[BaseEvent]:
         path, state = event.path, event.state or ""
@@ -202,7 +159,7 @@ class AgUiTranslator:
 
     def _leave_state(self, path: Path, state: str) -> list[BaseEvent]:
         events = self._leave((*path, state))
-        events += self._close(self._parts.close_state(path, state))
+        events += self._texts.close_state(path, state)
         if self._steps.get(path) == state:
             del self._steps[path]
             subagent = self._subagents.id_of(path)
@@ -215,7 +172,7 @@ class AgUiTranslator:
         """End everything at ``path`` and inside it, innermost first; not the run."""
         events: list[BaseEvent] = []
         for inner in [*self._subagents.inside(path), path]:
-            events += self._close(self._parts.close_path(inner))
+            events += self._texts.close_path(inner)
             if not waits:
                 events += self._close_calls(inner)
             subagent = self._subagents.id_of(inner)
@@ -246,7 +203,7 @@ class AgUiTranslator:
 
     def _request(self, event: ActionRequested) -> list[BaseEvent]:
         action = event.action
-        events = self._close(self._parts.close_response(event, event.response_id))
+        events = self._texts.close_response(event, event.response_id)
         visible = self._calls.request(event, action)
         if visible or action.name in self._front_end:
             self._calls.need(event, action)
@@ -259,7 +216,7 @@ class AgUiTranslator:
         call_id = self._call_id(event.path, action)
         subagent = self._subagents.id_of(event.path)
         if parent is not None:
-            parent = self._message_ids.get(parent, subagent)
+            parent = self._texts.message_id(parent, subagent)
         arguments = to_compact_json(action.args) if action.unparsed is None else action.unparsed
         return [
             ToolCallStartEvent(
@@ -324,36 +281,6 @@ class AgUiTranslator:
         done = event.stop_reason == "done"
         error = None if waits or done else f"The run ended: {event.stop_reason}"
         events = self._leave((), error=error, waits=waits)
-        if done and event.answer and not self._said:
-            part = Part(new_id("msg"), thought=False, path=(), state=None, response_id=None)
-            content = TextMessageContentEvent(message_id=part.id, delta=clean(event.answer))
-            events += [*_part_start(part, None), content, *_part_end(part, None)]
+        if done and event.answer and not self._texts.said:
+            events += whole_text(new_id("msg"), event.answer)
         return [*events, self._ending.finished(event)]
-
-
-def _part_start(part: Part, subagent: str | None) -> list[BaseEvent]:
-    if not part.thought:
-        return [
-            TextMessageStartEvent(message_id=part.id, role="assistant", subagent_run_id=subagent)
-        ]
-    return [
-        ReasoningStartEvent(message_id=part.id, subagent_run_id=subagent),
-        ReasoningMessageStartEvent(message_id=part.id, subagent_run_id=subagent),
-    ]
-
-
-def _part_end(part: Part, subagent: str | None) -> list[BaseEvent]:
-    if not part.thought:
-        return [TextMessageEndEvent(message_id=part.id, subagent_run_id=subagent)]
-    return [
-        ReasoningMessageEndEvent(message_id=part.id, subagent_run_id=subagent),
-        ReasoningEndEvent(message_id=part.id, subagent_run_id=subagent),
-    ]
-
-
-def _user_message(message: Message) -> list[BaseEvent]:
-    return [
-        TextMessageStartEvent(message_id=message.id, role="user"),
-        TextMessageContentEvent(message_id=message.id, delta=message.content),
-        TextMessageEndEvent(message_id=message.id),
-    ]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from agent_brain.errors import SessionNotFoundError
+from agent_brain.errors import SessionBusyError, SessionNotFoundError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
 from agent_brain.serving.pending import request_in
-from agent_brain.serving.session import Session
+from agent_brain.serving.session import BUSY, Session
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.serving.sessions import Sessions
 from agent_brain.serving.web.openai.chat_request import ChatRequest
@@ -110,6 +110,8 @@ class ResponseSessions:
                 yield Answering(session.stream(said.task, deps=asker.deps), None)
             return
         async with self._session(sessions, asker, body) as session:
+            if session.run is not None and sessions.when_busy == "refuse":
+                raise SessionBusyError(BUSY)
             run = await self._run(session, asker, body, found)
             yield Answering(run, session.id, tuple(found.approve))
 
@@ -126,16 +128,14 @@ class ResponseSessions:
         session_id = rest.partition("_")[2]
         if prefix != "resp" or not session_id:
             raise _no_response(previous)
-        try:
-            opening = sessions.use(session_id, **asker.owner)
-            session = await opening.__aenter__()
-        except SessionNotFoundError:
-            raise _no_response(previous) from None
-        try:
+        async with AsyncExitStack() as stack:
+            try:
+                opening = sessions.use(session_id, **asker.owner)
+                session = await stack.enter_async_context(opening)
+            except SessionNotFoundError:
+                raise _no_response(previous) from None
             self._check(session, previous)
             yield session
-        finally:
-            await opening.__aexit__(None, None, None)
 
     def _check(self, session: Session, previous: str) -> None:
         if session.memory.control.run_id is None:  # the session has ended

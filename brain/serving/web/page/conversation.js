@@ -142,7 +142,8 @@ export class Conversation {
     else if (between) this.#beginTurn();
     if (event.kind === "message_received") this.#read(event.message);
     this.#turn.add(event);
-    if (event.path.length === 0) this.#light(event);
+    if (event.kind === "state_entered") this.#view.net.enter(event);
+    if (event.kind === "state_exited") this.#view.net.exit(event);
     if (event.kind === "usage_reported") this.#view.runUsage(this.#turn.usage);
     if (event.kind === "run_finished" || event.kind === "run_failed") this.#end(event);
   }
@@ -172,10 +173,6 @@ export class Conversation {
     const text =
       "The server has not kept the beginning of this step. It is shown when the run has ended.";
     this.#turn.append(el("p", { class: "muted" }, text));
-  }
-
-  #light({ kind, state }) {
-    if (kind === "state_entered") this.#view.net.enter(state);
   }
 
   /** Remove the mark "not read yet" from a message: it is in the run now. */

@@ -31,14 +31,25 @@ export function history(messages, cards) {
   return elements;
 }
 
-const SHOWN = { user: userEntry, assistant: agentMessage, tool: toolResult, system: systemMessage };
+const SHOWN = { user: userEntry, assistant: agentMessage, tool: toolResult, system: noteForModel };
+
+/** Return text that is folded: a thought, or a note that states write for the model. */
+export function folded(title, text) {
+  const inner = el("div", { class: "plain" }, text);
+  return el("details", { class: "thought" }, el("summary", {}, title), inner);
+}
 
 function userEntry(message) {
+  if (message.cause_by !== null) return noteForModel(message); // a state has written it
   return userMessage(message, { label: message.name ?? "You" });
 }
 
+function noteForModel(message) {
+  return folded("Note for the model", message.content);
+}
+
 function agentMessage(message, cards) {
-  const parts = message.content ? [markdown(message.content)] : [];
+  const parts = message.content ? [spoken(message)] : [];
   for (const action of message.tool_calls) {
     const card = new ToolCard(action, { open: false });
     cards.set(action.id, card);
@@ -49,6 +60,10 @@ function agentMessage(message, cards) {
   return parts.length
     ? el("article", { class: "message agent", "aria-label": "Agent" }, ...parts)
     : null;
+}
+
+function spoken({ content, metadata }) {
+  return metadata.thought ? folded("Thinking", content) : markdown(content);
 }
 
 function toolResult(message, cards) {
@@ -63,14 +78,4 @@ function toolResult(message, cards) {
   return known
     ? null
     : el("article", { class: "message agent", "aria-label": "Agent" }, card.element);
-}
-
-function systemMessage(message) {
-  const summary = el("summary", {}, "Note for the model");
-  return el(
-    "details",
-    { class: "thought" },
-    summary,
-    el("div", { class: "plain" }, message.content),
-  );
 }

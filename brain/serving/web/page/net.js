@@ -17,6 +17,7 @@ const SVG = "http://www.w3.org/2000/svg";
 export class NetPicture {
   #place;
   #current;
+  #lit = new Map(); // the current state of each net, by its path
 
   /**
    * @param {Element} place Gets the picture.
@@ -35,28 +36,35 @@ export class NetPicture {
     this.#place.replaceChildren(clean(parsed));
   }
 
-  /** Light a state of the outermost net. */
-  enter(state) {
-    this.leave();
-    this.#current.textContent = `In ${state}`;
-    this.#find(state)?.classList.add("now", "visited");
+  /** Light the state that is entered, in the net or in a net inside, in place of the one before. */
+  enter({ path, state }) {
+    this.exit({ path });
+    const element = this.#place.querySelector(
+      `#${CSS.escape(["state", ...path, state].join("-"))}`,
+    );
+    element?.classList.add("now", "visited");
+    this.#lit.set(JSON.stringify(path), element);
+    this.#current.textContent = `In ${[...path, state].join(" › ")}`;
   }
 
-  /** Put the current state out. */
+  /** Put out the current state of the net at `path`. */
+  exit({ path }) {
+    this.#lit.get(JSON.stringify(path))?.classList.remove("now");
+  }
+
+  /** Put everything out. */
   leave() {
+    for (const element of this.#lit.values()) element?.classList.remove("now");
+    this.#lit.clear();
     this.#current.textContent = "Not running";
-    for (const element of this.#place.querySelectorAll(".now")) element.classList.remove("now");
   }
 
   /** Forget which states were visited. */
   clear() {
     this.leave();
-    for (const element of this.#place.querySelectorAll(".visited"))
+    for (const element of this.#place.querySelectorAll(".visited")) {
       element.classList.remove("visited");
-  }
-
-  #find(state) {
-    return this.#place.querySelector(`#${CSS.escape(`state-${state}`)}`);
+    }
   }
 }
 

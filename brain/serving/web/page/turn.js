@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { MarkdownView } from "./markdown/view.js";
-import { userMessage } from "./messages.js";
+import { folded, userMessage } from "./messages.js";
 import { ToolCard } from "./tool_card.js";
 import { usageText } from "./usage.js";
 
@@ -68,7 +68,7 @@ export class Turn {
   on_text_delta(event) {
     const block = this.#block(event);
     if (event.thought) {
-      block.think(event.text);
+      block.think(event);
     } else {
       block.say(event.text);
       if (event.path.length === 0) this.#answer = block;
@@ -224,13 +224,10 @@ class Block {
     this.#text.append(text);
   }
 
-  think(text) {
+  think({ text, state }) {
     if (this.#thought === null) {
       this.#thought = document.createTextNode("");
-      const inner = el("div", { class: "plain" }, this.#thought);
-      this.append(el("details", { class: "thought" }, el("summary", {}, "Thinking"), inner), {
-        keep: true,
-      });
+      this.append(folded(`Thinking · ${state}`, this.#thought), { keep: true });
     }
     this.#text = null;
     this.#thought.appendData(text);

@@ -42,7 +42,7 @@ def shop(*turns: Any) -> tuple[Brain, list[int]]:
 async def serving(brain: Brain, **options: Any) -> AsyncIterator[str]:
     """Serve ``brain`` and yield the base URL of its OpenAI API."""
     options.setdefault("token", TOKENS)
-    sessions = Sessions(brain)
+    sessions = Sessions(brain, when_busy=options.pop("when_busy", "wait"))
     with listen("127.0.0.1", 0) as listener:
         config = uvicorn.Config(make_app(sessions, **options), log_level="error", ws="none")
         server = uvicorn.Server(config)

@@ -214,8 +214,8 @@ async def test_a_question_without_a_session_says_that_it_cannot_be_answered():
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
-async def test_text_is_cut_at_the_limit_of_tokens(most):
-    pieces = ["abcd"] * 10
+@pytest.mark.parametrize("pieces", [["abcd"] * 10, ["abcd" * 10]])
+async def test_text_is_cut_at_the_limit_of_tokens(most, pieces):
     stream = ChatStream("chatcmpl-1", "agent", most_tokens=most)
     chunks = [c for event in await events_of(brain_with(pieces)) for c in stream.take(event)]
 

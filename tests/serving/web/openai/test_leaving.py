@@ -113,3 +113,38 @@ async def test_without_a_user_only_ids_of_the_server_are_sessions():
 
     assert (guessed.status_code, guessed.json()["error"]["code"]) == (404, "session_not_found")
     assert again.json()["choices"][0]["message"]["content"] == "Again."
+
+
+@pytest.mark.parametrize("path", list(ENDPOINTS))
+async def test_a_busy_session_refuses_if_the_server_says_so(path):
+    began, done = anyio.Event(), anyio.Event()
+    statuses: list[int] = []
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        began.set()
+        await done.wait()
+        return "Done."
+
+    brain = Brain(llm=ScriptedLLM([[Action(name="wait")], "Done."]), tools=[wait])
+    body = {"model": MODEL, **ENDPOINTS[path]} | (
+        {"conversation": "talk"} if "input" in ENDPOINTS[path] else {}
+    )
+    headers = AUTH | {"x-session-id": "talk"}
+    async with (
+        serving(brain, when_busy="refuse") as url,
+        httpx.AsyncClient(headers=headers) as http,
+    ):
+
+        async def ask() -> None:
+            statuses.append((await http.post(f"{url}/{path}", json=body)).status_code)
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await began.wait()
+                await ask()
+                done.set()
+
+    assert statuses == [409, 200]

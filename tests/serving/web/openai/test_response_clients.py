@@ -128,20 +128,21 @@ async def test_only_the_last_response_of_a_conversation_is_continued():
             await client.responses.create(model=MODEL, input="?", previous_response_id=first.id)
 
 
-async def test_after_a_failure_the_response_before_it_is_continued():
-    brain = Brain(
-        llm=ScriptedLLM(["One.", LLMServerError("down"), ["Once", ValueError("bug")], "Two."])
-    )
-    async with client_of(brain) as client:
+@pytest.mark.parametrize("from_failed", [False, True])
+async def test_after_a_failure_it_and_the_response_before_it_can_be_continued(from_failed):
+    turns = ["One.", LLMServerError("down"), ["Once", ValueError("bug")], "Two."]
+    async with client_of(Brain(llm=ScriptedLLM(turns))) as client:
         first = await client.responses.create(model=MODEL, input="One?")
         with pytest.raises(openai.InternalServerError):
             await client.responses.create(model=MODEL, input="A", previous_response_id=first.id)
         stream = await client.responses.create(
             model=MODEL, input="B", previous_response_id=first.id, stream=True
         )
-        assert [event.type async for event in stream][-1] == "response.failed"
-        done = await client.responses.create(model=MODEL, input="C", previous_response_id=first.id)
+        failed = [event async for event in stream][-1]
+        previous = failed.response.id if from_failed else first.id
+        done = await client.responses.create(model=MODEL, input="C", previous_response_id=previous)
 
+    assert failed.type == "response.failed"
     assert done.output_text == "Two."
 
 
