@@ -100,7 +100,7 @@ async def load(
     )
     cpu, wall = cpu_seconds(process) - cpu, time.perf_counter() - wall
     chunks = sum(client.chunks for client in several)
-    wanted = clients * requests * int(said.split()[0])
+    wanted = clients * requests * int(said.split(maxsplit=1)[0])
     if chunks != wanted:
         raise SystemExit(f"{stream.title}: {chunks} chunks came, not {wanted}")
     firsts = [first * 1e3 for client in several for first in client.firsts]
