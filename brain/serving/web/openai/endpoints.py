@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from agent_brain.serving.sessions import SessionKey
 from agent_brain.serving.web.frames import KEEPALIVE, SSE
 from agent_brain.serving.web.openai.chat import ChatChunk, ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.chat_request import ChatRequest
@@ -151,7 +152,8 @@ class OpenAIApi:
             raise
         finally:
             if session is not None and stream.ended:
-                self._responses.ended(session, response_id, failed=stream.failed)
+                key = SessionKey(answering.owner, session)
+                self._responses.ended(key, response_id, failed=stream.failed)
 
 
 async def _chat_frames(chunks: AsyncGenerator[ChatChunk, None]) -> AsyncGenerator[bytes, None]:

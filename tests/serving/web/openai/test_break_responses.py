@@ -1,0 +1,38 @@
+"""Responses whose sessions have the same ID, and runs that fail after they have done something."""
+
+from __future__ import annotations
+
+import openai
+import pytest
+
+from agent_brain import Brain, tool
+from agent_brain.errors import LLMServerError
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+from tests.serving.web.openai.server import serving, shop
+
+pytestmark = pytest.mark.anyio
+
+MODEL = "agent-brain"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"  # as uvicorn
+
+
+async def test_a_session_of_another_user_with_the_same_id_changes_nothing():
+    brain, _ = shop("One.", "Other.", "Two.")
+    async with (
+        serving(brain) as url,
+        openai.AsyncOpenAI(base_url=url, api_key="ann-token", max_retries=0) as ann,
+        openai.AsyncOpenAI(base_url=url, api_key="bob-token", max_retries=0) as bob,
+    ):
+        first = await ann.responses.create(model=MODEL, input="One?", conversation="chat")
+        await bob.responses.create(model=MODEL, input="Other?", conversation="chat")
+
+        second = await ann.responses.create(
+            model=MODEL, input="Two?", previous_response_id=first.id
+        )
+
+    assert second.output_text == "Two."
