@@ -36,3 +36,29 @@ async def test_a_session_of_another_user_with_the_same_id_changes_nothing():
         )
 
     assert second.output_text == "Two."
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+async def test_a_run_that_fails_after_a_tool_is_not_repeated_by_the_client(path):
+    done: list[int] = []
+
+    @tool
+    def act() -> str:
+        """Do something."""
+        done.append(1)
+        return "done"
+
+    failing = [[Action(name="act")], LLMServerError("down")] * 3
+    async with (
+        serving(Brain(llm=ScriptedLLM(failing), tools=[act])) as url,
+        openai.AsyncOpenAI(base_url=url, api_key="ann-token", max_retries=2) as client,
+    ):
+        with pytest.raises(openai.InternalServerError):
+            if path == "responses":
+                await client.responses.create(model=MODEL, input="Act.")
+            else:
+                await client.chat.completions.create(
+                    model=MODEL, messages=[{"role": "user", "content": "Act."}]
+                )
+
+    assert done == [1]
