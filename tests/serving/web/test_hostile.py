@@ -297,18 +297,18 @@ def test_a_path_that_is_unknown_is_not_found(url):
 
 def test_thousands_of_sessions_of_one_client_are_bounded_and_others_go_on():
     served = sessions(max_sessions=30, max_per_user=10)
-    with live_server(
-        served, token={"a": "ann", "b": "bob"}, limits=ServerLimits(per_minute=None)
-    ) as address:
-        with (
-            httpx.Client(base_url=address, headers={"authorization": "Bearer a"}) as ann,
-            httpx.Client(base_url=address, headers={"authorization": "Bearer b"}) as bob,
-        ):
-            bob.post("/sessions/his/runs", json={"task": "Remember"}, headers=JSON)
-            for _ in range(2000):
-                assert ann.post("/sessions").status_code == 201
-            assert served.open_sessions == 11
-            assert len(bob.get("/sessions/his").json()["messages"]) == 2
+    with (
+        live_server(
+            served, token={"a": "ann", "b": "bob"}, limits=ServerLimits(per_minute=None)
+        ) as address,
+        httpx.Client(base_url=address, headers={"authorization": "Bearer a"}) as ann,
+        httpx.Client(base_url=address, headers={"authorization": "Bearer b"}) as bob,
+    ):
+        bob.post("/sessions/his/runs", json={"task": "Remember"}, headers=JSON)
+        for _ in range(2000):
+            assert ann.post("/sessions").status_code == 201
+        assert served.open_sessions == 11
+        assert len(bob.get("/sessions/his").json()["messages"]) == 2
 
 
 def test_hundreds_that_wait_for_one_session_are_bounded_and_others_go_on():
