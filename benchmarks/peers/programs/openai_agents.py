@@ -54,7 +54,7 @@ class Counting(Model):
         system_instructions: Any,
         input: Any,
         *_: Any,
-        **__: Any,  # noqa: A002
+        **__: Any,
     ) -> ModelResponse:
         if self.pause:
             await asyncio.sleep(self.pause)

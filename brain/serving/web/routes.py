@@ -31,7 +31,6 @@ from agent_brain.serving.web.views import (
     describe_usage,
 )
 
-
 T = TypeVar("T")
 Few: TypeAlias = Annotated[T, Field(max_length=1000)]  # millions would take seconds to refuse
 

@@ -6,7 +6,8 @@ import asyncio
 import errno
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -96,6 +97,16 @@ class Server(uvicorn.Server):
         self._on_ready = on_ready
         self._quiet_since: dict[Any, float] = {}
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals as requests to stop, and do not raise them again afterwards.
+
+        SIGTERM would else end the process before the brain is closed.
+        """
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
@@ -106,7 +117,12 @@ class Server(uvicorn.Server):
         """Stop the runs, then the server."""
         for server in self.servers:
             server.close()
-        await self._sessions.stop(self._shutdown_timeout)
+        stopping = asyncio.ensure_future(self._sessions.stop(self._shutdown_timeout))
+        while not stopping.done() and not self.force_exit:  # which a second Ctrl-C sets
+            await asyncio.wait([stopping], timeout=0.1)
+        if not stopping.done():
+            stopping.cancel()
+            await self._sessions.stop(0)
         await super().shutdown(sockets)
         for connection in [*self.server_state.connections]:  # of clients that take no more data
             connection.transport.abort()

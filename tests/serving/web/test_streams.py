@@ -1,5 +1,7 @@
 """Runs over HTTP: server-sent events, JSON lines, the result; leaving, coming back, stalling."""
 
+# ruff: noqa: SIM117 - a server around its clients reads well when nested
+
 from __future__ import annotations
 
 import json
@@ -14,7 +16,7 @@ from pydantic import TypeAdapter
 from agent_brain import Action, Brain, tool
 from agent_brain.errors import LLMServerError
 from agent_brain.serving import Sessions
-from agent_brain.serving.web import ServerLimits, responses, server, streams
+from agent_brain.serving.web import ServerLimits, frames, responses, server
 from agent_brain.states.events import AgentEvent
 from tests.serving.models import EchoLLM, PartsLLM
 from tests.serving.web.support import (
@@ -419,7 +421,7 @@ def test_the_run_of_a_client_that_takes_no_data_is_cancelled_after_the_stated_ti
 def test_a_watcher_that_takes_no_data_is_dropped_although_nothing_happens(monkeypatch):
     """The server notices when it sends the next sign of life."""
     monkeypatch.setattr(responses, "KEEPALIVE_SECONDS", 0.2)
-    monkeypatch.setitem(streams.KEEPALIVE, "text/event-stream", b":" + b"." * 500_000 + b"\n\n")
+    monkeypatch.setitem(frames.KEEPALIVE, "text/event-stream", b":" + b"." * 500_000 + b"\n\n")
     served = sessions()
     with live_server(served, user="ann", limits=ServerLimits(stall=1.0)) as url:
         run(url)

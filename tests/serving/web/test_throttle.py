@@ -22,7 +22,7 @@ def refused(throttle: Throttle, client: str) -> str | None:
     try:
         throttle.enter(client)
     except HttpError as error:
-        assert int(error.headers["retry-after"]) >= 1
+        assert int(error.headers["retry-after"]) >= 1  # noqa: PT017
         return f"{error.status} {error.type}"
     return None
 

@@ -150,7 +150,7 @@ def test_a_flood_of_commands_is_answered_one_by_one():
         gate.until_reached()
         for n in range(300):
             send(connection, type="message", content=f"More {n}")
-        errors = []
+        errors: list[str] = []
         while len(errors) < 200:
             item = receive(connection)
             errors += [item["error"]["type"]] if "error" in item else []
