@@ -228,10 +228,10 @@ class Session:
             try:
                 await self._catch_up()
                 title = None if task is None else as_message(task).content
-                await self._sessions.run_begins(self, session_run, title)
                 if task is None:
                     memory = self.memory
                     session_run.recorded = len(await memory.goal() + await memory.dump())
+                await self._sessions.run_begins(self, session_run, title)
             except BaseException:
                 self._free.release()
                 raise
