@@ -14,6 +14,7 @@ from agent_brain.human_input import Approve, Deny
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.event_log import EventLog, LogReader
@@ -192,6 +193,12 @@ class Session:
         """Keep the session without a run meanwhile; waits for the end of the current one."""
         async with self._free:
             yield
+
+    async def erase(self) -> None:
+        """Erase what a built-in memory holds, with its vectors and the memories inside."""
+        memory = self.memory
+        if isinstance(memory, StoredMemory | WrappingMemory) and offers(memory, "clear"):
+            await memory.clear()
 
     def tidy(self, before: float) -> None:
         """Stop a detached run, or drop the events of ended ones, that nobody has read since."""

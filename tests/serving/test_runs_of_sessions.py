@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_brain import Brain, MessagesMemory
+from agent_brain import Brain, LayeredMemory, MessagesMemory, TodoMemory, VectorMemory
 from agent_brain.errors import LLMError
-from agent_brain.memories import Memory, Message
+from agent_brain.memories import Memory, Message, WindowedMemory
 from agent_brain.serving import SessionKey, Sessions
 from agent_brain.testing import ScriptedLLM
 from tests.serving.models import Gate, PartsLLM
@@ -104,3 +104,32 @@ async def test_the_sessions_can_be_closed_while_a_resume_begins():
 async def _resume_in_vain(session: Any) -> None:
     async with session.stream_resume():
         pass
+
+
+def layered(key: SessionKey, **options: Any) -> Memory:
+    short = WindowedMemory(session=key.session, tenant=key.owner, **options)
+    long = VectorMemory(session=f"{key.session}/long", tenant=key.owner, **options)
+    return LayeredMemory(short, long)
+
+
+@pytest.mark.parametrize("shape", ["by name", "own", "with a list"])
+async def test_a_deleted_session_with_a_long_term_memory_leaves_nothing(tmp_path, shape):
+    def make(key: SessionKey) -> Memory:
+        memory = layered(key, journal=tmp_path / "own.db")
+        return TodoMemory(memory) if shape == "with a list" else memory
+
+    memory = "layered" if shape == "by name" else make
+    brain = react("I see.", "Hello.")
+    async with (
+        Sessions(brain, memory, journal=tmp_path / "chats.db") as sessions,
+        sessions.use("chat", user="ann") as session,
+    ):
+        run = await session.start("I live in Oslo.")
+        await run.wait()
+    async with Sessions(brain, memory, journal=tmp_path / "chats.db") as sessions:
+        await sessions.delete("chat", user="ann")
+        async with sessions.use("chat", user="ann") as session:
+            assert await session.memory.dump() == []
+            assert await session.memory.goal() == []
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+    assert b"Oslo" not in stored
