@@ -65,6 +65,7 @@ class Session:
         self.deleted = False
         self._sessions = sessions
         self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
+        self._reading = anyio.Lock()  # held while the session is read again between runs
 
     @property
     def memory(self) -> Memory:
@@ -194,9 +195,20 @@ class Session:
         async with self._free:
             yield
 
+    async def refresh(self) -> None:
+        """Read the session again if another process has written to it, unless a run is active."""
+        async with self._reading:
+            if self._free.value:
+                self._free.acquire_nowait()
+                try:
+                    await self._catch_up()
+                finally:
+                    self._free.release()
+
     async def erase(self) -> None:
         """Erase what a built-in memory holds, with its vectors and the memories inside."""
         memory = self.memory
+        await self._catch_up()
         if isinstance(memory, StoredMemory | WrappingMemory) and offers(memory, "clear"):
             await memory.clear()
 
@@ -272,10 +284,11 @@ class Session:
 
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":
-            try:
-                self._free.acquire_nowait()
-            except anyio.WouldBlock:
-                raise SessionBusyError(BUSY) from None
+            async with self._reading:  # which is no run
+                try:
+                    self._free.acquire_nowait()
+                except anyio.WouldBlock:
+                    raise SessionBusyError(BUSY) from None
         else:
             await self._free.acquire()
 

@@ -173,6 +173,7 @@ class Sessions:
         ended = session is not None and key.owner is None and self._catalog is None
         make = _ended if ended else self._open
         async with self._pool.take(key, lambda: make(key)) as opened:
+            await opened.refresh()
             yield opened
 
     @asynccontextmanager

@@ -133,3 +133,39 @@ async def test_a_deleted_session_with_a_long_term_memory_leaves_nothing(tmp_path
             assert await session.memory.goal() == []
     stored = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
     assert b"Oslo" not in stored
+
+
+@pytest.mark.parametrize("memory", ["messages", "layered", "todo"])
+async def test_what_another_process_has_written_is_seen_and_deleted(tmp_path, memory):
+    def server() -> Sessions:  # as one process has it
+        return Sessions(Brain(llm=PartsLLM("Hello.")), memory, journal=tmp_path / "chats.db")
+
+    async def say(sessions: Sessions, task: str) -> None:
+        async with sessions.use("chat", user="ann") as session:
+            run = await session.start(task)
+            await run.wait()
+
+    async with server() as one, server() as other:
+        await say(one, "one")
+        await say(other, "two")
+        async with one.use("chat", user="ann") as session:
+            assert [message.content for message in await session.memory.goal()] == ["two"]
+            await say(other, "three")  # while it is used here
+            await one.delete("chat", user="ann")
+        async with other.use("chat", user="ann") as session:
+            assert await session.memory.goal() == []
+
+
+async def test_a_session_that_is_read_again_is_not_busy(tmp_path):
+    def server() -> Sessions:
+        return Sessions(
+            Brain(llm=PartsLLM("Hello.")), journal=tmp_path / "chats.db", when_busy="refuse"
+        )
+
+    async with server() as sessions, sessions.use("chat", user="ann") as session:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(session.refresh)
+            await anyio.lowlevel.checkpoint()
+            run = await session.start("Hi")
+        assert (await run.wait()).answer == "Hello."
