@@ -89,6 +89,8 @@ class SessionRun:
                 if type(event) is RunFailed:  # nothing has happened: the error says it
                     event = await anext(self._events)
                 self.begun = True
+            if type(event) is RunFailed:
+                self.error = event.error  # also if nobody asks for more
         except StopAsyncIteration:
             raise
         except Exception as error:
@@ -129,7 +131,9 @@ class SessionRun:
     @property
     def completed(self) -> bool:
         """Whether the run has reached its end: it was not stopped and does not wait."""
-        return self.ended and self.error is None and self.result.stop_reason is StopReason.DONE
+        if not (self.ended and self.begun) or self.error is not None:
+            return False
+        return self.result.stop_reason is StopReason.DONE
 
     def stop(self) -> None:
         """Stop after the current step; see :meth:`agent_brain.Run.stop`."""
