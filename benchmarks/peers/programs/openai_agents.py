@@ -52,9 +52,9 @@ class Counting(Model):
     async def get_response(
         self,
         system_instructions: Any,
-        input: Any,
+        input: Any,  # noqa: A002
         *_: Any,
-        **__: Any,  # noqa: A002
+        **__: Any,
     ) -> ModelResponse:
         if self.pause:
             await asyncio.sleep(self.pause)
