@@ -52,7 +52,7 @@ class Counting(Model):
     async def get_response(
         self,
         system_instructions: Any,
-        input: Any,
+        input: Any,  # noqa: A002
         *_: Any,
         **__: Any,
     ) -> ModelResponse:
