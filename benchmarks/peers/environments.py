@@ -61,7 +61,7 @@ def install(peer: Peer) -> None:
     print(f"installing {peer.packages[0]} into {folder.relative_to(ROOT)}", file=sys.stderr)
     pip = [str(peer.python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     for command in (
-        [sys._base_executable, "-m", "venv", "--clear", str(folder)],
+        [getattr(sys, "_base_executable", sys.executable), "-m", "venv", "--clear", str(folder)],
         [*pip, "--prefer-binary", *peer.packages],
     ):
         if subprocess.run(command, check=False).returncode:

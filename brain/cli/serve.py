@@ -30,7 +30,8 @@ def serve(options: Options, address: tuple[str, int], access: Mapping[str, Any])
         from agent_brain.serving.web import make_app, serve_http
 
         brain = build(replace(options, memory="messages", folder=None))
-        sessions = make_sessions(brain, options)
+        users = {*access.get("token", {}).values()}
+        sessions = make_sessions(brain, options, max_per_user=1000 if len(users) < 2 else 100)
         app = make_app(sessions, **access)
         serve_http(
             app,
@@ -42,7 +43,7 @@ def serve(options: Options, address: tuple[str, int], access: Mapping[str, Any])
         )
 
 
-def make_sessions(brain: Brain[Any], options: Options) -> Sessions:
+def make_sessions(brain: Brain[Any], options: Options, *, max_per_user: int = 100) -> Sessions:
     """Return the sessions, stored in the folder if there is one."""
     memory, memory_options = options.memory or "messages", {}
     if is_file(options.net):
@@ -53,7 +54,13 @@ def make_sessions(brain: Brain[Any], options: Options) -> Sessions:
     journal = stored.get("journal")
     if "path" in stored:
         memory_options["path"], journal = stored["path"], Path(stored["path"]) / "journal.db"
-    return Sessions(brain, memory, journal=journal, memory_options=memory_options)
+    return Sessions(
+        brain,
+        memory,
+        journal=journal,
+        memory_options=memory_options,
+        max_per_user=max_per_user,
+    )
 
 
 def make_limits(*, rate: int, at_once: int, max_body: int) -> ServerLimits:

@@ -23,7 +23,7 @@ from agent_brain.serving.web.requests import (
     sessions_of,
     settings_of,
 )
-from agent_brain.serving.web.routes import Body, ResumeRun, SendMessage, StartRun
+from agent_brain.serving.web.routes import Body, ResumeRun, SendMessage, UserMessage
 
 GONE = 1001  # codes for closing: the session has ended, or the server ends
 NO_TEXT = 1003
@@ -31,10 +31,11 @@ INVALID = 1008
 TOO_SLOW = 1013  # "try again later"
 
 
-class Start(StartRun):
+class Start(Body):
     """Start a run."""
 
     type: Literal["run"]
+    task: str | UserMessage
     when_busy: Literal["refuse", "queue"] | None = None  # nothing else is read while one waits
 
 
