@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,8 +40,14 @@ def serve(options: Options, address: tuple[str, int], access: Mapping[str, Any])
             host=address[0],
             port=address[1],
             servers=options.servers,
-            on_ready=lambda url: notify(f"Serving {url}", kind=""),
+            on_ready=_ready,
         )
+
+
+def _ready(url: str) -> None:
+    gc.freeze()  # what was loaded stays: later collections, many with many clients, skip it
+    gc.set_threshold(10_000, 20, 50)
+    notify(f"Serving {url}", kind="")
 
 
 def make_sessions(brain: Brain[Any], options: Options, *, max_per_user: int = 100) -> Sessions:

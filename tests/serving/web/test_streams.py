@@ -39,7 +39,10 @@ def sessions(*parts: Any, **options: Any) -> Sessions:
 def run(url: str, session: str = "s", task: str = "Hello", **options: Any) -> httpx.Response:
     headers = {"accept": options.pop("accept", "text/event-stream")}
     return httpx.post(
-        f"{url}/sessions/{session}/runs", json={"task": task, **options}, headers=headers
+        f"{url}/sessions/{session}/runs",
+        json={"task": task, **options},
+        headers=headers,
+        timeout=60,
     )
 
 
@@ -409,7 +412,7 @@ def is_reset(client: RawClient) -> bool:
 def test_the_run_of_a_client_that_takes_no_data_is_cancelled_after_the_stated_time(monkeypatch):
     """And the connection is dropped, with what could not be sent."""
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.5)
-    served = sessions(*["x" * 100_000] * 500)
+    served = sessions(*["x" * 100_000] * 200)
     with live_server(served, user="ann", limits=ServerLimits(stall=1.0)) as url:
         with stalled_client(url, "POST /sessions/s/runs HTTP/1.1", '{"task": "Hello"}') as client:
             eventually(lambda: served.active_runs == 1)
