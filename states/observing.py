@@ -73,6 +73,9 @@ class Observation:
                     await _call(hook, name, self._request, outcome)
             except Exception:
                 logger.exception("%s.%s failed", type(hook).__name__, name)
+            except BaseException:  # cancelled: the other hooks are told nevertheless
+                await self._tell(name, outcome, cut=True)
+                raise
 
 
 async def _call(hook: Hook, name: str, *args: Any) -> None:

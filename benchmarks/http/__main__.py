@@ -46,7 +46,7 @@ class Load:
         return f"{self.clients} clients, answers of {self.chunks} chunks without a pause"
 
 
-PACED = {1: Load(1, 1, 400, 0.005), 100: Load(100, 1, 60, 0.05), 500: Load(500, 1, 30, 0.1)}
+PACED = {1: Load(1, 1, 400, 0.005), 100: Load(100, 1, 100, 0.05), 500: Load(500, 1, 60, 0.1)}
 BURSTS = {1: Load(1, 300, 10, 0.0), 100: Load(100, 6, 10, 0.0), 500: Load(500, 2, 10, 0.0)}
 
 

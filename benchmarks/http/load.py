@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.http.pace import task
 from benchmarks.http.streams import STREAMS, Request, Stream, encoded
 
-SPREAD = 0.5  # seconds over which the clients of a paced stream begin
+APART = 0.005  # seconds between the first requests of two clients of a paced stream
 
 
 def cpu_seconds(process: int) -> float:
@@ -93,14 +93,14 @@ async def load(
         batch = enumerate(several[start : start + 50], start)
         await asyncio.gather(*(client.connect(number) for number, client in batch))
     paced = float(said.split()[1]) > 0
-    spread = SPREAD / clients if paced else 0.0
+    apart = APART if paced else 0.0
     cpu, wall = cpu_seconds(process), time.perf_counter()
     await asyncio.gather(
-        *(client.requests(said, requests, spread * k) for k, client in enumerate(several))
+        *(client.requests(said, requests, apart * k) for k, client in enumerate(several))
     )
     cpu, wall = cpu_seconds(process) - cpu, time.perf_counter() - wall
     chunks = sum(client.chunks for client in several)
-    wanted = clients * requests * int(said.split()[0])
+    wanted = clients * requests * int(said.split(maxsplit=1)[0])
     if chunks != wanted:
         raise SystemExit(f"{stream.title}: {chunks} chunks came, not {wanted}")
     firsts = [first * 1e3 for client in several for first in client.firsts]

@@ -18,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -136,8 +137,8 @@ def imports(program: Any) -> Figures:
 
 
 def rss_kib() -> int:
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize() // 1024
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize() // 1024
 
 
 ROWS: dict[str, Callable[[Any], Figures]] = {

@@ -14,6 +14,7 @@ from agent_brain.human_input import Approve, Deny
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.run import Run
 from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.event_log import EventLog, LogReader
@@ -64,6 +65,7 @@ class Session:
         self.deleted = False
         self._sessions = sessions
         self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
+        self._reading = anyio.Lock()  # held while the session is read again between runs
 
     @property
     def memory(self) -> Memory:
@@ -193,6 +195,23 @@ class Session:
         async with self._free:
             yield
 
+    async def refresh(self) -> None:
+        """Read the session again if another process has written to it, unless a run is active."""
+        async with self._reading:
+            if self._free.value:
+                self._free.acquire_nowait()
+                try:
+                    await self._catch_up()
+                finally:
+                    self._free.release()
+
+    async def erase(self) -> None:
+        """Erase what a built-in memory holds, with its vectors and the memories inside."""
+        memory = self.memory
+        await self._catch_up()
+        if isinstance(memory, StoredMemory | WrappingMemory) and offers(memory, "clear"):
+            await memory.clear()
+
     def tidy(self, before: float) -> None:
         """Stop a detached run, or drop the events of ended ones, that nobody has read since."""
         if self.log.readers or self.log.unread_since > before:
@@ -208,6 +227,8 @@ class Session:
             return False
         try:
             self.run.send(task)
+        except SessionBusyError:
+            raise
         except BrainUseError:  # it has just ended
             return False
         return True
@@ -265,10 +286,11 @@ class Session:
 
     async def _take_turn(self, when: WhenBusy) -> None:
         if when == "refuse":
-            try:
-                self._free.acquire_nowait()
-            except anyio.WouldBlock:
-                raise SessionBusyError(BUSY) from None
+            async with self._reading:  # which is no run
+                try:
+                    self._free.acquire_nowait()
+                except anyio.WouldBlock:
+                    raise SessionBusyError(BUSY) from None
         else:
             await self._free.acquire()
 

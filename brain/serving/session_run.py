@@ -8,13 +8,15 @@ from typing import Any, Self
 
 import anyio
 
-from agent_brain.errors import BrainUseError
+from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Message
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.event_log import EventLog, SessionEvent
 from agent_brain.states.events import AgentEvent, RunFailed
+
+MAX_UNREAD = 100  # messages to a run
 
 
 class SessionRun:
@@ -87,6 +89,8 @@ class SessionRun:
                 if type(event) is RunFailed:  # nothing has happened: the error says it
                     event = await anext(self._events)
                 self.begun = True
+            if type(event) is RunFailed:
+                self.error = event.error  # also if nobody asks for more
         except StopAsyncIteration:
             raise
         except Exception as error:
@@ -127,7 +131,9 @@ class SessionRun:
     @property
     def completed(self) -> bool:
         """Whether the run has reached its end: it was not stopped and does not wait."""
-        return self.ended and self.error is None and self.result.stop_reason is StopReason.DONE
+        if not (self.ended and self.begun) or self.error is not None:
+            return False
+        return self.result.stop_reason is StopReason.DONE
 
     def stop(self) -> None:
         """Stop after the current step; see :meth:`agent_brain.Run.stop`."""
@@ -138,7 +144,16 @@ class SessionRun:
         self._entered.cancel()
 
     def send(self, message: str | Message) -> None:
-        """Send the run a message of the user; see :meth:`agent_brain.Run.send`."""
+        """Send the run a message of the user; see :meth:`agent_brain.Run.send`.
+
+        Raises:
+            BrainUseError: The run has ended, or the message is empty or not from a user.
+            SessionBusyError: Too many messages are unread.
+        """
+        if len(self._entered.unread) >= MAX_UNREAD:
+            raise SessionBusyError(
+                f"The run has not read {MAX_UNREAD} messages yet: wait until it has"
+            )
         self._entered.send(message)
 
     async def over(self) -> None:

@@ -28,7 +28,6 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store.session import session_key
 from agent_brain.memories.store.store import JournalLike
-from agent_brain.memories.stored import StoredMemory
 from agent_brain.serving.catalog import Catalog, SessionInfo, make_title
 from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
@@ -174,6 +173,7 @@ class Sessions:
         ended = session is not None and key.owner is None and self._catalog is None
         make = _ended if ended else self._open
         async with self._pool.take(key, lambda: make(key)) as opened:
+            await opened.refresh()
             yield opened
 
     @asynccontextmanager
@@ -242,8 +242,7 @@ class Sessions:
                 if opened.run is not None:
                     opened.run.cancel()
                 async with opened.exclusive():
-                    if isinstance(opened.memory, StoredMemory):
-                        await opened.memory.clear()  # vectors too
+                    await opened.erase()
                     if self._catalog is not None and self._journal is not None:
                         await self._catalog.remove(key.owner, session)
                         await self._journal.delete(session_key(session, key.owner))
@@ -402,9 +401,11 @@ class Sessions:
             await anyio.sleep(min(periods) / 4)
             await self._pool.expire()
             if self._grace is not None:
-                before = anyio.current_time() - self._grace
-                for session in self._pool.values():
-                    session.tidy(before)
+                self._stop_unread(anyio.current_time() - self._grace)
+
+    def _stop_unread(self, before: float) -> None:
+        for session in self._pool.values():  # in a method: a local of _tidy would keep the last one
+            session.tidy(before)
 
     async def stop(self, timeout: float = 10.0) -> None:
         """Stop all runs softly, end all readers, and accept no more runs.

@@ -304,6 +304,26 @@ async def test_a_hook_that_hangs_at_a_cancelled_end_does_not_keep_others_from_it
     assert log.log[-1] == ("run ended", "cancelled")
 
 
+async def test_a_hook_that_is_cancelled_at_the_end_of_a_state_does_not_keep_others_from_it() -> (
+    None
+):
+    class Hang(Hook):
+        def __init__(self) -> None:
+            self.here = anyio.Event()
+
+        async def after_state(self, request: StateRequest, next_state: str | None) -> None:
+            self.here.set()
+            await anyio.sleep_forever()
+
+    log, hang = Log(), Hang()
+    brain = Brain(Net({Step.A: Say()}), hooks=[log, hang])
+    async with anyio.create_task_group() as group:
+        group.start_soon(brain.run, "Go")
+        await hang.here.wait()
+        group.cancel_scope.cancel()
+    assert log.log == [("run",), ("A",), ("A", "to", None), ("run ended", "cancelled")]
+
+
 # Context managers around work
 
 place: ContextVar[str] = ContextVar("place", default="outside")

@@ -1,5 +1,7 @@
 """Sessions that are stored: continuing after a restart, and two servers over one file."""
 
+# ruff: noqa: SIM117 - a server around its clients reads well when nested
+
 from __future__ import annotations
 
 from typing import Any
@@ -68,7 +70,7 @@ async def test_a_run_that_ended_with_its_process_can_be_resumed(tmp_path):
     gate = Gate()
     agent = Brain(llm=Calls(), tools=[look])
     sessions = Sessions(agent, journal=journal)
-    with pytest.raises((Killed, BaseExceptionGroup)):
+    with pytest.raises((Killed, BaseExceptionGroup)):  # noqa: PT012
         async with sessions, sessions.use("one", user="ann") as session:
             await session.start("Which colour?")
             await gate.until_reached()
@@ -81,7 +83,7 @@ async def test_a_run_that_ended_with_its_process_can_be_resumed(tmp_path):
         assert (await again.list(user="ann"))[0].status == "interrupted"
         run = await session.start_resume()
         assert (await run.wait()).answer == "It was green"
-        assert session.status == "idle"
+        assert session.run is None
     await store.aclose()
 
 

@@ -24,18 +24,18 @@ PATIENCE = 20.0  # seconds to start, and to stop
 
 
 @contextmanager
-def live_server(served: Sessions | ASGIApp, **options: Any) -> Iterator[str]:
+def live_server(sessions: Sessions, *, app: ASGIApp | None = None, **options: Any) -> Iterator[str]:
     """Serve on a free port meanwhile, as ``agent-brain serve`` does, and yield the URL.
 
     Args:
-        served: Sessions, or an application of another framework.
-        options: Of ``make_app``, for sessions.
+        sessions: The sessions.
+        app: An application that serves them; by default that of ``make_app``.
+        options: Of ``make_app``.
     """
     started: Future[None] = Future()
     with listen("127.0.0.1", 0) as listener:
-        app = make_app(served, **options) if isinstance(served, Sessions) else served
         config = uvicorn.Config(
-            app,
+            app or make_app(sessions, **options),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -43,11 +43,7 @@ def live_server(served: Sessions | ASGIApp, **options: Any) -> Iterator[str]:
             ws_max_size=MAX_MESSAGE,
             timeout_graceful_shutdown=2,
         )
-        server: uvicorn.Server
-        if isinstance(served, Sessions):
-            server = Server(config, served, 2.0, lambda: started.set_result(None))
-        else:
-            server = _Plain(config, started)
+        server = Server(config, sessions, 2.0, lambda: started.set_result(None))
 
         def serve() -> None:
             try:
@@ -70,14 +66,3 @@ def live_server(served: Sessions | ASGIApp, **options: Any) -> Iterator[str]:
             server.should_exit = True
             thread.join(PATIENCE)
     assert not thread.is_alive(), "the server does not stop"
-
-
-class _Plain(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: Future[None]) -> None:
-        super().__init__(config)
-        self._started = started
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._started.set_result(None)

@@ -22,9 +22,9 @@ from benchmarks.peers.programs.openai_agents import Counting, said
 
 class Paced(Counting):
     async def stream_response(
-        self, system_instructions: Any, input: Any, *_: Any, **__: Any
+        self, system_instructions: Any, items: Any, *_: Any, **__: Any
     ) -> AsyncIterator[Any]:
-        task = input if isinstance(input, str) else input[-1]["content"]
+        task = items if isinstance(items, str) else items[-1]["content"]
         number = 0
         async for text in answer(task):
             number += 1

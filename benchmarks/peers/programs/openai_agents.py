@@ -50,7 +50,11 @@ class Counting(Model):
         self.talk = talk
 
     async def get_response(
-        self, system_instructions: Any, input: Any, *_: Any, **__: Any
+        self,
+        system_instructions: Any,
+        input: Any,  # noqa: A002
+        *_: Any,
+        **__: Any,
     ) -> ModelResponse:
         if self.pause:
             await asyncio.sleep(self.pause)
@@ -67,7 +71,7 @@ class Counting(Model):
         return ModelResponse(output=[item], usage=Usage(), response_id=None)
 
     async def stream_response(
-        self, system_instructions: Any, input: Any, *_: Any, **__: Any
+        self, system_instructions: Any, items: Any, *_: Any, **__: Any
     ) -> AsyncIterator[Any]:
         for number in range(self.talk):
             await asyncio.sleep(0)

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from agent_brain import LLM, Brain, Message, react as react_net
+from agent_brain import LLM, Brain, Message
+from agent_brain import react as react_net
 from agent_brain.serving import Sessions
 from agent_brain.states import TextDelta
 from agent_brain.tools import BaseTool

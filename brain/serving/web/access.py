@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,7 +12,7 @@ from starlette.websockets import WebSocketClose
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving.caller import SECRET_HEADERS, Caller
-from agent_brain.serving.web.errors import error_response
+from agent_brain.serving.web.errors import as_http_error, error_response
 from agent_brain.serving.web.requests import HttpError
 from agent_brain.serving.web.throttle import Throttle
 from agent_brain.tools.aio import maybe_await
@@ -88,9 +87,11 @@ class Access:
                 if _path(connection) in HEALTH:
                     await app(scope, receive, send)
                     return
-                self._throttle.enter(caller.user or _address(connection))
+                client = caller.user or _address(connection)
+                self._throttle.enter(client)
             except Exception as error:
                 if scope["type"] == "websocket":
+                    as_http_error(error)  # logs what is not an error of the library
                     await WebSocketClose(REFUSED)(scope, receive, send)
                 else:
                     await error_response(error)(scope, receive, send)
@@ -98,7 +99,7 @@ class Access:
             try:
                 await app(scope, receive, send)
             finally:
-                self._throttle.leave()
+                self._throttle.leave(client)
 
         return guarded
 
@@ -108,7 +109,7 @@ class Access:
             return await self._caller(connection)
         except HttpError:
             self._throttle.enter(_address(connection))  # guesses of tokens are counted too
-            self._throttle.leave()
+            self._throttle.leave(_address(connection))
             raise
 
     def _check_origin(self, connection: HTTPConnection) -> None:
@@ -117,8 +118,8 @@ class Access:
         if self._hosts is not None and host not in self._hosts:
             raise HttpError(421, "wrong_host", f"This server is not {host[:100]!r}")
         origin = headers.get("origin")
-        if origin is not None and origin not in self.origins and origin != "null":
-            if urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and origin not in self.origins:  # "null" may be any page's
+            if origin.partition("://")[2] != headers.get("host"):
                 raise HttpError(403, "wrong_origin", "Web pages of other hosts may not ask")
 
     async def _caller(self, connection: HTTPConnection) -> Caller:

@@ -6,7 +6,8 @@ import asyncio
 import errno
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -96,6 +97,16 @@ class Server(uvicorn.Server):
         self._on_ready = on_ready
         self._quiet_since: dict[Any, float] = {}
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals as requests to stop, and do not raise them again afterwards.
+
+        SIGTERM would else end the process before the brain is closed.
+        """
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
@@ -106,21 +117,31 @@ class Server(uvicorn.Server):
         """Stop the runs, then the server."""
         for server in self.servers:
             server.close()
-        await self._sessions.stop(self._shutdown_timeout)
+        stopping = asyncio.ensure_future(self._sessions.stop(self._shutdown_timeout))
+        while not stopping.done() and not self.force_exit:  # which a second Ctrl-C sets
+            await asyncio.wait([stopping], timeout=0.1)
+        if not stopping.done():
+            stopping.cancel()
+            await self._sessions.stop(0)
         await super().shutdown(sockets)
+        for connection in [*self.server_state.connections]:  # of clients that take no more data
+            connection.transport.abort()
 
     async def on_tick(self, counter: int) -> bool:
-        """Once a second, drop connections without a request for too long (slow loris)."""
+        """Once a second, drop connections without a request for too long (slow loris).
+
+        So are those that were closed and take no more data.
+        """
         if counter % 10 == 0:
             now = time.monotonic()
             quiet = {
                 connection: self._quiet_since.get(connection, now)
                 for connection in self.server_state.connections
-                if _has_no_request(connection)
+                if connection.transport.is_closing() or _has_no_request(connection)
             }
             for connection, since in quiet.items():
                 if now - since >= HEADER_SECONDS:
-                    connection.transport.close()
+                    connection.transport.abort()
             self._quiet_since = quiet
         return await super().on_tick(counter)
 
