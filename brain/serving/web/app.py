@@ -158,7 +158,7 @@ def make_app(
             AgentBrainError: _answer,
             HttpError: _answer,
             HTTPException: _answer_http,
-            Exception: _answer,
+            Exception: _answer_unexpected,
         },
     )
 
@@ -176,6 +176,12 @@ def _routes() -> list[BaseRoute]:
 
 async def _answer(request: Request, error: Exception) -> Response:
     return error_response(error)
+
+
+async def _answer_unexpected(request: Request, error: Exception) -> Response:
+    response = error_response(error)
+    response.headers["connection"] = "close"  # as the server does: Starlette raises the error again
+    return response
 
 
 async def _answer_http(request: Request, error: Exception) -> Response:

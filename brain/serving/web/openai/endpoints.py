@@ -175,7 +175,7 @@ async def _chat_frames(chunks: AsyncGenerator[ChatChunk, None]) -> AsyncGenerato
 
 
 async def _not_repeated(items: AsyncGenerator[_T, None]) -> AsyncGenerator[_T, None]:
-    """Yield ``items``; after the first one, an error tells clients not to repeat the request."""
+    """Yield ``items``; an error after the first one tells clients not to ask again."""
     began = False
     async with aclosing(items):
         try:
