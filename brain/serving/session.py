@@ -212,14 +212,23 @@ class Session:
         if isinstance(memory, StoredMemory | WrappingMemory) and offers(memory, "clear"):
             await memory.clear()
 
-    def tidy(self, before: float) -> None:
-        """Stop a detached run, or drop the events of ended ones, that nobody has read since."""
-        if self.log.readers or self.log.unread_since > before:
+    def tidy(self, now: float, grace: float) -> None:
+        """End a detached run, or drop the events of ended ones, that nobody reads any more.
+
+        Args:
+            now: The current time.
+            grace: Seconds without a reader after which a run is stopped; after twice as many it is
+                cancelled, if its step has not ended.
+        """
+        alone = 0.0 if self.log.readers else now - self.log.unread_since
+        if alone < grace:
             return
         if self.run is None:
             self.log.clear()
         elif self.run.detached:
             self.run.stop()
+            if alone >= 2 * grace:
+                self.run.cancel()
 
     def _send(self, task: str | Message) -> bool:
         """Send ``task`` to the active run; return whether there is one that takes it."""

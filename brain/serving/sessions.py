@@ -95,8 +95,8 @@ class Sessions:
         max_sessions: Maximum number of open sessions. The least recently used are closed.
         max_per_user: Maximum number of open sessions of one user, likewise.
         idle: Seconds after which an unused session is closed; None keeps it open.
-        grace: Seconds without a reader after which a run that the server drives is stopped; None
-            lets it continue.
+        grace: Seconds without a reader after which a run that the server drives is stopped after
+            its step; after twice as many it is cancelled. None lets it continue.
 
     Raises:
         BrainDefinitionError: A value is not valid.
@@ -401,11 +401,12 @@ class Sessions:
             await anyio.sleep(min(periods) / 4)
             await self._pool.expire()
             if self._grace is not None:
-                self._stop_unread(anyio.current_time() - self._grace)
+                self._end_unread(self._grace)
 
-    def _stop_unread(self, before: float) -> None:
+    def _end_unread(self, grace: float) -> None:
+        now = anyio.current_time()
         for session in self._pool.values():  # in a method: a local of _tidy would keep the last one
-            session.tidy(before)
+            session.tidy(now, grace)
 
     async def stop(self, timeout: float = 10.0) -> None:
         """Stop all runs softly, end all readers, and accept no more runs.

@@ -250,8 +250,8 @@ async def test_a_run_without_a_reader_is_stopped_after_the_grace_and_can_be_resu
     """It ends after the step, and what it did is kept."""
 
     async def slow() -> str:
-        """Take long."""
-        await anyio.sleep(100)
+        """Take longer than the grace, and less than twice as long."""
+        await anyio.sleep(50)
         return "done"
 
     class Calls(PartsLLM):
@@ -269,6 +269,16 @@ async def test_a_run_without_a_reader_is_stopped_after_the_grace_and_can_be_resu
                 assert result.stop_reason == "stopped"
                 resumed = await session.start_resume()
                 assert (await resumed.wait()).answer == "done"
+
+
+async def test_a_run_whose_step_does_not_end_is_cancelled_after_twice_the_grace():
+    gate = Gate()
+    with fake_clock() as clock:
+        async with Sessions(Brain(llm=EchoLLM(gate)), grace=10) as sessions:
+            async with sessions.use("one", user="ann") as session:
+                run = await session.start("Hello")
+                assert (await run.wait()).stop_reason == "cancelled"
+        assert 20 <= clock.elapsed < 25
 
 
 async def test_a_run_with_a_reader_is_not_stopped():

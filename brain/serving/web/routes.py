@@ -83,9 +83,8 @@ async def create_session(request: Request) -> Response:
     """Make a session and return its ID."""
     await read_json(request, NewSession, empty=True)
     async with sessions_of(request).use(None, **owner_args(request)) as session:
-        return JSONResponse(
-            {"id": session.id}, 201, headers={"location": f"/sessions/{session.id}"}
-        )
+        place = f"{request.scope.get('root_path', '')}/sessions/{session.id}"
+        return JSONResponse({"id": session.id}, 201, headers={"location": place})
 
 
 async def list_sessions(request: Request) -> Response:

@@ -77,7 +77,8 @@ async def session_socket(socket: WebSocket) -> None:
             )
             await socket.accept(subprotocol=chosen)
             code = await _converse(socket, session)
-        await socket.close(code)
+        with anyio.move_on_after(settings_of(socket).limits.stall):
+            await socket.close(code)
     except (HttpError, AgentBrainError):  # before it was accepted: the client sees a status of 403
         await socket.close(INVALID)
     except (WebSocketDisconnect, RuntimeError):  # it has left, or Starlette knows that it has
