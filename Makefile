@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # pyright is installed from its wheel: it need not look for updates.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench clean
+.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench bench-peers bench-http clean
 
 help:
 	@echo "make demo      run the offline demo"
@@ -25,6 +25,8 @@ help:
 	@echo "make docs      build the documentation into build/site"
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make bench     run the benchmarks"
+	@echo "make bench-peers  measure other libraries beside it (installs them into build/peers)"
+	@echo "make bench-http   measure the server, a bare one and those of other libraries"
 	@echo "make clean     remove .venv and everything that was built"
 
 demo: $(VENV)/.installed
@@ -75,6 +77,12 @@ format: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+bench-http: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.http $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .coverage* htmlcov

@@ -193,6 +193,30 @@ def _address(text: str) -> tuple[str, int]:
         type=click.Path(path_type=Path),
     ),
     option(
+        "--rate",
+        "N",
+        "Requests of one client per minute.",
+        type=click.IntRange(1),
+        default=600,
+        show_default=True,
+    ),
+    option(
+        "--at-once",
+        "N",
+        "Requests in progress, streams included.",
+        type=click.IntRange(1),
+        default=2000,
+        show_default=True,
+    ),
+    option(
+        "--max-body",
+        "BYTES",
+        "The size of a request.",
+        type=click.IntRange(1),
+        default=5_000_000,
+        show_default=True,
+    ),
+    option(
         "--show-tools",
         None,
         "Show tool calls to clients of the OpenAI, AG-UI and AI SDK endpoints.",
@@ -206,6 +230,9 @@ def serve(
     http: str,
     token: str | None,
     users: Path | None,
+    rate: int,
+    at_once: int,
+    max_body: int,
     show_tools: bool,  # noqa: FBT001
     options: Options,
 ) -> None:
@@ -214,12 +241,13 @@ def serve(
     NET is a name, a .toml or .yaml file, or module:name. Needs the extra server. SIGTERM and Ctrl-C
     end the runs after their current steps.
     """
-    from agent_brain.cli.serve import access_options
+    from agent_brain.cli.serve import access_options, make_limits
     from agent_brain.cli.serve import serve as serve_agent
 
     host, port = _address(http)
     access = access_options(host, token, users, show_tools=show_tools)
-    serve_agent(options, (host, port), access)
+    limits = make_limits(rate=rate, at_once=at_once, max_body=max_body)
+    serve_agent(options, (host, port), {**access, "limits": limits})
 
 
 @app.group(invoke_without_command=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_brain.brain import Brain
 from agent_brain.brainfile import read_spec
@@ -16,6 +17,9 @@ from agent_brain.cli.options import Options
 from agent_brain.cli.session import build
 from agent_brain.serving.access import is_loopback
 from agent_brain.serving.sessions import Sessions
+
+if TYPE_CHECKING:
+    from agent_brain.serving.web import ServerLimits
 
 LOCAL_USER = "local"
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -27,7 +31,8 @@ def serve(options: Options, address: tuple[str, int], access: Mapping[str, Any])
         from agent_brain.serving.web import make_app, serve_http
 
         brain = build(replace(options, memory="messages", folder=None))
-        sessions = make_sessions(brain, options)
+        users = {*access.get("token", {}).values()}
+        sessions = make_sessions(brain, options, max_per_user=1000 if len(users) < 2 else 100)
         app = make_app(sessions, **access)
         serve_http(
             app,
@@ -35,11 +40,17 @@ def serve(options: Options, address: tuple[str, int], access: Mapping[str, Any])
             host=address[0],
             port=address[1],
             servers=options.servers,
-            on_ready=lambda url: notify(f"Serving {url}", kind=""),
+            on_ready=_ready,
         )
 
 
-def make_sessions(brain: Brain[Any], options: Options) -> Sessions:
+def _ready(url: str) -> None:
+    gc.freeze()  # what was loaded stays: later collections, many with many clients, skip it
+    gc.set_threshold(10_000, 20, 50)
+    notify(f"Serving {url}", kind="")
+
+
+def make_sessions(brain: Brain[Any], options: Options, *, max_per_user: int = 100) -> Sessions:
     """Return the sessions, stored in the folder if there is one."""
     memory, memory_options = options.memory or "messages", {}
     if is_file(options.net):
@@ -50,7 +61,21 @@ def make_sessions(brain: Brain[Any], options: Options) -> Sessions:
     journal = stored.get("journal")
     if "path" in stored:
         memory_options["path"], journal = stored["path"], Path(stored["path"]) / "journal.db"
-    return Sessions(brain, memory, journal=journal, memory_options=memory_options)
+    return Sessions(
+        brain,
+        memory,
+        journal=journal,
+        memory_options=memory_options,
+        max_per_user=max_per_user,
+    )
+
+
+def make_limits(*, rate: int, at_once: int, max_body: int) -> ServerLimits:
+    """Return the limits on requests."""
+    with user_errors():
+        from agent_brain.serving.web import ServerLimits
+
+        return ServerLimits(per_minute=rate, at_once=at_once, max_body=max_body)
 
 
 def access_options(

@@ -9,10 +9,27 @@ from itertools import islice
 
 import anyio
 
+from agent_brain.memories.message import Message
 from agent_brain.serving.event_json import event_json
-from agent_brain.states.events import AgentEvent, TextDelta
+from agent_brain.states.events import (
+    ActionFinished,
+    ActionRequested,
+    ActionStarted,
+    AgentEvent,
+    MessageReceived,
+    ResponseStarted,
+    RunFinished,
+    RunStarted,
+    StateEntered,
+    StateExited,
+    TextDelta,
+    ToolProgress,
+    UsageReported,
+)
+from agent_brain.tools.action import Action
 
 OVERHEAD = 200  # bytes of an event beside its text, roughly
+SMALL = {StateEntered, StateExited, ResponseStarted, UsageReported}
 
 
 class SessionEvent:
@@ -24,13 +41,12 @@ class SessionEvent:
         number: The number, which grows by one with each event of the session.
     """
 
-    __slots__ = ("_json", "event", "log", "number")
+    __slots__ = ("event", "log", "number")
 
     def __init__(self, event: AgentEvent, log: str, number: int) -> None:
         self.event = event
         self.log = log
         self.number = number
-        self._json: bytes | None = None
 
     @property
     def id(self) -> str:
@@ -40,12 +56,7 @@ class SessionEvent:
     @property
     def json(self) -> bytes:
         """The event as JSON (see :meth:`Event.to_json`)."""
-        if self._json is not None:
-            return self._json
-        encoded = event_json(self.event)
-        if type(self.event) is not TextDelta:  # texts are many, and encoded as fast as found
-            self._json = encoded
-        return encoded
+        return event_json(self.event)
 
     def __repr__(self) -> str:
         return f"SessionEvent({self.id!r}, {self.event!r})"
@@ -209,5 +220,28 @@ class LogReader:
 
 
 def _size(item: SessionEvent) -> int:
+    """Return about how many bytes an event holds; texts are not encoded for it."""
     event = item.event
-    return OVERHEAD + (len(event.text) if type(event) is TextDelta else len(item.json))
+    if type(event) is TextDelta:
+        return OVERHEAD + len(event.text)
+    if type(event) in SMALL:
+        return OVERHEAD
+    if isinstance(event, ActionRequested | ActionStarted | ToolProgress):
+        return OVERHEAD + _action_size(event.action)
+    if isinstance(event, ActionFinished):
+        return OVERHEAD + _action_size(event.action) + _message_size(event.result)
+    if isinstance(event, RunStarted | MessageReceived):
+        message = event.goal if isinstance(event, RunStarted) else event.message
+        return OVERHEAD + (0 if message is None else _message_size(message))
+    if isinstance(event, RunFinished):
+        return OVERHEAD + len(event.answer) + len(repr(event.output))
+    return len(item.json)
+
+
+def _message_size(message: Message) -> int:
+    files = sum(len(file.data or file.url or "") for file in message.attachments)
+    return OVERHEAD + len(message.content) + files
+
+
+def _action_size(action: Action) -> int:
+    return sum(len(repr(value)) for value in action.args.values())

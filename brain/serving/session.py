@@ -227,6 +227,8 @@ class Session:
             return False
         try:
             self.run.send(task)
+        except SessionBusyError:
+            raise
         except BrainUseError:  # it has just ended
             return False
         return True
@@ -251,7 +253,7 @@ class Session:
                 if task is None:
                     memory = self.memory
                     session_run.recorded = len(await memory.goal() + await memory.dump())
-                await self._sessions.run_begins(self, session_run, title)
+                await self._sessions.run_begins(self, session_run, title)  # last
             except BaseException:
                 self._free.release()
                 raise

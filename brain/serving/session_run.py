@@ -8,13 +8,15 @@ from typing import Any, Self
 
 import anyio
 
-from agent_brain.errors import BrainUseError
+from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Message
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.serving.event_log import EventLog, SessionEvent
 from agent_brain.states.events import AgentEvent, RunFailed
+
+MAX_UNREAD = 100  # messages to a run
 
 
 class SessionRun:
@@ -143,7 +145,16 @@ class SessionRun:
         self._entered.cancel()
 
     def send(self, message: str | Message) -> None:
-        """Send the run a message of the user; see :meth:`agent_brain.Run.send`."""
+        """Send the run a message of the user; see :meth:`agent_brain.Run.send`.
+
+        Raises:
+            BrainUseError: The run has ended, or the message is empty or not from a user.
+            SessionBusyError: Too many messages are unread.
+        """
+        if len(self._entered.unread) >= MAX_UNREAD:
+            raise SessionBusyError(
+                f"The run has not read {MAX_UNREAD} messages yet: wait until it has"
+            )
         self._entered.send(message)
 
     async def over(self) -> None:

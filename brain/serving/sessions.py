@@ -403,9 +403,11 @@ class Sessions:
             await anyio.sleep(min(periods) / 4)
             await self._pool.expire()
             if self._grace is not None:
-                before = anyio.current_time() - self._grace
-                for session in self._pool.values():
-                    session.tidy(before)
+                self._stop_unread(anyio.current_time() - self._grace)
+
+    def _stop_unread(self, before: float) -> None:
+        for session in self._pool.values():  # in a method: a local of _tidy would keep the last one
+            session.tidy(before)
 
     async def stop(self, timeout: float = 10.0) -> None:
         """Stop all runs softly, end all readers, and accept no more runs.

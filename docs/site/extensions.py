@@ -28,7 +28,7 @@ from scripts import public_names
 LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+)\.md\)")
 FILE = re.compile(r"^<!-- file ([\w./-]+) -->$", re.MULTILINE)
 ROOT = Path(public_names.__file__).parents[1]
-LIBRARIES = {"anyio", "chromadb", "httpx", "litellm", "mcp", "pydantic", "pytest"}
+LIBRARIES = {"anyio", "chromadb", "httpx", "litellm", "mcp", "pydantic", "pytest", "starlette"}
 LONG = 8  # fields of a model; more are only listed
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 

@@ -64,13 +64,17 @@ class PartsLLM(LLM):
                 yield part
             else:
                 await part.wait()
+        if end := self.ending(messages):
+            yield end
+
+    def ending(self, messages: Sequence[Message]) -> str:
+        """What it says at the end; nothing."""
+        return ""
 
 
 class EchoLLM(PartsLLM):
     """Repeats the last message of the user, after ``parts``."""
 
-    async def stream(self, messages: Sequence[Message], **_: object) -> AsyncIterator[str | Action]:
-        async for part in super().stream(messages):
-            yield part
-        said = [message.content for message in messages if message.role == "user"]
-        yield f"You said: {said[-1]}"
+    def ending(self, messages: Sequence[Message]) -> str:
+        """What it says at the end."""
+        return f"You said: {[m.content for m in messages if m.role == 'user'][-1]}"

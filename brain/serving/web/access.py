@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,7 +12,7 @@ from starlette.websockets import WebSocketClose
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving.caller import SECRET_HEADERS, Caller
-from agent_brain.serving.web.errors import error_response
+from agent_brain.serving.web.errors import as_http_error, error_response
 from agent_brain.serving.web.requests import HttpError
 from agent_brain.serving.web.throttle import Throttle
 from agent_brain.tools.aio import maybe_await
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from agent_brain.serving.web.app import WebSettings
 
 Identify: TypeAlias = Callable[[HTTPConnection], Caller | Awaitable[Caller | None] | None]
-OPEN_TO_ALL = ("/healthz", "/readyz", "/", "/info", "/openapi.json")
+HEALTH = ("/healthz", "/readyz")  # not limited: whoever watches the server must know
+OPEN_TO_ALL = (*HEALTH, "/", "/info", "/openapi.json")
 REFUSED = 4401  # WebSocket close codes from 4000 are the application's
 
 
@@ -84,10 +84,14 @@ class Access:
             try:
                 scope["agent_brain"] = self._settings
                 scope["agent_brain.caller"] = caller = await self._check(connection)
-                client = caller.user or (connection.client.host if connection.client else "")
+                if _path(connection) in HEALTH:
+                    await app(scope, receive, send)
+                    return
+                client = caller.user or _address(connection)
                 self._throttle.enter(client)
             except Exception as error:
                 if scope["type"] == "websocket":
+                    as_http_error(error)  # logs what is not an error of the library
                     await WebSocketClose(REFUSED)(scope, receive, send)
                 else:
                     await error_response(error)(scope, receive, send)
@@ -95,20 +99,28 @@ class Access:
             try:
                 await app(scope, receive, send)
             finally:
-                self._throttle.leave()
+                self._throttle.leave(client)
 
         return guarded
 
     async def _check(self, connection: HTTPConnection) -> Caller:
+        try:
+            self._check_origin(connection)
+            return await self._caller(connection)
+        except HttpError:
+            self._throttle.enter(_address(connection))  # guesses of tokens are counted too
+            self._throttle.leave(_address(connection))
+            raise
+
+    def _check_origin(self, connection: HTTPConnection) -> None:
         headers = connection.headers
         host = _host(headers.get("host", ""))
         if self._hosts is not None and host not in self._hosts:
             raise HttpError(421, "wrong_host", f"This server is not {host[:100]!r}")
         origin = headers.get("origin")
-        if origin is not None and origin not in self.origins and origin != "null":
-            if urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and origin not in self.origins:  # "null" may be any page's
+            if origin.partition("://")[2] != headers.get("host"):
                 raise HttpError(403, "wrong_origin", "Web pages of other hosts may not ask")
-        return await self._caller(connection)
 
     async def _caller(self, connection: HTTPConnection) -> Caller:
         headers = {k: v for k, v in connection.headers.items() if k not in SECRET_HEADERS}
@@ -128,8 +140,18 @@ class Access:
         return Caller(found[0], headers=headers)
 
 
+def _path(connection: HTTPConnection) -> str:
+    """Return the path below that at which the application is mounted."""
+    path: str = connection.scope["path"]
+    return path.removeprefix(connection.scope.get("root_path", ""))
+
+
+def _address(connection: HTTPConnection) -> str:
+    return connection.client.host if connection.client else ""
+
+
 def _is_open(connection: HTTPConnection) -> bool:
-    path = connection.scope["path"].removeprefix(connection.scope.get("root_path", ""))
+    path = _path(connection)
     return connection.scope["type"] == "http" and (path in OPEN_TO_ALL or path.startswith("/page/"))
 
 

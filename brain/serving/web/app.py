@@ -34,6 +34,7 @@ class ServerLimits:
         body_timeout: Seconds that a client may take to send a body.
         per_minute: Requests of one client (a user, else an address) per minute; None for no limit.
         at_once: Requests in progress, streams included; None for no limit.
+        at_once_each: The same for one client, so that it cannot keep out the others.
         stall: Seconds after which a reader that takes no data is dropped.
 
     Raises:
@@ -44,6 +45,7 @@ class ServerLimits:
     body_timeout: float = 30.0
     per_minute: float | None = 600.0
     at_once: int | None = 2_000
+    at_once_each: int | None = 1_000
     stall: float = 30.0
 
     def __post_init__(self) -> None:
@@ -126,7 +128,7 @@ def make_app(
     )
     access = Access(
         settings,
-        Throttle(limits.per_minute, limits.at_once),
+        Throttle(limits.per_minute, limits.at_once, limits.at_once_each),
         tokens=tokens,
         identify=identify,
         user=user,
@@ -156,7 +158,7 @@ def make_app(
             AgentBrainError: _answer,
             HttpError: _answer,
             HTTPException: _answer_http,
-            Exception: _answer,
+            Exception: _answer_unexpected,
         },
     )
 
@@ -174,6 +176,12 @@ def _routes() -> list[BaseRoute]:
 
 async def _answer(request: Request, error: Exception) -> Response:
     return error_response(error)
+
+
+async def _answer_unexpected(request: Request, error: Exception) -> Response:
+    response = error_response(error)
+    response.headers["connection"] = "close"  # as the server does: Starlette raises the error again
+    return response
 
 
 async def _answer_http(request: Request, error: Exception) -> Response:

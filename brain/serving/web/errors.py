@@ -13,6 +13,7 @@ from agent_brain.errors import (
     SessionBusyError,
     SessionConflictError,
     SessionNotFoundError,
+    SessionsClosedError,
     TooManySessionsError,
 )
 from agent_brain.serving.web.requests import HttpError
@@ -27,6 +28,7 @@ _STATUS: list[tuple[type[Exception], int, str]] = [
     (MemoryBusyError, 409, "session_busy"),
     (SessionConflictError, 409, "session_busy"),
     (ResumeError, 409, "nothing_to_resume"),
+    (SessionsClosedError, 503, "stopping"),
     (TooManySessionsError, 429, "too_many_sessions"),
     (BrainUseError, 400, "invalid_request"),
     (LLMError, 502, "model_error"),
@@ -40,7 +42,7 @@ def as_http_error(error: Exception) -> HttpError:
         return error
     for kind, status, type_ in _STATUS:
         if isinstance(error, kind):
-            headers = {"retry-after": "1"} if status in (409, 429) else {}
+            headers = {"retry-after": "1"} if status in (409, 429, 503) else {}
             return HttpError(status, type_, scrub(str(error)), headers)
     logger.error("A request failed", exc_info=error)
     return HttpError(500, "internal_error", "The server failed; its log says why")

@@ -12,12 +12,15 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from agent_brain.serving.caller import Caller
 from agent_brain.serving.sessions import Sessions
+from agent_brain.tools.text import shorten
 from agent_brain.tools.values import error_lines
 
 if TYPE_CHECKING:
     from agent_brain.serving.web.app import WebSettings
 
 MAX_PROBLEMS = 5  # named in an error
+MANY_PROBLEMS = 1000
+MAX_TOKENS = 500  # of all of them
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
 
@@ -64,10 +67,18 @@ async def read_json(request: Request, model: type[BodyT], *, empty: bool = False
     try:
         return model.model_validate_json(body or (b"{}" if empty else b""))
     except ValidationError as error:
-        problems = "; ".join(islice(error_lines(error), MAX_PROBLEMS))
-        if error.errors()[0]["type"] == "json_invalid":
-            raise HttpError(400, "invalid_json", f"The body is not JSON: {problems}") from None
-        raise HttpError(422, "invalid_request", problems) from None
+        raise invalid_json(error) from None
+
+
+def invalid_json(error: ValidationError) -> HttpError:
+    """Return what to answer to JSON that is not valid."""
+    count = error.error_count()
+    if count > MANY_PROBLEMS:  # to describe all of them would take seconds
+        return HttpError(422, "invalid_request", f"{count} values are not what they must be")
+    problems = shorten("; ".join(islice(error_lines(error), MAX_PROBLEMS)), MAX_TOKENS)
+    if error.errors()[0]["type"] == "json_invalid":
+        return HttpError(400, "invalid_json", f"This is not JSON: {problems}")
+    return HttpError(422, "invalid_request", problems)
 
 
 async def _read_body(request: Request) -> bytes:

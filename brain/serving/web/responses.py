@@ -70,7 +70,8 @@ class StreamResponse(Response):
                 raise failure
             await self._on_error(failure)(scope, receive, send)
         elif self._complete:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            with anyio.move_on_after(self._stall):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _stream(self, send: Send) -> None:
         first = await anext(self._chunks, b"")
@@ -101,5 +102,8 @@ class StreamResponse(Response):
                 if waited >= self._stall:
                     break
             elif self._begun and self._keepalive and waited >= KEEPALIVE_SECONDS:
-                await self._send(self._keepalive, send)
+                with anyio.move_on_after(self._stall) as stalled:
+                    await self._send(self._keepalive, send)
+                if stalled.cancelled_caught:
+                    break
         scope.cancel()

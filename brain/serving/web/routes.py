@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.requests import Request
@@ -31,27 +31,32 @@ from agent_brain.serving.web.views import (
     describe_usage,
 )
 
+T = TypeVar("T")
+Few: TypeAlias = Annotated[T, Field(max_length=1000)]  # millions would take seconds to refuse
 
-class _Body(BaseModel):
+
+class Body(BaseModel):
+    """What the bodies of requests have in common: no unknown fields."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class NewSession(_Body):
+class NewSession(Body):
     """The body of ``POST /sessions``."""
 
 
-class UserMessage(_Body):
+class UserMessage(Body):
     """A message of the user."""
 
     content: str = ""
-    attachments: tuple[Attachment, ...] = ()
+    attachments: Few[list[Attachment]] = []
 
     def to_message(self) -> Message:
         """Return it as a message."""
-        return Message.user(self.content, attachments=self.attachments)
+        return Message.user(self.content, attachments=tuple(self.attachments))
 
 
-class StartRun(_Body):
+class StartRun(Body):
     """The body of ``POST /sessions/{id}/runs``."""
 
     task: str | UserMessage
@@ -59,13 +64,13 @@ class StartRun(_Body):
     when_busy: WhenBusy | None = None
 
 
-class ResumeRun(_Body):
+class ResumeRun(Body):
     """The body of ``POST /sessions/{id}/resume``: decisions on what the run waits for."""
 
-    approve: list[str] | Literal[True] | None = None
-    deny: dict[str, str] | list[str] | None = None
-    edit: dict[str, dict[str, JsonValue]] | None = None
-    input: str | dict[str, str] | None = None
+    approve: Few[list[str]] | Literal[True] | None = None
+    deny: Few[dict[str, str]] | Few[list[str]] | None = None
+    edit: Few[dict[str, dict[str, JsonValue]]] | None = None
+    input: str | Few[dict[str, str]] | None = None
     detached: bool = False
     when_busy: WhenBusy | None = None
 
@@ -136,6 +141,8 @@ async def resume_run(request: Request) -> Response:
 async def watch_events(request: Request) -> Response:
     """Stream the events of all runs of a session."""
     media_type = _media_type(request, [SSE, NDJSON])
+    if request.method == "HEAD":  # nobody would read the events
+        return Response(media_type=media_type)
     after = request.headers.get("last-event-id") or request.query_params.get("after")
     stall = settings_of(request).limits.stall
     return events_response(_use(request), after=after, media_type=media_type, stall=stall)

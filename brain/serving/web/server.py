@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -35,7 +37,8 @@ def serve_http(
     """Serve until the process is told to stop (SIGINT, SIGTERM).
 
     Runs are then stopped after their current steps, so that they can be resumed; those that do not
-    end in time are cancelled. The brain of the sessions is closed at the end.
+    end in time are cancelled, and a second SIGINT cancels all at once. The brain of the sessions is
+    closed at the end; then the signal takes its usual effect.
 
     Args:
         app: What :func:`make_app` returned.
@@ -71,6 +74,8 @@ def serve_http(
 
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(main())
+    for number in reversed(server.signals):
+        signal.raise_signal(number)
 
 
 class Server(uvicorn.Server):
@@ -81,6 +86,9 @@ class Server(uvicorn.Server):
         sessions: The sessions.
         shutdown_timeout: Seconds that runs have to end.
         on_ready: Called when the server accepts connections.
+
+    Attributes:
+        signals: The signals that have told the server to stop.
     """
 
     def __init__(
@@ -94,7 +102,8 @@ class Server(uvicorn.Server):
         self._sessions = sessions
         self._shutdown_timeout = shutdown_timeout
         self._on_ready = on_ready
-        self._quiet_since: dict[Any, float] = {}
+        self._quiet_since: dict[Any, tuple[Any, float]] = {}  # the last request, and when
+        self.signals: list[int] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
@@ -102,25 +111,47 @@ class Server(uvicorn.Server):
         if self.started:
             self._on_ready()
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note a signal; uvicorn would raise it again before the brain is closed."""
+        self.signals.append(sig)
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop the runs, then the server."""
         for server in self.servers:
             server.close()
-        await self._sessions.stop(self._shutdown_timeout)
+        await self._stop_runs()
         await super().shutdown(sockets)
+        for connection in [*self.server_state.connections]:  # of clients that take no more data
+            connection.transport.abort()
+
+    async def _stop_runs(self) -> None:
+        stopping = asyncio.create_task(self._sessions.stop(self._shutdown_timeout))
+        while not stopping.done() and not self.force_exit:
+            await asyncio.wait([stopping], timeout=0.1)
+        if not stopping.done():
+            stopping.cancel()
+            stopping = asyncio.create_task(self._sessions.stop(0))
+        await stopping
 
     async def on_tick(self, counter: int) -> bool:
-        """Once a second, drop connections without a request for too long (slow loris)."""
+        """Once a second, drop connections without a request for too long (slow loris).
+
+        So are those that were closed and take no more data.
+        """
         if counter % 10 == 0:
             now = time.monotonic()
-            quiet = {
-                connection: self._quiet_since.get(connection, now)
-                for connection in self.server_state.connections
-                if _has_no_request(connection)
-            }
-            for connection, since in quiet.items():
-                if now - since >= HEADER_SECONDS:
-                    connection.transport.close()
+            quiet: dict[Any, tuple[Any, float]] = {}
+            for connection in [*self.server_state.connections]:
+                if connection.transport.is_closing() or _has_no_request(connection):
+                    last = getattr(connection, "cycle", None)
+                    known, since = self._quiet_since.get(connection, (last, now))
+                    since = since if known is last else now  # it has had a request meanwhile
+                    quiet[connection] = (last, since)
+                    if now - since >= HEADER_SECONDS:
+                        connection.transport.abort()
             self._quiet_since = quiet
         return await super().on_tick(counter)
 

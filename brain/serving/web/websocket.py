@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal, TypeAlias
 
 import anyio
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
@@ -17,21 +18,25 @@ from agent_brain.serving.web.frames import ndjson_line
 from agent_brain.serving.web.requests import (
     HttpError,
     deps_of,
+    invalid_json,
     owner_args,
     sessions_of,
     settings_of,
 )
-from agent_brain.serving.web.routes import ResumeRun, SendMessage, StartRun
-from agent_brain.tools.values import error_lines
+from agent_brain.serving.web.routes import Body, ResumeRun, SendMessage, UserMessage
 
-TOO_SLOW = 1013  # "try again later"
+GONE = 1001  # codes for closing: the session has ended, or the server ends
+NO_TEXT = 1003
 INVALID = 1008
+TOO_SLOW = 1013  # "try again later"
 
 
-class Start(StartRun):
+class Start(Body):
     """Start a run."""
 
     type: Literal["run"]
+    task: str | UserMessage
+    when_busy: Literal["refuse", "queue"] | None = None  # nothing else is read while one waits
 
 
 class Resume(ResumeRun):
@@ -40,19 +45,19 @@ class Resume(ResumeRun):
     type: Literal["resume"]
 
 
-class Send(SendMessage):
+class SendToRun(SendMessage):
     """Send the run a message."""
 
     type: Literal["message"]
 
 
-class Stop(SendMessage):
+class Stop(Body):
     """Stop or cancel the run."""
 
     type: Literal["stop", "cancel"]
 
 
-Command: TypeAlias = Start | Resume | Send | Stop
+Command: TypeAlias = Annotated[Start | Resume | SendToRun | Stop, Field(discriminator="type")]
 _commands: TypeAdapter[Command] = TypeAdapter(Command)
 
 
@@ -71,40 +76,71 @@ async def session_socket(socket: WebSocket) -> None:
                 (p for p in socket.scope["subprotocols"] if p.startswith("bearer.")), None
             )
             await socket.accept(subprotocol=chosen)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_send_events, socket, session, tasks.cancel_scope)
-                await _receive(socket, session)
-                tasks.cancel_scope.cancel()
-            if socket.client_state is not WebSocketState.DISCONNECTED:
-                await socket.close(TOO_SLOW)
-    except (HttpError, AgentBrainError) as error:
-        await socket.close(INVALID, as_http_error(error).message[:100])
+            code = await _converse(socket, session)
+        await socket.close(code)
+    except (HttpError, AgentBrainError):  # before it was accepted: the client sees a status of 403
+        await socket.close(INVALID)
+    except (WebSocketDisconnect, RuntimeError):  # it has left, or Starlette knows that it has
+        if WebSocketState.DISCONNECTED not in (socket.client_state, socket.application_state):
+            raise
 
 
-async def _send_events(socket: WebSocket, session: Session, scope: anyio.CancelScope) -> None:
-    stall = settings_of(socket).limits.stall
+async def _converse(socket: WebSocket, session: Session) -> int:
+    """Send events and carry out commands until one of them ends; return the code for closing."""
+    codes: list[int] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def until_end(work: Callable[[WebSocket, Session], Awaitable[int]]) -> None:
+            try:
+                codes.append(await work(socket, session))
+            except WebSocketDisconnect:
+                codes.append(GONE)
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(until_end, _send_events)
+        tasks.start_soon(until_end, _receive)
+    return codes[0]
+
+
+async def _send_events(socket: WebSocket, session: Session) -> int:
     with session.events(socket.query_params.get("after")) as reader:
         while batch := await reader.batch():
-            with anyio.move_on_after(stall) as waiting:
-                for item in batch:
-                    await socket.send_text(ndjson_line(item).decode())
-            if waiting.cancelled_caught:
-                break
-    scope.cancel()
+            if not await _send(socket, *(ndjson_line(item).decode() for item in batch)):
+                return TOO_SLOW
+    return GONE
 
 
-async def _receive(socket: WebSocket, session: Session) -> None:
+async def _receive(socket: WebSocket, session: Session) -> int:
     while True:
         try:
             text = await socket.receive_text()
-        except (WebSocketDisconnect, KeyError):  # it left, or sent bytes
-            return
-        try:
-            await _carry_out(_commands.validate_json(text), session, deps_of(socket))
-        except ValidationError as error:
-            await _refuse(socket, HttpError(422, "invalid_request", "; ".join(error_lines(error))))
-        except Exception as error:
-            await _refuse(socket, as_http_error(error))
+        except KeyError:  # it sent bytes
+            return NO_TEXT
+        error = await _try(socket, session, text)
+        if error is not None:
+            body = {"error": {"type": error.type, "message": error.message}}
+            if not await _send(socket, json.dumps(body, ensure_ascii=False)):
+                return TOO_SLOW
+
+
+async def _send(socket: WebSocket, *texts: str) -> bool:
+    """Send texts; return whether the client took them in time."""
+    with anyio.move_on_after(settings_of(socket).limits.stall):
+        for text in texts:
+            await socket.send_text(text)
+        return True
+    return False
+
+
+async def _try(socket: WebSocket, session: Session, text: str) -> HttpError | None:
+    """Carry out a command; return what was wrong."""
+    try:
+        await _carry_out(_commands.validate_json(text), session, deps_of(socket))
+    except ValidationError as error:
+        return invalid_json(error)
+    except Exception as error:
+        return as_http_error(error)
+    return None
 
 
 async def _carry_out(command: Command, session: Session, deps: object) -> None:
@@ -116,17 +152,12 @@ async def _carry_out(command: Command, session: Session, deps: object) -> None:
         await session.start_resume(**chosen, deps=deps, when_busy="refuse")
     elif session.run is None:
         raise HttpError(409, "no_run", "No run is active in this session")
-    elif isinstance(command, Send):
+    elif isinstance(command, SendToRun):
         session.run.send(command.to_message())
     elif command.type == "stop":
         session.run.stop()
     else:
         session.run.cancel()
-
-
-async def _refuse(socket: WebSocket, error: HttpError) -> None:
-    body = {"error": {"type": error.type, "message": error.message}}
-    await socket.send_text(json.dumps(body, ensure_ascii=False))
 
 
 def routes() -> list[BaseRoute]:

@@ -18,6 +18,7 @@ from agent_brain.serving.web.ag_ui.ending import run_error
 from agent_brain.serving.web.ag_ui.front_end import FrontEndTool, front_end_tools, offered
 from agent_brain.serving.web.ag_ui.read import (
     answered_session,
+    check_ids,
     own_results,
     read_answers,
     read_news,
@@ -37,6 +38,7 @@ _encode = EventEncoder().encode
 async def run_agent(request: Request) -> Response:
     """Run the agent, or continue a run that waits, and stream the events."""
     body = await read_json(request, RunAgentInput)
+    check_ids(body)
     tools = front_end_tools(body.tools or ())
     try:
         answered = answered_session(body)

@@ -63,6 +63,18 @@ def _first_new(messages: Sequence[AgUiMessage]) -> int:
     return first_new
 
 
+def check_ids(body: RunAgentInput) -> None:
+    """Refuse messages and calls without an ID, by which a conversation is known.
+
+    Raises:
+        BrainUseError: A message or a call has no ID.
+    """
+    for index, message in enumerate(body.messages):
+        calls = message.tool_calls or () if isinstance(message, AssistantMessage) else ()
+        if not message.id or not all(call.id for call in calls):
+            raise BrainUseError(f"messages.{index}: give the message, and each of its calls, an ID")
+
+
 def _is_part_of_it(message: AgUiMessage) -> bool:
     known = isinstance(message, UserMessage | AssistantMessage | ToolMessage)
     return known and message.subagent_run_id is None

@@ -12,7 +12,7 @@ Clients of these protocols choose the ID of a conversation and send all its mess
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,14 +107,13 @@ async def use_thread(request: Request, thread: str) -> AsyncIterator[Session]:
         BrainUseError: The ID is not valid, or the caller uses too many sessions.
     """
     sessions, owner = sessions_of(request), owner_args(request)
-    try:
-        async with sessions.use(thread, **owner) as session:
-            yield session
-            return
-    except SessionNotFoundError:
-        if owner["user"] is not None or owner["tenant"] is not None:
-            raise
-    async with _use_and_forget(request, None) as session:
+    async with AsyncExitStack() as stack:
+        try:
+            session = await stack.enter_async_context(sessions.use(thread, **owner))
+        except SessionNotFoundError:
+            if owner["user"] is not None or owner["tenant"] is not None:
+                raise
+            session = await stack.enter_async_context(_use_and_forget(request, None))
         yield session
 
 

@@ -35,7 +35,9 @@ def read_content(content: Content, param: str) -> tuple[str, tuple[Attachment, .
     attachments: list[Attachment] = []
     for index, part in enumerate(content):
         where = f"{param}[{index}]"
-        kind = part.get("type")
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if not isinstance(kind, str):
+            raise invalid("A part must be an object with a 'type'", where)
         if kind in _TEXT_TYPES:
             texts.append(_text(part, "refusal" if kind == "refusal" else "text", where))
         elif kind in _READERS:
@@ -66,10 +68,10 @@ def _image(part: Part, where: str) -> Attachment:
 def _audio(part: Part, where: str) -> Attachment:
     audio = part.get("input_audio")
     audio = audio if isinstance(audio, Mapping) else {}
-    kind, data = audio.get("format"), audio.get("data")
-    if kind not in _AUDIO_TYPES or not isinstance(data, str) or not data:
+    media_type, data = _AUDIO_TYPES.get(str(audio.get("format"))), audio.get("data")
+    if media_type is None or not isinstance(data, str) or not data:
         raise invalid("'input_audio' needs base64 'data', and 'format' mp3 or wav", where)
-    return Attachment(media_type=_AUDIO_TYPES[kind], data=data)
+    return Attachment(media_type=media_type, data=data)
 
 
 def _file(part: Part, where: str) -> Attachment:
@@ -91,7 +93,11 @@ def _from_url(url: str, where: str, *, default: str, name: str | None = None) ->
         raise invalid("A data: URL must look like data:image/png;base64,…", where)
     if not url.startswith("https://"):
         raise invalid("The URL must begin with https: or data:", where)
-    guess = mimetypes.guess_type(urlsplit(url).path)[0]
+    try:
+        path = urlsplit(url).path
+    except ValueError as error:
+        raise invalid(f"The URL is not valid: {error}", where) from None
+    guess = mimetypes.guess_type(path)[0]
     fits = guess is not None and (default[:5] != "image" or guess.startswith("image/"))
     return Attachment(media_type=guess if guess and fits else default, url=url, name=name)
 

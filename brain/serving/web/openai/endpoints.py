@@ -7,16 +7,18 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from agent_brain.serving.sessions import SessionKey
 from agent_brain.serving.web.frames import KEEPALIVE, SSE
 from agent_brain.serving.web.openai.chat import ChatChunk, ChatCompletion, ChatStream
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.encoding import DONE, encode, frame
-from agent_brain.serving.web.openai.errors import ApiError, api_error
+from agent_brain.serving.web.openai.errors import ApiError, api_error, error_after_output
 from agent_brain.serving.web.openai.response_items import ResponseEvent
 from agent_brain.serving.web.openai.response_request import ResponseRequest
 from agent_brain.serving.web.openai.responses import ResponseStream
@@ -42,6 +44,7 @@ from agent_brain.states.events import RunFailed
 SESSION_HEADER = "x-session-id"
 JSON = "application/json"
 
+_T = TypeVar("_T")
 logger = logging.getLogger(__name__)
 
 
@@ -103,7 +106,7 @@ class OpenAIApi:
 
         if body.stream:
             return _streaming(request, _chat_frames(chunks()))
-        return _at_the_end(request, _whole_chat(chunks()))
+        return _at_the_end(request, _whole_chat(_not_repeated(chunks())))
 
     async def responses(self, request: Request) -> Response:
         """Answer a request of the Responses API."""
@@ -123,7 +126,7 @@ class OpenAIApi:
 
         if body.stream:
             return _streaming(request, _frames(events()))
-        return _at_the_end(request, _whole(events()))
+        return _at_the_end(request, _whole(_not_repeated(events())))
 
     async def _events(
         self, body: ResponseRequest, answering: Answering, shown: Shown
@@ -151,7 +154,8 @@ class OpenAIApi:
             raise
         finally:
             if session is not None and stream.ended:
-                self._responses.ended(session, response_id, failed=stream.failed)
+                key = SessionKey(answering.owner, session)
+                self._responses.ended(key, response_id, failed=stream.failed)
 
 
 async def _chat_frames(chunks: AsyncGenerator[ChatChunk, None]) -> AsyncGenerator[bytes, None]:
@@ -168,6 +172,20 @@ async def _chat_frames(chunks: AsyncGenerator[ChatChunk, None]) -> AsyncGenerato
             _log(error)
             yield frame(api_error(error).body())
     yield DONE
+
+
+async def _not_repeated(items: AsyncGenerator[_T, None]) -> AsyncGenerator[_T, None]:
+    """Yield ``items``; an error after the first one tells clients not to ask again."""
+    began = False
+    async with aclosing(items):
+        try:
+            async for item in items:
+                began = True
+                yield item
+        except Exception as error:
+            if not began:
+                raise
+            raise error_after_output(error) from error
 
 
 async def _whole_chat(chunks: AsyncGenerator[ChatChunk, None]) -> AsyncGenerator[bytes, None]:
@@ -264,7 +282,8 @@ def _error_response(error: Exception) -> Response:
         status = 400 if error.status == 422 else error.status
         known, headers = ApiError(status, error.message, code=error.type), error.headers
     else:
-        known, headers = api_error(error), {}
+        known = api_error(error)
+        headers = known.headers
     if known.status == 500:
         _log(error)
     return JSONResponse(known.body(), known.status, headers=headers)

@@ -39,6 +39,7 @@ class ApiError(Exception):
         type: The kind of error, such as ``"invalid_request_error"``.
         code: A name for programs, such as ``"model_not_found"``.
         param: The field of the request that was wrong.
+        headers: Further headers of the answer.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ApiError(Exception):
         self.type = type
         self.code = code
         self.param = param
+        self.headers: dict[str, str] = {}
 
     def body(self) -> dict[str, Any]:
         """Return the JSON object of the error."""
@@ -87,6 +89,17 @@ def api_error(error: Exception) -> ApiError:
     if isinstance(error, AgentBrainError):
         return ApiError(500, scrub(str(error)), type=SERVER, code=SERVER)
     return ApiError(500, f"The run failed: {type(error).__name__}", type=SERVER, code=SERVER)
+
+
+def error_after_output(error: Exception) -> ApiError:
+    """Return the error of a run that has done something, so that clients do not repeat it.
+
+    OpenAI's clients send a request again after most errors, unless this header says no.
+    Source: ``_should_retry`` in https://github.com/openai/openai-python
+    """
+    known = api_error(error)
+    known.headers["x-should-retry"] = "false"
+    return known
 
 
 _KINDS: tuple[tuple[type[Exception], int, str, str], ...] = (  # the first that fits

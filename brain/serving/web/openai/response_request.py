@@ -51,9 +51,9 @@ class ResponseInput:
         elif kind == "function_call":
             self._add_call(item, str(item.get("call_id") or item.get("id") or ""), param)
         elif kind == "function_call_output":
-            output, call_id = item.get("output"), item.get("call_id")
+            output, call_id = item.get("output"), str(item.get("call_id") or "")
             content = output if isinstance(output, str | list) else None
-            self.messages.append(read_message("tool", content, param, call_id=call_id or None))
+            self.messages.append(read_message("tool", content, param, call_id=call_id))
         elif kind == "mcp_call":  # from the output of an earlier response
             call_id = str(item.get("id") or "")
             self._add_call(item, call_id, param)

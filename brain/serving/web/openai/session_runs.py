@@ -15,7 +15,7 @@ from agent_brain.memories.message import Message, Role
 from agent_brain.serving.pending import request_in
 from agent_brain.serving.session import BUSY, Session
 from agent_brain.serving.session_run import SessionRun
-from agent_brain.serving.sessions import Sessions
+from agent_brain.serving.sessions import SessionKey, Sessions
 from agent_brain.serving.web.openai.chat_request import ChatRequest
 from agent_brain.serving.web.openai.errors import ApiError, invalid
 from agent_brain.serving.web.openai.messages import conversation
@@ -35,11 +35,13 @@ class Answering:
         run: The run, not begun.
         session: The ID of the session; None if the conversation is not kept.
         approved: The calls that the request approves.
+        owner: Whose session it is; users may give sessions the same ID.
     """
 
     run: SessionRun
     session: str | None
     approved: tuple[str, ...] = ()
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class ResponseSessions:
     """
 
     def __init__(self) -> None:
-        self._newest: OrderedDict[str, set[str]] = OrderedDict()
+        self._newest: OrderedDict[SessionKey, set[str]] = OrderedDict()
 
     @asynccontextmanager
     async def answer(
@@ -113,7 +115,7 @@ class ResponseSessions:
             if session.run is not None and sessions.when_busy == "refuse":
                 raise SessionBusyError(BUSY)
             run = await self._run(session, asker, body, found)
-            yield Answering(run, session.id, tuple(found.approve))
+            yield Answering(run, session.id, tuple(found.approve), session.owner)
 
     @asynccontextmanager
     async def _session(
@@ -140,7 +142,7 @@ class ResponseSessions:
     def _check(self, session: Session, previous: str) -> None:
         if session.memory.control.run_id is None:  # the session has ended
             raise _no_response(previous)
-        newest = self._newest.get(session.id)
+        newest = self._newest.get(SessionKey(session.owner, session.id))
         if newest is not None and previous not in newest:
             raise invalid(
                 f"{previous!r} is not the last response of its conversation: only that can be "
@@ -170,7 +172,7 @@ class ResponseSessions:
         token = f"resp_{secrets.token_hex(16)}"
         return token if session is None else f"{token}_{session}"
 
-    def ended(self, session: str, response_id: str, *, failed: bool) -> None:
+    def ended(self, session: SessionKey, response_id: str, *, failed: bool) -> None:
         """Note that a response has ended, so that it is the one to continue.
 
         After one that failed, the one before can be continued too.

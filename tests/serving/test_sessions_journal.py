@@ -1,0 +1,176 @@
+"""Sessions that are stored: continuing after a restart, and two servers over one file."""
+
+# ruff: noqa: SIM117 - a server around its clients reads well when nested
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_brain import Action, Brain, SQLiteJournal
+from agent_brain.serving import Session, Sessions
+from tests.serving.models import EchoLLM, Gate, PartsLLM
+from tests.support.journals import Killed, MortalJournal
+
+pytestmark = pytest.mark.anyio
+
+
+async def ask(session: Session, task: str = "Hello") -> str:
+    async with session.stream(task) as run:
+        async for _ in run:
+            pass
+    return run.result.answer
+
+
+async def test_a_session_continues_after_a_restart(tmp_path):
+    for task in ("My name is Ann", "Who am I?"):
+        async with Sessions(Brain(llm=EchoLLM()), journal=tmp_path / "j.db") as sessions:
+            async with sessions.use("one", user="ann") as session:
+                await ask(session, task)
+                said = [message.content for message in await session.memory.dump()]
+    assert [text for text in said if text.startswith("You")] == [
+        "You said: My name is Ann",
+        "You said: Who am I?",
+    ]
+    async with Sessions(Brain(llm=EchoLLM()), journal=tmp_path / "j.db") as sessions:
+        (info,) = await sessions.list(user="ann")
+        assert (info.id, info.title, info.status) == ("one", "My name is Ann", "closed")
+        assert await sessions.list(user="bob") == []
+
+
+async def test_an_id_of_an_unknown_caller_is_valid_after_a_restart(tmp_path):
+    async with Sessions(Brain(llm=EchoLLM()), journal=tmp_path / "j.db") as sessions:
+        async with sessions.use(None) as session:
+            name = session.id
+            await ask(session)
+    async with Sessions(Brain(llm=EchoLLM()), journal=tmp_path / "j.db") as sessions:
+        async with sessions.use(name) as session:
+            assert await ask(session, "Again") == "You said: Again"
+        assert await sessions.list() == []
+
+
+async def test_a_run_that_ended_with_its_process_can_be_resumed(tmp_path):
+    store = SQLiteJournal(tmp_path / "j.db")
+    journal = MortalJournal(store)
+
+    class Calls(PartsLLM):
+        async def stream(self, messages, **_):
+            if messages[-1].role == "tool":
+                await gate.wait()
+                yield f"It was {messages[-1].content}"
+            else:
+                yield Action(name="look")
+
+    def look() -> str:
+        """Look."""
+        return "green"
+
+    gate = Gate()
+    agent = Brain(llm=Calls(), tools=[look])
+    sessions = Sessions(agent, journal=journal)
+    with pytest.raises((Killed, BaseExceptionGroup)):  # noqa: PT012
+        async with sessions, sessions.use("one", user="ann") as session:
+            await session.start("Which colour?")
+            await gate.until_reached()
+            journal.die()
+            raise Killed("power cut")
+
+    gate.open()
+    async with Sessions(agent, journal=store) as again, again.use("one", user="ann") as session:
+        assert session.status == "interrupted"
+        assert (await again.list(user="ann"))[0].status == "interrupted"
+        run = await session.start_resume()
+        assert (await run.wait()).answer == "It was green"
+        assert session.run is None
+    await store.aclose()
+
+
+async def test_a_stopped_run_continues_in_the_next_server(tmp_path):
+    gate = Gate()
+
+    async def look() -> str:
+        """Look."""
+        await gate.wait()
+        return "green"
+
+    class Calls(PartsLLM):
+        async def stream(self, messages, **_):
+            yield messages[-1].content if messages[-1].role == "tool" else Action(name="look")
+
+    agent = Brain(llm=Calls(), tools=[look])
+    async with Sessions(agent, journal=tmp_path / "j.db") as sessions:
+        async with sessions.use("one", user="ann") as session, anyio.create_task_group() as tasks:
+            run = await session.start("Which colour?")
+            await gate.until_reached()
+            tasks.start_soon(sessions.stop)
+            await anyio.wait_all_tasks_blocked()
+            gate.open()
+            assert (await run.wait()).stop_reason == "stopped"
+    async with Sessions(agent, journal=tmp_path / "j.db") as sessions:
+        async with sessions.use("one", user="ann") as session:
+            run = await session.start_resume()
+            assert (await run.wait()).answer == "green"
+
+
+async def test_two_servers_over_one_file_do_not_mix_a_session(tmp_path):
+    path = tmp_path / "j.db"
+    async with (
+        Sessions(Brain(llm=EchoLLM()), journal=path) as one,
+        Sessions(Brain(llm=EchoLLM()), journal=path) as other,
+        one.use("s", user="ann") as here,
+        other.use("s", user="ann") as there,
+    ):
+        await ask(here, "Here")
+        await ask(there, "There")  # it was opened before, and reads what is new
+        await ask(here, "Here again")
+        assert {info.id for info in await other.list(user="ann")} == {"s"}
+        said = [m.content for m in await here.memory.dump() if m.content.startswith("You")]
+    assert said == ["You said: Here", "You said: There", "You said: Here again"]
+
+
+async def test_deleting_removes_everything_from_the_file(tmp_path):
+    path = tmp_path / "j.db"
+    async with Sessions(Brain(llm=EchoLLM()), journal=path) as sessions:
+        for name in ("one", "two"):
+            async with sessions.use(name, user="ann") as session:
+                await ask(session, f"The password of {name} is swordfish-{name}")
+        await sessions.delete("one", user="ann")
+        assert [info.id for info in await sessions.list(user="ann")] == ["two"]
+    data = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"swordfish-one" not in data
+    assert b"swordfish-two" in data
+
+
+async def test_a_session_that_is_closed_can_be_deleted(tmp_path):
+    path = tmp_path / "j.db"
+    async with Sessions(Brain(llm=EchoLLM()), journal=path) as sessions:
+        async with sessions.use("one", user="ann") as session:
+            await ask(session)
+    async with Sessions(Brain(llm=EchoLLM()), journal=path) as sessions:
+        await sessions.delete("one", user="ann")
+        assert await sessions.list(user="ann") == []
+        assert sessions.open_sessions == 0
+
+
+class Failing(MortalJournal):
+    """Fails to delete a whole session, once."""
+
+    async def delete(self, session: str, seqs: Any = None, *, scrub: bool = True) -> int:
+        if seqs is None and self.error is Killed:
+            self.error = OSError
+            raise OSError("no disk")
+        return await super().delete(session, seqs, scrub=scrub)
+
+
+async def test_a_deletion_that_fails_can_be_repeated(tmp_path):
+    async with SQLiteJournal(tmp_path / "j.db") as store:
+        async with Sessions(Brain(llm=EchoLLM()), journal=Failing(store)) as sessions:
+            async with sessions.use("one", user="ann") as session:
+                await ask(session)
+            with pytest.raises(OSError, match="no disk"):
+                await sessions.delete("one", user="ann")
+            await sessions.delete("one", user="ann")
+            assert await sessions.list(user="ann") == []
+            assert await store.sessions() == []

@@ -1,0 +1,350 @@
+"""Who may ask: tokens, users, hosts, origins, rates, and what others are told."""
+
+# ruff: noqa: SIM117 - a server around its clients reads well when nested
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from agent_brain import Brain
+from agent_brain.errors import BrainDefinitionError
+from agent_brain.serving import Caller, Sessions
+from agent_brain.serving.web import ServerLimits, make_app
+from tests.serving.models import EchoLLM
+from tests.serving.web.support import RawClient, RemoteGate, eventually
+from tests.support.live_server import live_server
+
+
+def sessions(*parts: object, **options: object) -> Sessions:
+    return Sessions(Brain(llm=EchoLLM(*parts)), **options)  # type: ignore[arg-type]
+
+
+def ask(
+    client: httpx.Client, session: str = "s", task: str = "Hello", **options: object
+) -> httpx.Response:
+    return client.post(
+        f"/sessions/{session}/runs",
+        json={"task": task, **options},
+        headers={"accept": "application/json"},
+    )
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize(
+    "value,status",
+    [
+        (None, 401),
+        ("", 401),
+        ("secret", 401),
+        ("Bearer", 401),
+        ("Bearer wrong", 401),
+        ("Bearer secret2", 401),
+        ("Bearer secre", 401),
+        ("Basic secret", 401),
+        ("Bearer s\xe9cret", 401),
+        ("Bearer secret, Bearer secret", 401),
+        ("Bearer secret", 200),
+        ("bearer secret", 200),
+        ("Bearer  secret", 200),
+    ],
+)
+def test_the_token_must_be_right(value, status):
+    with live_server(sessions(), token="secret") as url:
+        headers = [] if value is None else [(b"authorization", value.encode("latin-1"))]
+        answer = httpx.get(f"{url}/sessions", headers=headers)
+    assert answer.status_code == status
+    if status == 401:
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.json()["error"]["type"] == "unauthorized"
+        assert "secret" not in answer.text
+
+
+def test_two_tokens_in_a_request_are_none():
+    with live_server(sessions(), token="secret") as url:
+        headers = [(b"authorization", b"Bearer secret"), (b"authorization", b"Bearer secret")]
+        assert httpx.get(f"{url}/sessions", headers=headers).status_code == 401
+
+
+def test_each_token_has_its_user_and_users_do_not_see_each_other():
+    with live_server(sessions(), token={"a-token": "ann", "b-token": "bob"}) as url:
+        with (
+            httpx.Client(base_url=url, headers=bearer("a-token")) as ann,
+            httpx.Client(base_url=url, headers=bearer("b-token")) as bob,
+        ):
+            assert ask(ann, task="Ann's secret").status_code == 200
+            assert [s["id"] for s in ann.get("/sessions").json()["sessions"]] == ["s"]
+            assert bob.get("/sessions").json()["sessions"] == []
+            assert bob.get("/sessions/s").json()["messages"] == []
+            assert bob.delete("/sessions/s").status_code in (204, 404)  # one of his own, if any
+            assert len(ann.get("/sessions/s").json()["messages"]) == 2
+
+
+def test_another_users_session_and_one_that_never_was_get_the_same_answer():
+    with live_server(sessions(), token={"a-token": "ann", "b-token": "bob"}) as url:
+        with (
+            httpx.Client(base_url=url, headers=bearer("a-token")) as ann,
+            httpx.Client(base_url=url, headers=bearer("b-token")) as bob,
+        ):
+            ask(ann, "hers")
+            for method, path in [
+                ("DELETE", ""), ("GET", ""), ("POST", "/stop"), ("POST", "/cancel"), ("POST", "/resume"),
+            ]:  # fmt: skip
+                answers = []
+                for name in ("hers", "none"):
+                    answer = bob.request(
+                        method, f"/sessions/{name}{path}", headers={"accept": "application/json"}
+                    )
+                    body = answer.text.replace(name, "…")
+                    headers = {
+                        k: v
+                        for k, v in answer.headers.items()
+                        if k not in ("date", "content-length")
+                    }
+                    ids = {k: v for k, v in headers.items() if k != "content-type"}
+                    if method == "GET":
+                        data = answer.json()
+                        data.pop("last_event_id")
+                        body = str({**data, "id": "…"})
+                    answers.append((answer.status_code, body, ids))
+                assert answers[0] == answers[1], (method, path)
+
+
+def test_unknown_callers_reach_only_sessions_that_the_server_made():
+    with live_server(sessions()) as url, httpx.Client(base_url=url) as client:
+        answers = {}
+        for name in ("guess", "x" * 22):
+            for method, path, body in [
+                ("GET", "", None), ("DELETE", "", None), ("GET", "/events", None),
+                ("POST", "/runs", {"task": "x"}), ("POST", "/stop", None), ("POST", "/messages", {"content": "x"}),
+            ]:  # fmt: skip
+                answer = client.request(method, f"/sessions/{name}{path}", json=body)
+                answers[answer.status_code, answer.text.replace(name, "…")] = 1
+        assert [status for status, _ in answers] == [404]
+        created = client.post("/sessions")
+        assert created.status_code == 201
+        name = created.json()["id"]
+        assert created.headers["location"] == f"/sessions/{name}"
+        assert ask(client, name).status_code == 200
+        assert client.get("/sessions").json() == {"sessions": []}
+
+
+def test_a_function_says_who_asks():
+    seen: list[Caller] = []
+
+    def identify(connection: object) -> Caller | None:
+        name = connection.headers.get("x-user")  # type: ignore[attr-defined]
+        if name == "fails":
+            raise RuntimeError("the directory at ldap://secret is down")
+        return None if name is None else Caller(name, tenant="t")
+
+    def make_deps(caller: Caller) -> Caller:
+        seen.append(caller)
+        return caller
+
+    with live_server(sessions(), identify=identify, make_deps=make_deps) as url:
+        with httpx.Client(base_url=url) as client:
+            assert ask(client).status_code == 401
+            client.headers["x-user"] = "fails"
+            answer = ask(client)
+            assert answer.status_code == 500
+            assert "ldap" not in answer.text
+            client.headers["x-user"] = "ann"
+            assert ask(client).status_code == 200
+    assert [(caller.user, caller.tenant) for caller in seen] == [("ann", "t")]
+
+
+def test_dependencies_hold_no_secrets_of_the_request():
+    seen: list[Caller] = []
+    with live_server(sessions(), token={"secret": "ann"}, make_deps=seen.append) as url:
+        headers = {**bearer("secret"), "cookie": "a=b", "proxy-authorization": "x", "x-own": "kept"}
+        with httpx.Client(base_url=url, headers=headers) as client:
+            ask(client)
+    (caller,) = seen
+    assert caller.user == "ann"
+    assert caller.headers["x-own"] == "kept"
+    assert not {"authorization", "cookie", "proxy-authorization"} & caller.headers.keys()
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/info", "/openapi.json", "/"])
+def test_some_pages_are_open_to_all(path):
+    with live_server(sessions(), token="secret") as url:
+        assert httpx.get(url + path).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/sessions", "/usage", "/net.svg", "/v1/models", "/sessions/x", "//sessions", "/page/../sessions", "/healthz/../sessions",
+     "/page/%2e%2e/sessions", "/sessions#/healthz", "/sessions?/healthz", "/HEALTHZ", "/healthz/", "/sessions/", "/sessions/x/events"],
+)  # fmt: skip
+def test_all_else_needs_the_token(path):
+    with live_server(sessions(), token="secret") as url, RawClient(url) as client:
+        client.send(f"GET {path} HTTP/1.1\nHost: HOST\nConnection: close\n\n")
+        status, _, body = client.answer()
+    assert status in (401, 404, 400), (status, body)
+    assert b'sessions":' not in body
+
+
+@pytest.mark.parametrize("path", ["/page/../app.py", "/page/..%2fapp.py", "/page/%2e%2e/app.py", "/page//etc/passwd",
+                                  "/page/..\\app.py", "/page/%00", "/page/" + "x" * 5000, "/page/"])  # fmt: skip
+def test_the_page_serves_no_other_files(path):
+    with live_server(sessions(), user="ann") as url, RawClient(url) as client:
+        client.send(f"GET {path} HTTP/1.1\nHost: HOST\nConnection: close\n\n")
+        status, _, body = client.answer()
+    assert status in (404, 400), body
+    assert b"import" not in body
+    assert b"Traceback" not in body
+
+
+# Hosts and origins
+
+
+@pytest.mark.parametrize(
+    "host,status",
+    [
+        ("127.0.0.1", 200),
+        ("localhost:99", 200),
+        ("LocalHost", 200),
+        ("[::1]:80", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("127.0.0.1.evil.example:80", 421),
+        ("evil.example#localhost", 421),
+        ("", 421),
+        ("[", 421),
+        ("localhost@evil.example", 421),
+    ],
+)
+def test_only_known_hosts_are_answered(host, status):
+    """A name that leads to this computer (DNS rebinding) is no name of the server."""
+    with live_server(sessions(), user="ann", hosts=["127.0.0.1", "localhost", "[::1]"]) as url:
+        with RawClient(url) as client:
+            client.send(f"GET /sessions HTTP/1.1\nHost: {host}\nConnection: close\n\n")
+            assert client.answer()[0] == status
+
+
+def test_a_request_without_a_host_is_refused_where_hosts_are_known():
+    with live_server(sessions(), user="ann", hosts=["localhost"]) as url, RawClient(url) as client:
+        client.send("GET /sessions HTTP/1.0\n\n")
+        assert client.answer()[0] in (400, 421)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "http://[",
+        "http://127.0.0.1",
+        "file://",
+        "x",
+        "",
+        "\xff",
+        "http://HOST@evil",
+    ],
+)
+def test_pages_of_other_origins_are_refused(origin):
+    with live_server(sessions(), user="ann") as url, RawClient(url) as client:
+        client.send(f"POST /sessions HTTP/1.1\nHost: HOST\nOrigin: {origin}\nContent-Length: 0\n\n")
+        status, _, body = client.answer()
+    assert status == 403
+    assert b"wrong_origin" in body
+
+
+def test_the_page_of_the_server_itself_may_ask():
+    with live_server(sessions(), user="ann") as url:
+        assert httpx.post(f"{url}/sessions", headers={"origin": url}).status_code == 201
+
+
+def test_pages_of_chosen_origins_may_ask():
+    good = "https://app.example"
+    with live_server(sessions(), token="secret", cors_origins=[good]) as url:
+        with httpx.Client(base_url=url) as client:
+            asked = {
+                "access-control-request-method": "POST",
+                "access-control-request-headers": "authorization",
+            }
+            allowed = client.options("/sessions", headers={"origin": good, **asked})
+            assert allowed.status_code == 200
+            assert allowed.headers["access-control-allow-origin"] == good
+            refused = client.options(
+                "/sessions", headers={"origin": "https://evil.example", **asked}
+            )
+            assert refused.status_code == 400
+            assert "access-control-allow-origin" not in refused.headers
+            real = client.post("/sessions", headers={"origin": good, **bearer("secret")})
+            assert real.status_code == 201
+            assert real.headers["access-control-allow-origin"] == good
+            error = client.get("/sessions", headers={"origin": good})
+            assert error.status_code == 401
+            assert error.headers["access-control-allow-origin"] == good
+
+
+# Rates
+
+
+def test_a_client_that_asks_too_often_is_told_when_to_come_again():
+    limits = ServerLimits(per_minute=5)
+    with live_server(sessions(), token={"a": "ann", "b": "bob"}, limits=limits) as url:
+        answers = [httpx.get(f"{url}/sessions", headers=bearer("a")) for _ in range(7)]
+        assert [answer.status_code for answer in answers] == [200] * 5 + [429] * 2
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        assert httpx.get(f"{url}/sessions", headers=bearer("b")).status_code == 200
+
+
+def test_guessing_tokens_is_limited_and_health_is_told_all_the_same():
+    with live_server(sessions(), token="secret", limits=ServerLimits(per_minute=5)) as url:
+        answers = [httpx.get(f"{url}/sessions", headers=bearer(f"guess{n}")) for n in range(7)]
+        assert [answer.status_code for answer in answers] == [401] * 5 + [429] * 2
+        assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+def test_one_client_cannot_take_all_places():
+    gate = RemoteGate()
+    limits = ServerLimits(at_once=10, at_once_each=5)
+    served = sessions(gate)
+    with live_server(served, token={"a": "ann", "b": "bob"}, limits=limits) as url:
+        waiting = []
+        for _ in range(5):
+            client = RawClient(url)
+            client.send(
+                "POST /sessions/s/runs HTTP/1.1\nHost: HOST\nAuthorization: Bearer a\n"
+                'Content-Type: application/json\nContent-Length: 15\n\n{"task": "One"}'
+            )
+            waiting.append(client)
+        gate.until_reached()
+        eventually(lambda: httpx.get(f"{url}/sessions", headers=bearer("a")).status_code == 429)
+        assert httpx.get(f"{url}/sessions", headers=bearer("b")).status_code == 200
+        for client in waiting:
+            client.socket.close()
+        eventually(lambda: httpx.get(f"{url}/sessions", headers=bearer("a")).status_code == 200)
+        eventually(lambda: served.active_runs == 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"token": ""},
+        {"token": " "},
+        {"token": "a\nb"},
+        {"token": "schlüssel"},
+        {"token": {"": "ann"}},
+        {"token": "x", "identify": lambda connection: None},
+        {"user": "x", "identify": lambda connection: None},
+    ],
+)
+def test_wrong_options_are_refused_at_once(options):
+    with pytest.raises(BrainDefinitionError):
+        make_app(sessions(), **options)
+
+
+@pytest.mark.parametrize(
+    "name", ["max_body", "body_timeout", "per_minute", "at_once", "at_once_each", "stall"]
+)
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_limits_are_greater_than_zero(name, value):
+    with pytest.raises(BrainDefinitionError, match=f"{name} must be greater than 0"):
+        ServerLimits(**{name: value})
