@@ -26,13 +26,15 @@ class Interruption:
 
     Attributes:
         asked: Whether :meth:`ask` was called.
+        ending: Whether the run is being ended: the task then waits only for what must be finished.
         scope: The cancel scope of the current wait, or of the last one.
     """
 
-    __slots__ = ("_before", "_cancelled", "_current_task", "_task", "asked", "scope")
+    __slots__ = ("_before", "_cancelled", "_current_task", "_task", "asked", "ending", "scope")
 
     def __init__(self) -> None:
         self.asked = False
+        self.ending = False
         self.scope: anyio.CancelScope | None = None
         self._task: asyncio.Task[Any] | None = None
         self._before = 0  # cancellations of the task that are older than the run
@@ -51,7 +53,7 @@ class Interruption:
         self.asked = True
         if self.scope is not None:
             self.scope.cancel()
-        elif self._task is not None and events.ag_running:
+        elif self._task is not None and events.ag_running and not self.ending:
             self._cancelled = self._task.cancel()
 
     async def note_task(self) -> None:

@@ -250,7 +250,7 @@ class Run(Generic[OutputT_co]):
                         if sources and type(event) is StateExited:
                             await refresh(memory, sources)
                 except (GeneratorExit, Interrupted):
-                    engine.left = True
+                    engine.left = interruption.ending = True
                     raise
                 finally:
                     await steps.aclose()
@@ -259,6 +259,7 @@ class Run(Generic[OutputT_co]):
             await interruption.take_back()
             yield self._finished_event()
         except BaseException as error:
+            interruption.ending = True
             interrupted = await interruption.explains(error)
             left = self._engine is not None and self._engine.left  # and takes no more events
             failed = isinstance(error, Exception) and not left

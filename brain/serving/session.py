@@ -256,7 +256,8 @@ class Session:
         async def begin(session_run: SessionRun) -> Run[Any]:
             await self._take_turn(when)
             try:
-                await self._catch_up()
+                if not self.deleted:  # which is refused below
+                    await self._catch_up()
                 title = None if task is None else as_message(task).content
                 if task is None:
                     memory = self.memory

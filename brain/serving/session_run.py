@@ -131,9 +131,10 @@ class SessionRun:
     @property
     def completed(self) -> bool:
         """Whether the run has reached its end: it was not stopped and does not wait."""
-        if not (self.ended and self.begun) or self.error is not None:
+        try:
+            return self.ended and self.error is None and self.result.stop_reason is StopReason.DONE
+        except BrainUseError:  # it failed, or was left before it began
             return False
-        return self.result.stop_reason is StopReason.DONE
 
     def stop(self) -> None:
         """Stop after the current step; see :meth:`agent_brain.Run.stop`."""

@@ -242,6 +242,8 @@ class Sessions:
                 if opened.run is not None:
                     opened.run.cancel()
                 async with opened.exclusive():
+                    if self._pool.get(key) is not opened:  # deleted meanwhile
+                        raise _not_found(session)
                     await opened.erase()
                     if self._catalog is not None and self._journal is not None:
                         await self._catalog.remove(key.owner, session)

@@ -595,3 +595,32 @@ async def test_a_message_that_is_recorded_when_the_step_is_cancelled_is_not_unre
     assert run.result.stop_reason == "cancelled"
     assert (await contents(brain)).count("hello") == 1
     assert run.unread == []
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+async def test_a_cancellation_while_a_run_that_was_left_is_recorded_changes_nothing(timeout: Any):
+    here, cancelled = anyio.Event(), anyio.Event()
+
+    class Slow(MessagesMemory):
+        async def turn(self) -> Any:  # what a result is made of
+            here.set()
+            await cancelled.wait()
+            return await super().turn()
+
+    async def cancel() -> None:
+        await here.wait()
+        run.cancel()
+        cancelled.set()
+
+    llm = ScriptedLLM([["one ", "two"], "again"])
+    brain = Brain(react(llm), Slow(), limits=Limits(timeout=timeout))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cancel)
+        async with brain.stream("go") as run:
+            async for event in run:
+                if isinstance(event, TextDelta):
+                    break
+        await anyio.lowlevel.checkpoint()
+    assert run.result.stop_reason == "cancelled"
+    assert [message.content for message in run.result.messages] == ["go"]  # from the memory
+    assert (await brain.resume()).answer == "again"

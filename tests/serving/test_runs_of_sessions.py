@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from agent_brain import Brain, LayeredMemory, MessagesMemory, TodoMemory, VectorMemory
-from agent_brain.errors import LLMError
+from agent_brain.errors import LLMError, SessionNotFoundError
 from agent_brain.memories import Memory, Message, WindowedMemory
 from agent_brain.serving import SessionKey, Sessions
 from agent_brain.testing import ScriptedLLM
@@ -169,3 +169,27 @@ async def test_a_session_that_is_read_again_is_not_busy(tmp_path):
             await anyio.lowlevel.checkpoint()
             run = await session.start("Hi")
         assert (await run.wait()).answer == "Hello."
+
+
+@pytest.mark.parametrize("memory", ["messages", "layered"])
+@pytest.mark.parametrize("callers", [1, 2, 3])
+async def test_only_one_of_several_callers_deletes_a_session(tmp_path, memory, callers):
+    brain = Brain(llm=PartsLLM("Hello."))
+    deleted: list[bool] = []
+
+    async def delete(sessions: Sessions) -> None:
+        try:
+            await sessions.delete("chat", user="ann")
+            deleted.append(True)
+        except SessionNotFoundError:
+            deleted.append(False)
+
+    async with Sessions(brain, memory, journal=tmp_path / "chats.db") as sessions:
+        async with sessions.use("chat", user="ann") as session:
+            run = await session.start("Hi")
+            await run.wait()
+            async with anyio.create_task_group() as tasks:
+                for _ in range(callers):
+                    tasks.start_soon(delete, sessions)
+        assert await sessions.list(user="ann") == []
+    assert sorted(deleted) == [*[False] * (callers - 1), True]
