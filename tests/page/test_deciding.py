@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from playwright.sync_api import Route, expect
+from pydantic import JsonValue
 
 from agent_brain import Brain, tool
 from agent_brain.tools import Action
@@ -150,7 +151,7 @@ def test_what_is_approved_is_shown_exactly_and_sent_back_unchanged(serve, open_c
         """Pay."""
         return f"paid {account} for {file!a}"
 
-    args = {"account": 12345678901234567890, "file": "bill\u202egnp.exe"}
+    args: dict[str, JsonValue] = {"account": 12345678901234567890, "file": "bill\u202egnp.exe"}
     llm = Script([Action(name="pay", args=args)], ["Paid."])
     chat = open_chat(serve(Brain(llm=llm, tools=[pay])).url)
 
