@@ -75,8 +75,9 @@ def _diagram(net: Net, name: str, path: Path, counts: Counts) -> Diagram:
     boxes = []
     for key, state in net.states.items():
         own, subnets = (*path, key.name), getattr(state, "subnets", {})
+        named = state.parallel or len(subnets) > 1  # else the path names the state alone
         inside = [
-            _diagram(inner, label, (*own, label) if state.parallel else own, counts)
+            _diagram(inner, label, (*own, label) if named else own, counts)
             for label, inner in subnets.items()
         ]
         boxes.append(Box(key.name, tuple(inside), counts[path, key.name], key is net.fallback))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_brain import Brain, Net, react
-from agent_brain.nets import ParallelState, SubnetState
+from agent_brain.nets import ParallelState, SubnetState, router
 from agent_brain.states import FunctionState
 from agent_brain.testing import ScriptedLLM
 
@@ -127,3 +127,17 @@ def test_odd_names_do_not_break_a_picture(name: str) -> None:
     ET.fromstring(net.to_svg())
     assert net.to_dot().count("{") == net.to_dot().count("}") == 1
     assert "stateDiagram-v2" in net.to_mermaid()
+
+
+@pytest.mark.anyio
+async def test_the_path_of_a_run_includes_the_route_that_was_chosen() -> None:
+    brain = Brain(router(ScriptedLLM([["Hello."]]), choose=lambda memory: "react"))
+    async with brain.stream("Hi!") as run:
+        events = [event async for event in run]
+
+    svg = brain.net.to_svg(events)
+
+    ids = re.findall(r'id="(state-[^"]+)"', svg)
+    assert sorted(ids) == sorted(set(ids))
+    assert re.search(r'id="state-ROUTE-react-REASONING".*?1×</text></g>', svg)
+    assert "1×" not in svg[svg.index('id="state-ROUTE-plan_execute-PLANNING"') :]

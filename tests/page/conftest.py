@@ -151,19 +151,34 @@ def pauses(serve: object) -> Iterator[Callable[[], Pause]]:
 
 @pytest.fixture
 def open_chat(browser: Browser, pauses: object) -> Iterator[Callable[..., Chat]]:
-    """Open pages, each for itself unless ``beside`` another; none may log an error."""
+    """Open pages, each for itself unless ``beside`` another; none may log an error.
+
+    Waits until a page is ``ready``; ``script`` runs in it first.
+    """
     opened: list[Chat] = []
     with ExitStack() as stack:
 
-        def open_page(url: str, *, beside: Chat | None = None, **options: Any) -> Chat:
+        def open_page(
+            url: str,
+            *,
+            beside: Chat | None = None,
+            ready: bool = True,
+            script: str | None = None,
+            **options: Any,
+        ) -> Chat:
             if beside is not None:
                 context = beside.page.context
             else:
                 context = browser.new_context(**({"viewport": WIDE} | options))
                 stack.callback(context.close)
+            if script is not None:
+                context.add_init_script(script)
             chat = Chat(context.new_page())
             opened.append(chat)
-            return chat.open(url)
+            if ready:
+                return chat.open(url)
+            chat.page.goto(url)
+            return chat
 
         yield open_page
     assert [problem for chat in opened for problem in chat.problems] == []

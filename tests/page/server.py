@@ -108,6 +108,10 @@ class Proxy:
         """Forward new connections again."""
         self._refusing = False
 
+    def lead_to(self, port: int) -> None:
+        """Forward new connections to another port."""
+        self._port = port
+
     def cut_behind(self, *texts: bytes) -> None:
         """Cut a connection as soon as the server has sent a text on it, once for each text."""
         self.cuts += texts

@@ -9,6 +9,10 @@ from starlette.routing import Mount
 from agent_brain import Brain
 from tests.page.model import Script
 
+NO_STORAGE = """Object.defineProperty(window, "sessionStorage", {
+    get() { throw new DOMException("no", "SecurityError"); }
+});"""
+
 
 def test_the_page_asks_for_the_token_until_it_is_right(serve, open_chat):
     server = serve(Brain(llm=Script(["Welcome."])), token={"a-good-token": "ann"}, user=None)
@@ -41,3 +45,33 @@ def test_the_page_works_below_a_path_of_another_application(serve, open_chat):
 
     expect(chat.answers).to_have_text("Welcome.")
     expect(chat.page.locator("#state-REASONING")).to_be_visible()
+
+
+def test_escape_does_not_leave_the_page_without_a_token(serve, open_chat):
+    server = serve(Brain(llm=Script(["Welcome."])), token={"a-good-token": "ann"}, user=None)
+    chat = open_chat(server.url, ready=False)
+    chat.tolerate("401")
+    dialog = chat.page.get_by_role("dialog")
+
+    expect(dialog).to_be_visible()
+    for _ in range(4):  # the browser lets a page refuse only the first
+        chat.page.keyboard.press("Escape")
+    dialog.get_by_label("Token").fill("a-good-token")
+    dialog.get_by_label("Token").press("Enter")
+
+    expect(dialog).to_be_hidden()
+    expect(chat.page.locator("#about")).not_to_be_empty()
+
+
+def test_a_browser_that_lets_the_page_keep_nothing_can_use_it(serve, open_chat):
+    server = serve(Brain(llm=Script(["Welcome."])), token={"a-good-token": "ann"}, user=None)
+    chat = open_chat(server.url, ready=False, script=NO_STORAGE)
+    chat.tolerate("401")
+
+    token = chat.page.get_by_role("textbox", name="Token")
+    token.fill("a-good-token")
+    token.press("Enter")
+    expect(chat.page.locator("#about")).not_to_be_empty()
+    chat.ask("Hello!")
+
+    expect(chat.answers).to_have_text("Welcome.")

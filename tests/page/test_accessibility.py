@@ -132,3 +132,38 @@ def test_nothing_is_wider_than_the_screen(serve, open_chat, width):
     expect(chat.answers.get_by_role("table")).to_have_count(1)
     assert chat.page.evaluate("document.scrollingElement.scrollWidth") == width
     assert chat.log.evaluate("e => e.scrollWidth - e.clientWidth") == 0
+
+
+def test_a_page_that_is_enlarged_four_times_can_be_read(serve, open_chat, pauses):
+    pause = pauses()
+    lines = [f"line {number}\n\n" for number in range(40)]
+    chat = open_chat(
+        serve(Brain(llm=Script([*lines, pause]))).url, viewport={"width": 320, "height": 200}
+    )
+    chat.ask("Many lines, please.")
+    expect(chat.log.get_by_text("line 39")).to_have_count(1)
+
+    assert chat.log.evaluate("e => e.clientHeight") >= 80  # px
+    expect(chat.log.get_by_text("line 39")).to_be_in_viewport()
+    assert chat.page.evaluate("document.scrollingElement.scrollWidth") == 320
+
+
+def test_all_of_a_long_chat_is_printed(serve, open_chat):
+    lines = [f"line {number}\n\n" for number in range(120)]
+    chat = open_chat(serve(Brain(llm=Script(lines))).url)
+    chat.ask("Many lines, please.")
+    chat.wait_until_idle()
+
+    chat.page.emulate_media(media="print")
+
+    assert chat.log.evaluate("e => e.scrollHeight - e.clientHeight") == 0
+    assert chat.page.evaluate("document.scrollingElement.scrollHeight") > 120 * 16
+    expect(chat.input).to_be_hidden()
+
+
+def test_an_answer_in_arabic_starts_at_the_right(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=Script(["مرحبا `x = 1`"]))).url)
+    chat.ask("مرحبا")
+
+    expect(chat.answers).to_have_css("direction", "rtl")
+    expect(chat.answers.locator("code")).to_have_css("direction", "ltr")

@@ -247,3 +247,46 @@ def test_the_end_stays_in_sight_unless_the_person_has_scrolled_away(serve, open_
     chat.button("Go to the end").click()
 
     expect(chat.log.get_by_text("line 89")).to_be_in_viewport()
+
+
+def test_a_model_that_uses_an_id_again_makes_another_call(serve, open_chat):
+    @tool
+    def double(number: int) -> str:
+        """Double a number."""
+        return str(2 * number)
+
+    def call(number: int) -> Action:
+        return Action(name="double", args={"number": number}, id="call_0")
+
+    llm = Script([call(1)], [call(2)], ["2 and 4."], [call(3)], ["It is 6."])
+    chat = open_chat(serve(Brain(llm=llm, tools=[double])).url)
+
+    chat.ask("Double 1 and 2.")
+    expect(chat.answers).to_have_text("2 and 4.")
+    chat.ask("And 3.")
+    expect(chat.answers.last).to_have_text("It is 6.")
+
+    expect(chat.tool("double").get_by_label("Result")).to_have_text(["2", "4", "6"])
+
+
+def test_the_answer_of_a_net_inside_is_shown_once(serve, open_chat):
+    chat = open_chat(serve(Brain("router")).url)
+
+    chat.ask("What is 17 times 23?")
+    chat.wait_until_idle()
+
+    expect(chat.answers).to_have_text(["17 * 23 = 391."])
+    expect(chat.page.locator("#announcer")).to_have_text("The agent says: 17 * 23 = 391.")
+    expect(chat.page.locator("#state-ROUTE-react-REASONING")).to_have_class(
+        re.compile(r"\bvisited\b")
+    )
+
+
+def test_the_tab_is_named_after_the_chat(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=Script(["Oslo."]))).url)
+
+    chat.ask("The capital?")
+    expect(chat.page).to_have_title("The capital? – Agent Brain")
+    chat.button("New chat").click()
+
+    expect(chat.page).to_have_title("Agent Brain")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+import re
+
+from playwright.sync_api import Route, expect
+from pydantic import JsonValue
 
 from agent_brain import Brain, tool
 from agent_brain.tools import Action
@@ -140,3 +143,40 @@ def test_a_reload_after_a_decision_shows_everything_once(serve, open_chat, pause
     expect(chat.answers).to_have_text(["Let me. ", "It is out."])
     expect(chat.log.get_by_role("article", name="You")).to_have_text(["Publish it."])
     expect(chat.tool("publish")).to_have_count(1)
+
+
+def test_what_is_approved_is_shown_exactly_and_sent_back_unchanged(serve, open_chat):
+    @tool(requires_approval=True)
+    def pay(account: int, file: str) -> str:
+        """Pay."""
+        return f"paid {account} for {file!a}"
+
+    args: dict[str, JsonValue] = {"account": 12345678901234567890, "file": "bill\u202egnp.exe"}
+    llm = Script([Action(name="pay", args=args)], ["Paid."])
+    chat = open_chat(serve(Brain(llm=llm, tools=[pay])).url)
+
+    chat.ask("Pay it.")
+    shown = '{"account":12345678901234567890,"file":"bill\\u202egnp.exe"}'
+    expect(chat.tool("pay").get_by_label("Arguments")).to_have_text(shown)
+    chat.button("Edit arguments…").click()
+    chat.button("Approve with these").click()
+
+    expect(chat.tool("pay").get_by_label("Result")).to_contain_text(
+        "paid 12345678901234567890 for 'bill\\u202egnp.exe'"
+    )
+
+
+def test_a_call_without_a_recorded_request_can_be_approved(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=waiting("/a"), tools=[wipe])).url)
+    chat.ask("Delete it.")
+    expect(chat.button("Approve")).to_be_enabled()
+
+    def forget(route: Route) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"messages": []})
+
+    chat.page.route(re.compile(r"/sessions/[^/]+$"), forget, times=1)
+    chat.page.reload()
+    chat.button("Approve").click()
+
+    expect(chat.tool("wipe").get_by_label("Result")).to_have_text("deleted /a")

@@ -1,6 +1,7 @@
 // Requests to the server, relative to the page's own address, with the token if one is needed.
 
-const TOKEN = "agent-brain-token";
+import { parseJson } from "./json.js";
+import { keepToken, readToken } from "./token.js";
 
 /** A response that is not a success. */
 export class ApiError extends Error {
@@ -33,13 +34,13 @@ export class Api {
   async json(method, path, body) {
     const response = await this.open(method, path, { body });
     if (response.status === 204) return null;
-    const text = await response.text();
-    return text ? JSON.parse(text) : null;
+    const text = await textOf(response);
+    return text ? parseJson(text) : null;
   }
 
   /** Return the text of a response. */
   async text(path) {
-    return (await this.open("GET", path)).text();
+    return textOf(await this.open("GET", path));
   }
 
   /**
@@ -50,7 +51,7 @@ export class Api {
    */
   async open(method, path, { body, headers = {}, signal } = {}) {
     for (;;) {
-      const token = sessionStorage.getItem(TOKEN);
+      const token = readToken();
       const response = await this.#send(method, path, { body, headers, signal, token });
       if (response.ok) return response;
       if (response.status !== 401) throw await errorOf(response);
@@ -80,9 +81,17 @@ export class Api {
 
   /** Ask for a token, once for all requests that wait for it, unless another one is there by now. */
   async #newToken(refused) {
-    if (sessionStorage.getItem(TOKEN) !== refused) return;
+    if (readToken() !== refused) return;
     this.#asking ??= this.#askToken(refused !== null).finally(() => (this.#asking = null));
-    sessionStorage.setItem(TOKEN, await this.#asking);
+    keepToken(await this.#asking);
+  }
+}
+
+async function textOf(response) {
+  try {
+    return await response.text();
+  } catch {
+    throw new ConnectionLost();
   }
 }
 

@@ -1,10 +1,11 @@
 // The page: which session is open, and what goes where.
 
-import { Api, sessionPath } from "./api.js";
+import { Api, ConnectionLost, sessionPath } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { deleteDialog, tokenDialog } from "./dialogs.js";
 import { el } from "./dom.js";
+import { retry } from "./events.js";
 import { NetPicture } from "./net.js";
 import { Panel } from "./panels.js";
 import { StickyEnd } from "./scrolling.js";
@@ -55,9 +56,14 @@ class App {
 
   /** Show what the agent is. */
   async #describe() {
+    const options = {
+      onState: (state) => this.#setConnection(state),
+      signal: new AbortController().signal, // for as long as the page is open
+    };
     try {
-      this.#showInfo(await this.api.json("GET", "info"));
-      this.net.load(await this.api.text("net.svg"));
+      this.#showInfo(await retry(() => this.api.json("GET", "info"), options));
+      this.net.load(await retry(() => this.api.text("net.svg"), options));
+      if (this.#conversation === null) this.#setConnection("open");
     } catch (error) {
       this.composer.fail(error.message);
     }
@@ -92,11 +98,10 @@ class App {
   }
 
   #onKey(event) {
-    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]"))
-      return;
+    if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+    if (document.querySelector("dialog[open]")) return;
     if (this.#closePanels()) return;
-    if (this.#conversation?.running)
-      this.#conversation.stop().catch((error) => this.composer.fail(error.message));
+    if (this.#conversation?.running) this.composer.stop();
   }
 
   #closePanels() {
@@ -118,10 +123,17 @@ class App {
     this.#close();
     this.#closePanels();
     this.list.mark(id);
+    showTitle(this.list.titleOf(id));
     this.composer.focus();
-    if (id !== null) await this.#open(id);
+    if (id === null) return;
+    try {
+      await this.#open(id);
+    } catch {
+      // #open has told it.
+    }
   }
 
+  /** Open a session and return it. */
   async #open(id) {
     const opening = ++this.#opening;
     const conversation = new Conversation(
@@ -135,7 +147,9 @@ class App {
       await conversation.open();
     } catch (error) {
       if (opening === this.#opening) this.#gone(error.message);
+      throw error;
     }
+    return conversation;
   }
 
   #close() {
@@ -168,6 +182,7 @@ class App {
       runUsage: whenCurrent((usage) => showUsage($("usage"), "run", usage)),
       sessionUsage: whenCurrent((usage) => showUsage($("usage"), "chat", usage)),
       changed: whenCurrent(() => this.#refreshList()),
+      arrived: whenCurrent((text) => this.composer.arrived(text)),
       gone: whenCurrent((message) => this.#gone(message)),
       problem: whenCurrent((message) => this.composer.fail(message)),
     };
@@ -186,23 +201,35 @@ class App {
     $("announcer").textContent = lost
       ? "The connection is lost. Trying again."
       : "Connected again.";
+    if (!lost) this.#refreshList();
   }
 
+  /** Leave a session that the server refuses; what is shown stays, and the next message begins a new one. */
   #gone(message) {
+    this.#opening += 1;
     this.#conversation?.close();
+    this.#conversation = null;
     $("connection").hidden = true;
+    this.#setStatus("idle");
+    this.net.leave();
     this.composer.fail(message);
     this.#refreshList();
   }
 
   async #send(message) {
-    if (this.#conversation === null) {
-      const { id } = await this.api.json("POST", "sessions", {});
-      history.pushState(null, "", `#/${encodeURIComponent(id)}`);
-      await this.#open(id);
-    }
+    const conversation = this.#conversation ?? (await this.#begin());
     this.end.go();
-    await this.#conversation.send(message);
+    await conversation.send(message);
+  }
+
+  /** Make a session, open it and return it. */
+  async #begin() {
+    const opening = this.#opening;
+    const { id } = await this.api.json("POST", "sessions", {});
+    if (opening !== this.#opening)
+      throw new Error("The message was not sent, because you have opened another chat meanwhile.");
+    history.pushState(null, "", `#/${encodeURIComponent(id)}`);
+    return this.#open(id);
   }
 
   #new() {
@@ -225,11 +252,19 @@ class App {
   async #refreshList() {
     try {
       const { sessions } = await this.api.json("GET", "sessions");
-      this.list.show(sessions, sessionInAddress());
+      const current = sessionInAddress();
+      this.list.show(sessions, current);
+      showTitle(sessions.find(({ id }) => id === current)?.title);
     } catch (error) {
-      if (this.#conversation === null) this.composer.fail(error.message);
+      if (this.#conversation === null && !(error instanceof ConnectionLost))
+        this.composer.fail(error.message);
     }
   }
+}
+
+/** Name the tab, and the entry in the browser's history, after a chat. */
+function showTitle(chat) {
+  document.title = chat ? `${chat} – Agent Brain` : "Agent Brain";
 }
 
 function sessionInAddress() {

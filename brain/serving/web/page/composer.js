@@ -5,8 +5,8 @@ import { button, el } from "./dom.js";
 
 const HINTS = {
   idle: "Ask something",
-  running: "Write to the agent while it works; it reads it after this step",
-  waiting: "The agent waits for your decision above",
+  running: "Write to the agent at work",
+  waiting: "Decide above, or ask something else",
   interrupted: "Ask something",
 };
 
@@ -35,25 +35,39 @@ export class Composer {
     );
     parts.files.addEventListener("change", () => this.#attach(parts.files.files));
     parts.choose.addEventListener("click", () => parts.files.click());
-    parts.stop.addEventListener("click", () => this.#try(actions.stop));
+    parts.stop.addEventListener("click", () => this.stop());
     parts.cancel.addEventListener("click", () => this.#try(actions.cancel));
     this.setStatus("idle");
   }
 
   /** Show what can be done while the session is idle, running or waiting. */
   setStatus(status) {
-    const { input, send, stop, cancel } = this.#parts;
+    const { input, stop, cancel } = this.#parts;
     const running = status === "running";
     const hadFocus = document.activeElement === stop || document.activeElement === cancel;
     input.placeholder = HINTS[status] ?? HINTS.idle;
-    send.textContent = running ? "Send to the run" : "Send";
+    stop.textContent = "Stop";
     stop.hidden = cancel.hidden = !running;
     if (hadFocus && !running) input.focus();
+  }
+
+  /** Stop the run after the step that it is in. */
+  async stop() {
+    const { stop } = this.#parts;
+    stop.textContent = "Stopping…";
+    if (!(await this.#try(this.#actions.stop))) stop.textContent = "Stop";
   }
 
   /** Show a problem; an empty text removes it. */
   fail(text) {
     this.#parts.problem.textContent = text;
+  }
+
+  /** Remove `text`, which was sent though its response was lost. */
+  arrived(text) {
+    if (this.#sending || this.#parts.input.value.trim() !== text) return;
+    this.#remove(this.#parts.input.value, this.#files);
+    this.fail("");
   }
 
   focus() {
@@ -67,15 +81,23 @@ export class Composer {
   }
 
   async #send() {
-    const { input } = this.#parts;
-    const content = input.value.trim();
-    if (this.#sending || (!content && this.#files.length === 0)) return;
+    const { input, send } = this.#parts;
+    const [text, files] = [input.value, this.#files];
+    const content = text.trim();
+    if (this.#sending || (!content && files.length === 0)) return;
     this.#sending = true;
-    const sent = await this.#try(() => this.#actions.send({ content, attachments: this.#files }));
+    send.textContent = "Sending…";
+    const sent = await this.#try(() => this.#actions.send({ content, attachments: files }));
     this.#sending = false;
-    if (!sent) return;
-    if (input.value.trim() === content) input.value = "";
-    this.#files = [];
+    send.textContent = "Send";
+    if (sent) this.#remove(text, files);
+  }
+
+  /** Remove what was sent, and keep what was written and attached since. */
+  #remove(text, files) {
+    const { input } = this.#parts;
+    if (input.value.startsWith(text)) input.value = input.value.slice(text.length).trimStart();
+    this.#files = this.#files.filter((file) => !files.includes(file));
     this.#showFiles();
     this.#fit();
   }
@@ -96,7 +118,7 @@ export class Composer {
     event?.preventDefault();
     const read = await Promise.all([...files].map(readAttachment));
     this.#parts.files.value = "";
-    this.#files.push(...read);
+    this.#files = [...this.#files, ...read];
     this.#showFiles();
   }
 

@@ -1,10 +1,12 @@
 // One open session: its messages, then its events as they come.
 
-import { ApiError, sessionPath } from "./api.js";
+import { ApiError, ConnectionLost, sessionPath } from "./api.js";
 import { Decisions } from "./decisions.js";
 import { el } from "./dom.js";
-import { follow } from "./events.js";
+import { follow, retry } from "./events.js";
 import { history, userMessage } from "./messages.js";
+import { note } from "./notes.js";
+import { ToolCard } from "./tool_card.js";
 import { Turn } from "./turn.js";
 
 export class Conversation {
@@ -15,6 +17,7 @@ export class Conversation {
   #run = null; // ID of the run that began last
   #decisions = null;
   #queued = []; // messages that the run has not read yet
+  #unsure = null; // text that was sent, perhaps: the connection was lost meanwhile
   #reading = new AbortController();
   #status = "idle";
   #partial = false; // whether the beginning of the current run is missing
@@ -23,7 +26,8 @@ export class Conversation {
    * @param {Api} api
    * @param {string} id
    * @param {Object} view log (element), net, and the functions status(text), connection(state),
-   *     announce(text), runUsage(usage), sessionUsage(usage), changed(), gone(message), problem(message).
+   *     announce(text), runUsage(usage), sessionUsage(usage), changed(), arrived(text), gone(message),
+   *     problem(message).
    */
   constructor(api, id, view) {
     this.#api = api;
@@ -38,10 +42,23 @@ export class Conversation {
 
   close() {
     this.#reading.abort();
+    this.#turn?.abandon();
   }
 
   /** Start a run with `message`; send it to the run that is going on, if there is one. */
   async send(message) {
+    this.#unsure = message.content;
+    try {
+      await this.#deliver(message);
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) this.#unsure = null;
+      else if (this.#unsure === null) return; // its events have arrived
+      throw error;
+    }
+    this.#unsure = null;
+  }
+
+  async #deliver(message) {
     if (this.#status === "running" && (await this.#steer(message))) return;
     const { run_id: run } = await this.#post("runs", { task: message, detached: true });
     if (run !== this.#run) this.#setStatus("running"); // else its events were faster
@@ -64,16 +81,19 @@ export class Conversation {
   }
 
   async #steer(message) {
+    const element = userMessage(message, { label: "You, not read yet" });
+    element.classList.add("queued");
+    const queued = { content: message.content, element };
+    this.#queued.push(queued); // before it is sent: the run may read it before the response is here
+    this.#view.log.append(element);
     try {
       await this.#post("messages", message);
     } catch (error) {
+      this.#queued = this.#queued.filter((other) => other !== queued);
+      element.remove();
       if (error instanceof ApiError && error.status === 409) return false; // it has just ended
       throw error;
     }
-    const element = userMessage(message, { label: "You, not read yet" });
-    element.classList.add("queued");
-    this.#queued.push({ content: message.content, element });
-    this.#view.log.append(element);
     return true;
   }
 
@@ -85,7 +105,7 @@ export class Conversation {
   async #load() {
     this.#reading.abort();
     const reading = (this.#reading = new AbortController());
-    const session = await this.#api.json("GET", sessionPath(this.id));
+    const session = await this.#session(reading.signal);
     if (reading.signal.aborted) return;
     const start = session.run_started_after ?? null;
     this.#show(
@@ -97,7 +117,20 @@ export class Conversation {
     this.#follow(start ?? session.last_event_id, reading.signal);
   }
 
+  /** Return the session; null once `signal` is aborted. */
+  async #session(signal) {
+    const options = { onState: this.#view.connection, signal };
+    try {
+      return await retry(() => this.#api.json("GET", sessionPath(this.id)), options);
+    } catch (error) {
+      if (signal.aborted) return null;
+      throw error;
+    }
+  }
+
   #show(session, messages) {
+    if (this.#view.log.hasChildNodes() && session.messages.length === 0)
+      this.#view.problem("The server has no messages of this chat any more.");
     this.#cards.clear();
     this.#turn = null;
     this.#decisions = null;
@@ -106,16 +139,8 @@ export class Conversation {
     this.#setStatus(session.status);
     this.#view.sessionUsage(session.usage);
     if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
-    if (session.status === "interrupted") this.#view.log.append(this.#interrupted());
-  }
-
-  #interrupted() {
-    const again = el(
-      "button",
-      { type: "button", on: { click: () => this.#continue() } },
-      "Continue the run",
-    );
-    return el("div", { class: "note ended" }, el("span", {}, "The run was interrupted."), again);
+    if (session.status === "interrupted")
+      this.#view.log.append(note("The run was interrupted.", "ended", () => this.#continue()));
   }
 
   async #follow(after, signal) {
@@ -150,7 +175,7 @@ export class Conversation {
 
   #begin({ goal, resumed, run_id: run }) {
     this.#run = run;
-    for (const note of this.#view.log.querySelectorAll(".note button")) note.remove();
+    for (const again of this.#view.log.querySelectorAll(".note button")) again.remove();
     if (!resumed) this.#view.net.clear();
     if (goal !== null) this.#read(goal);
     this.#beginTurn();
@@ -177,6 +202,10 @@ export class Conversation {
 
   /** Remove the mark "not read yet" from a message: it is in the run now. */
   #read({ content }) {
+    if (content === this.#unsure) {
+      this.#unsure = null;
+      this.#view.arrived(content);
+    }
     const index = this.#queued.findIndex((queued) => queued.content === content);
     if (index < 0) return;
     this.#queued[index].element.remove();
@@ -209,15 +238,26 @@ export class Conversation {
   #ask({ calls, questions }, append) {
     const decisions = new Decisions((body) => this.#post("resume", body));
     for (const action of calls) {
-      const card = this.#cards.get(action.id);
-      if (card) decisions.addCall(action, card);
+      decisions.addCall(action, this.#cards.get(action.id) ?? this.#newCard(action, append));
     }
     for (const [id, prompt] of Object.entries(questions)) append(decisions.addQuestion(id, prompt));
     this.#decisions = decisions;
   }
 
-  #continue() {
-    this.#post("resume", { detached: true }).catch((error) => this.#view.problem(error.message));
+  /** Return a card for a call whose request is not among the messages. */
+  #newCard(action, append) {
+    const card = new ToolCard(action, { open: true });
+    this.#cards.set(action.id, card);
+    append(el("div", {}, card.element)); // what is asked stands beside it
+    return card;
+  }
+
+  async #continue() {
+    try {
+      await this.#post("resume", { detached: true });
+    } catch (error) {
+      this.#view.problem(error.message);
+    }
   }
 
   #setStatus(status) {

@@ -1,6 +1,7 @@
 // What a run waits for: calls to approve, deny or change, and questions to answer.
 
 import { button, el, newId } from "./dom.js";
+import { longJson, parseJson } from "./json.js";
 
 /**
  * The decisions of a person on one wait. They are sent together, once the last one is made.
@@ -76,7 +77,7 @@ class Form {
     this.problem = el("p", { class: "problem", role: "alert" });
     this.note = el("p", { class: "muted" });
     this.fields = el("fieldset", {}, ...content);
-    const heading = el("p", { id: label, class: "decision-title" }, title);
+    const heading = el("p", { id: label, class: "decision-title", dir: "auto" }, title);
     this.element = el(
       "div",
       { class: "decision", role: "group", "aria-labelledby": label },
@@ -141,7 +142,7 @@ function denial(decide) {
 
 function edition(action, decide, fail) {
   const id = newId("arguments");
-  const text = JSON.stringify(action.args, null, 2);
+  const text = longJson(action.args);
   const area = el("textarea", {
     id,
     rows: Math.min(14, text.split("\n").length + 1),
@@ -164,7 +165,7 @@ function edition(action, decide, fail) {
 
 function readObject(text) {
   try {
-    const value = JSON.parse(text);
+    const value = parseJson(text);
     return value !== null && typeof value === "object" && !Array.isArray(value) ? value : null;
   } catch {
     return null;
@@ -173,7 +174,7 @@ function readObject(text) {
 
 function questionForm(prompt, answer) {
   const id = newId("answer");
-  const input = el("textarea", { id, rows: 2 });
+  const input = el("textarea", { id, rows: 2, dir: "auto" });
   const form = new Form(
     prompt,
     el(

@@ -5,7 +5,6 @@ export function tokenDialog(dialog) {
   const form = dialog.querySelector("form");
   const input = dialog.querySelector("input");
   const problem = dialog.querySelector("[role=alert]");
-  dialog.addEventListener("cancel", (event) => event.preventDefault());
   return (wrong) =>
     new Promise((resolve) => {
       problem.textContent = wrong ? "The server does not accept this token." : "";
@@ -16,10 +15,13 @@ export function tokenDialog(dialog) {
         event.preventDefault();
         if (!input.value.trim()) return;
         form.removeEventListener("submit", onSubmit);
+        dialog.removeEventListener("close", again);
         dialog.close();
         resolve(input.value.trim());
       };
+      const again = () => dialog.showModal(); // nothing can be done without the token
       form.addEventListener("submit", onSubmit);
+      dialog.addEventListener("close", again);
     });
 }
 

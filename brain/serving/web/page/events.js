@@ -1,7 +1,8 @@
 // Server-sent events read with fetch, which unlike EventSource can send a token, and read again after
 // a lost connection from the last event that arrived whole.
 
-import { ApiError } from "./api.js";
+import { ApiError, ConnectionLost } from "./api.js";
+import { parseJson } from "./json.js";
 
 const SILENCE = 45_000; // ms; the server sends a comment every 15 s
 const FIRST_WAIT = 400; // ms before the first new attempt; doubled for each further one
@@ -71,33 +72,56 @@ function parseFrame(text) {
  */
 export async function follow(api, path, { after, onEvent, onState, signal }) {
   let last = after;
-  let failures = 0;
+  const open = () => {
+    const headers = { Accept: "text/event-stream", "Last-Event-ID": last };
+    return api.open("GET", path, { headers, signal });
+  };
   while (!signal.aborted) {
+    const response = await retry(open, { onState, signal });
+    onState("open");
     try {
-      const headers = { Accept: "text/event-stream", "Last-Event-ID": last };
-      const response = await api.open("GET", path, { headers, signal });
-      failures = 0;
-      onState("open");
       for await (const frame of readFrames(response.body)) {
         if (signal.aborted) return;
         if (frame.id) last = frame.id;
         if (frame.data) handle(frame, onEvent);
       }
-    } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof ApiError && error.status < 500 && error.status !== 429) throw error;
+    } catch {
+      // The connection is lost.
     }
     if (signal.aborted) return;
     onState("lost");
-    await pause(waitBefore(failures), signal);
-    failures += 1;
+    await pause(waitBefore(0), signal);
   }
+}
+
+/**
+ * Return what `attempt` resolves to; wait and try again while the server cannot be reached or is too busy.
+ *
+ * @throws {ApiError} The server refuses the request.
+ * @throws {DOMException} `signal` is aborted.
+ */
+export async function retry(attempt, { onState, signal }) {
+  for (let failures = 0; ; failures += 1) {
+    signal.throwIfAborted();
+    try {
+      return await attempt();
+    } catch (error) {
+      if (signal.aborted || !mayPass(error)) throw error;
+    }
+    onState("lost");
+    await pause(waitBefore(failures), signal);
+  }
+}
+
+function mayPass(error) {
+  if (error instanceof ApiError) return error.status >= 500 || error.status === 429;
+  return error instanceof ConnectionLost;
 }
 
 /** Call `onEvent`; its mistakes are reported, and are not taken for a lost connection. */
 function handle({ data, event }, onEvent) {
   try {
-    onEvent(JSON.parse(data), event);
+    onEvent(parseJson(data), event);
   } catch (error) {
     reportError(error);
   }

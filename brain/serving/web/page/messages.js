@@ -7,7 +7,7 @@ import { ToolCard } from "./tool_card.js";
 
 /** Return what a person said. */
 export function userMessage(message, { label = "You" } = {}) {
-  const text = message.content ? el("div", { class: "plain" }, message.content) : null;
+  const text = message.content ? el("div", { class: "plain", dir: "auto" }, message.content) : null;
   return el(
     "article",
     { class: "message user", "aria-label": label },
@@ -35,7 +35,7 @@ const SHOWN = { user: userEntry, assistant: agentMessage, tool: toolResult, syst
 
 /** Return text that is folded: a thought, or a note that states write for the model. */
 export function folded(title, text) {
-  const inner = el("div", { class: "plain" }, text);
+  const inner = el("div", { class: "plain", dir: "auto" }, text);
   return el("details", { class: "thought" }, el("summary", {}, title), inner);
 }
 

@@ -33,6 +33,12 @@ export class SessionList {
       setCurrent(item.querySelector("a"), item.dataset.id === current);
   }
 
+  /** Return the title of a chat; undefined if it is not in the list. */
+  titleOf(id) {
+    const item = [...this.#list.children].find((each) => each.dataset.id === id);
+    return item?.querySelector(".session-title").textContent;
+  }
+
   /** Move the focus to a chat; to the first one if it is gone. */
   focus(id) {
     const items = [...this.#list.children];
@@ -45,7 +51,7 @@ export class SessionList {
     const link = el(
       "a",
       { href: `#/${encodeURIComponent(session.id)}` },
-      el("span", { class: "session-title" }, title),
+      el("span", { class: "session-title", dir: "auto" }, title),
       el("span", { class: "session-about" }, status ?? timeText(session.updated_at)),
     );
     setCurrent(link, isCurrent);

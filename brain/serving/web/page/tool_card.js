@@ -2,6 +2,7 @@
 
 import { attachmentList } from "./attachments.js";
 import { el } from "./dom.js";
+import { longJson, parseJson, shortJson } from "./json.js";
 
 const IN_TITLE = 80; // characters of the arguments beside the name
 const ON_LINE = 60; // characters of JSON that are shown on one line
@@ -30,7 +31,7 @@ export class ToolCard {
   }
 
   #title() {
-    const short = JSON.stringify(argumentsOf(this.action));
+    const short = shortJson(argumentsOf(this.action));
     const shown = short.length > IN_TITLE ? `${short.slice(0, IN_TITLE)}…` : short;
     return el(
       "summary",
@@ -45,6 +46,11 @@ export class ToolCard {
     this.state = state;
     this.element.dataset.state = state;
     this.status.textContent = STATES[state];
+  }
+
+  /** Whether there is a result. */
+  get over() {
+    return this.result !== undefined;
   }
 
   /** Show that the call runs. */
@@ -108,16 +114,16 @@ function section(title, text, empty = "Empty") {
 
 function json(value) {
   if (typeof value === "string") return value;
-  const short = JSON.stringify(value);
+  const short = shortJson(value);
   if (short === "{}") return "";
-  return short.length > ON_LINE ? JSON.stringify(value, null, 2) : short;
+  return short.length > ON_LINE ? longJson(value) : short;
 }
 
 /** Return JSON with line breaks, other text as it is. */
 function readable(text) {
   if (!/^\s*[[{]/.test(text)) return text;
   try {
-    return json(JSON.parse(text)) || text;
+    return json(parseJson(text)) || text;
   } catch {
     return text;
   }

@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { MarkdownView } from "./markdown/view.js";
 import { folded, userMessage } from "./messages.js";
+import { note } from "./notes.js";
 import { ToolCard } from "./tool_card.js";
 import { usageText } from "./usage.js";
 
@@ -24,11 +25,13 @@ export class Turn {
   #onContinue;
   #blocks = new Map(); // by branch and response
   #branches = new Map();
+  #calls = new Map(); // the cards of this run, by branch and ID
   #answer = null; // the last block in which the outermost net has said something
+  #inner = null; // the last block in which any net has
 
   /**
    * @param {Map<string, ToolCard>} cards The calls of the session, by ID.
-   * @param {() => void} onContinue Continues a run that has ended early.
+   * @param {() => Promise<void>} onContinue Continues a run that has ended early.
    */
   constructor(cards, onContinue) {
     this.#cards = cards;
@@ -71,12 +74,15 @@ export class Turn {
       block.think(event);
     } else {
       block.say(event.text);
+      this.#inner = block;
       if (event.path.length === 0) this.#answer = block;
     }
   }
 
   on_action_requested(event) {
-    this.#card(event.action, event);
+    const card = this.#calls.get(callKey(event));
+    if (card?.over) this.#newCard(event); // the model has used the ID again
+    else this.#card(event.action, event);
   }
 
   on_action_started(event) {
@@ -113,10 +119,7 @@ export class Turn {
 
   on_run_finished(event) {
     const { stop_reason: reason, finish_reason: finish, answer } = event;
-    if (this.#answer === null && answer && reason === "done") {
-      this.#answer = this.#block(event);
-      this.#answer.say(answer);
-    }
+    if (this.#answer === null && answer && reason === "done") this.#showAnswer(event);
     if (finish === "length")
       this.#note("The answer was cut off at the limit of its length.", "warning");
     if (reason !== "done" && !WAITS.includes(reason))
@@ -127,8 +130,15 @@ export class Turn {
       this.body.append(el("p", { class: "run-usage" }, usageText(this.usage)));
   }
 
+  /** Show an answer that no event of the outermost net has told; the net inside may have said it. */
+  #showAnswer(event) {
+    const said = this.#inner?.text.trim() === event.answer.trim();
+    this.#answer = said ? this.#inner : this.#block(event);
+    if (!said) this.#answer.say(event.answer);
+  }
+
   on_run_failed({ error }) {
-    this.#note(`${error.type}: ${error.message}`, "failed", true);
+    this.#note(`The run failed. ${error.type}: ${error.message}`, "failed", true);
     this.#end();
   }
 
@@ -155,25 +165,25 @@ export class Turn {
   }
 
   #note(text, look, mayContinue = false) {
-    const again = el(
-      "button",
-      { type: "button", on: { click: () => this.#onContinue() } },
-      "Continue the run",
-    );
-    const role = look === "failed" ? "alert" : null;
-    this.body.append(
-      el("div", { class: `note ${look}`, role }, el("span", {}, text), mayContinue ? again : null),
-    );
+    this.body.append(note(text, look, mayContinue ? this.#onContinue : null));
   }
 
   #card(action, event) {
-    let card = this.#cards.get(action.id);
-    if (card === undefined) {
-      card = new ToolCard(action, { open: true });
-      this.#cards.set(action.id, card);
-      this.#block(event).append(card.element);
+    const key = callKey(event);
+    if (!this.#calls.has(key)) {
+      const earlier = this.#cards.get(action.id); // of the run that this one continues
+      const isOther = earlier?.over || [...this.#calls.values()].includes(earlier);
+      if (earlier === undefined || isOther) this.#newCard(event);
+      else this.#calls.set(key, earlier);
     }
-    return card;
+    return this.#calls.get(key);
+  }
+
+  #newCard(event) {
+    const card = new ToolCard(event.action, { open: true });
+    this.#calls.set(callKey(event), card);
+    this.#cards.set(event.action.id, card);
+    this.#block(event).append(card.element);
   }
 
   #block({ path, step, state, response_id: response }) {
@@ -202,6 +212,11 @@ export class Turn {
     }
     return this.#branches.get(key);
   }
+}
+
+/** Return what tells a call from the others of a run: branches may use the same IDs. */
+function callKey({ path, action }) {
+  return JSON.stringify([path, action.id]);
 }
 
 /** What one response of the model says, thinks and calls, in this order of arrival. */
@@ -236,6 +251,11 @@ class Block {
   append(element, { keep = false } = {}) {
     if (!keep) this.#text = this.#thought = null;
     this.element.append(element);
+  }
+
+  /** What was said, as it was written. */
+  get text() {
+    return this.#views.map((view) => view.text).join("");
   }
 
   /** The text, without its marks, thoughts and tool calls. */

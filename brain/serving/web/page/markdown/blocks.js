@@ -4,12 +4,12 @@ import { el } from "../dom.js";
 import { inlineNodes } from "./inline.js";
 
 const MAX_DEPTH = 12; // lists and quotes inside each other
-const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)(?:\s[^`]*)?$/;
+const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,3})([-*+]|(\d{1,9})[.)])( +|\t|$)/;
-const DIVIDER = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+const DIVIDER = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/; // without the spaces behind it
 
 /**
  * Return the blocks of `lines` as {node, line}: the node, and the index of its first line.
@@ -47,7 +47,8 @@ function readBlock(lines, at, depth) {
   return readParagraph(lines, at, depth);
 }
 
-function readFence(lines, start, [, marks, language]) {
+function readFence(lines, start, [, marks, info]) {
+  const language = /\S+/.exec(info)?.[0];
   const closing = new RegExp(`^ {0,3}${marks[0]}{${marks.length},}[ \\t]*$`);
   let end = start + 1;
   while (end < lines.length && !closing.test(lines[end])) end += 1;
@@ -144,7 +145,7 @@ function listItem(inner, depth) {
 
 function startsTable(lines, at) {
   const divider = lines[at + 1];
-  if (divider === undefined || !lines[at].includes("|") || !DIVIDER.test(divider)) return false;
+  if (divider === undefined || !lines[at].includes("|") || !DIVIDER.test(divider.trimEnd())) return false;
   return cells(lines[at]).length === cells(divider).length;
 }
 

@@ -139,7 +139,7 @@ class Scanner {
     const close = labelEnd(this.text, open);
     if (close < 0 || this.text[close + 1] !== "(") return false;
     const target =
-      /\(\s*(?:<([^<>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
+      /\(\s{0,9}(?:<([^<>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s{1,9}(?:"[^"]*"|'[^']*'))?\s{0,9}\)/y;
     const head = this.text.slice(close + 1, close + 1 + MAX_URL);
     const match = target.exec(head);
     if (match === null) return false;

@@ -3,6 +3,7 @@
 import { el, patchNode } from "../dom.js";
 import { parseBlocks } from "./blocks.js";
 
+const FROM_THE_RIGHT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/; // Hebrew, Arabic and so on
 const SHARE = 4; // drawing waits at least this many times as long as the last drawing took
 
 /** Shows Markdown that arrives in pieces. */
@@ -23,7 +24,14 @@ export class MarkdownView {
     this.text += text;
     this.#open += text;
     this.#drawn = false;
+    if (!this.element.dir) this.#findDirection(text);
     if (this.#timer === null) this.#frame ??= requestAnimationFrame(() => this.#drawLater());
+  }
+
+  /** The first letter tells the direction; `dir="auto"` would look for it again with each new node. */
+  #findDirection(text) {
+    const letter = /\p{L}/u.exec(text);
+    if (letter !== null) this.element.dir = FROM_THE_RIGHT.test(letter[0]) ? "rtl" : "ltr";
   }
 
   /** Draw everything now. */
