@@ -47,6 +47,11 @@ PEERS = (
 )  # fmt: skip
 
 
+def interpreter() -> str:
+    """Return the Python that this environment was made with."""
+    return str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}")
+
+
 def install(peer: Peer) -> None:
     """Make the environment of a peer, unless it is there with these packages.
 
@@ -61,7 +66,7 @@ def install(peer: Peer) -> None:
     print(f"installing {peer.packages[0]} into {folder.relative_to(ROOT)}", file=sys.stderr)
     pip = [str(peer.python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     for command in (
-        [getattr(sys, "_base_executable", sys.executable), "-m", "venv", "--clear", str(folder)],
+        [interpreter(), "-m", "venv", "--clear", str(folder)],
         [*pip, "--prefer-binary", *peer.packages],
     ):
         if subprocess.run(command, check=False).returncode:
