@@ -60,7 +60,7 @@ def make_sessions(brain: Brain[Any], options: Options, *, max_per_user: int = 10
     stored = options.storage(memory)
     journal = stored.get("journal")
     if "path" in stored:
-        memory_options["path"], journal = stored["path"], Path(stored["path"]) / "journal.db"
+        memory_options["path"] = stored["path"]
     return Sessions(
         brain,
         memory,

@@ -205,7 +205,10 @@ class LogReader:
         return batch[0]
 
     async def batch(self, most: int = 256) -> list[SessionEvent | Gap]:
-        """Return the next events, at most ``most``; wait for one. Empty when the log is closed."""
+        """Return the next events, at most ``most`` (1 or more); wait for one.
+
+        Empty when the log is closed.
+        """
         log = self._log
         while self._position >= log.last:
             if log.closed:
@@ -214,7 +217,7 @@ class LogReader:
         if not log.has_after(self._position):
             self._position = log.first - 1
             return [Gap(f"{log.name}-{self._position}")]
-        events = log.since(self._position)[:most]
+        events = log.since(self._position)[: max(1, most)]
         self._position = events[-1].number
         return [*events]
 

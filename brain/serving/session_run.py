@@ -164,12 +164,13 @@ class SessionRun:
             await self._over.wait()
 
     async def wait(self) -> Result[Any]:
-        """Wait until the run has ended and return its result.
+        """Wait until the run has ended and return its result; who waits counts as a reader.
 
         Raises:
             Exception: The error of the run, if it failed.
         """
-        await self.over()
+        with self._log.read():
+            await self.over()
         if self.error is not None:
             raise self.error
         return self.result

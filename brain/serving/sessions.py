@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias, get_args
 
@@ -88,7 +89,8 @@ class Sessions:
         memory: The name of a registered memory, or a function that returns the memory of a session
             with the brain's tools.
         journal: Where the sessions are stored: a journal, or the path of a SQLite file, which is
-            closed with the sessions. Without one, a session ends when it is closed.
+            closed with the sessions. Without one, a session ends when it is closed; a memory with
+            the option ``path`` stores them there.
         memory_options: Further options of the memory.
         when_busy: What to do with a task for a session that has a run: ``"wait"`` for its end,
             ``"refuse"`` it, or ``"queue"`` it as a message to the run.
@@ -130,6 +132,9 @@ class Sessions:
         self.when_busy: WhenBusy = when_busy
         self._memory = memory
         self._memory_options = _checked_options(memory, memory_options or {})
+        if journal is None and (folder := self._memory_options.get("path")) is not None:
+            journal = Path(folder) / "journal.db"  # where a vector memory keeps its messages
+            journal.parent.mkdir(parents=True, exist_ok=True)
         self._owned = None if isinstance(journal, Journal | None) else SQLiteJournal(journal)
         self._journal = journal if isinstance(journal, Journal) else self._owned
         self._catalog = None if self._journal is None else Catalog(self._journal)

@@ -265,8 +265,8 @@ async def test_a_run_without_a_reader_is_stopped_after_the_grace_and_can_be_resu
         async with Sessions(Brain(llm=Calls(), tools=[slow]), grace=30) as sessions:
             async with sessions.use("one", user="ann") as session:
                 run = await session.start("Hello")
-                result = await run.wait()
-                assert result.stop_reason == "stopped"
+                await run.over()
+                assert run.result.stop_reason == "stopped"
                 resumed = await session.start_resume()
                 assert (await resumed.wait()).answer == "done"
 
@@ -277,8 +277,27 @@ async def test_a_run_whose_step_does_not_end_is_cancelled_after_twice_the_grace(
         async with Sessions(Brain(llm=EchoLLM(gate)), grace=10) as sessions:
             async with sessions.use("one", user="ann") as session:
                 run = await session.start("Hello")
-                assert (await run.wait()).stop_reason == "cancelled"
+                await run.over()
+        assert run.result.stop_reason == "cancelled"
         assert 20 <= clock.elapsed < 25
+
+
+async def test_who_waits_for_a_run_counts_as_a_reader():
+    gate = Gate()
+    with fake_clock():
+        async with Sessions(Brain(llm=EchoLLM(gate)), grace=10) as sessions:
+            async with (
+                sessions.use("one", user="ann") as session,
+                anyio.create_task_group() as tasks,
+            ):
+
+                async def open_later() -> None:
+                    await anyio.sleep(100)
+                    gate.open()
+
+                tasks.start_soon(open_later)
+                run = await session.start("Hello")
+                assert (await run.wait()).stop_reason == "done"
 
 
 async def test_a_run_with_a_reader_is_not_stopped():
