@@ -90,12 +90,12 @@ class Pool(Generic[K, T]):
             self._count_used(group, 1)
         place.users += 1  # before others are evicted
         try:
-            async with place.lock:
-                opened = place.value is None
-                if place.value is None:
-                    place.value = await make()
-                value = place.value
-            if opened or len(self._places) > self._most:
+            value = place.value
+            if value is None:  # or it is being closed
+                async with place.lock:
+                    if place.value is None:
+                        place.value = await make()
+                    value = place.value
                 for other in self._surplus(group):
                     await self.evict(other)
             yield value

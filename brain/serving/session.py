@@ -13,6 +13,7 @@ from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.human_input import Approve, Deny
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.run import Run
@@ -197,6 +198,8 @@ class Session:
 
     async def refresh(self) -> None:
         """Read the session again if another process has written to it, unless a run is active."""
+        if next(_stored_sessions(self.memory), None) is None:
+            return
         async with self._reading:
             if self._free.value:
                 self._free.acquire_nowait()
@@ -285,10 +288,7 @@ class Session:
 
     async def _catch_up(self) -> None:
         """Read the session again if another process has written to it."""
-        for memory in _family(self.memory):
-            session = memory.store.session if isinstance(memory, StoredMemory) else None
-            if session is None or session.shared:
-                continue
+        for session in _stored_sessions(self.memory):
             reopen = getattr(self.memory, "reopen", None)  # a memory of the user's may have none
             if reopen is not None and await session.journal.last(session.key) != session.last:
                 await reopen()
@@ -315,8 +315,11 @@ class Session:
         return run
 
 
-def _family(memory: Memory) -> Iterator[Memory]:
-    """Yield ``memory`` and those that it wraps."""
-    yield memory
+def _stored_sessions(memory: Memory) -> Iterator[StoredSession]:
+    """Yield the sessions in journals, which other processes may write to, of a memory."""
+    if isinstance(memory, StoredMemory):
+        session = memory.store.session
+        if session is not None and not session.shared:
+            yield session
     for inner in memory.wrapped:
-        yield from _family(inner)
+        yield from _stored_sessions(inner)

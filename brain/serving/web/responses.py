@@ -54,26 +54,32 @@ class StreamResponse(Response):
         self._sending = False
         self._begun = False
         self._complete = False
+        self._failure: Exception | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response (ASGI)."""
-        failure: Exception | None = None
-        async with aclosing(self._chunks), anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch, receive, send, tasks.cancel_scope)
-            try:
-                await self._stream(send)
-            except Exception as error:
-                failure = error
-            tasks.cancel_scope.cancel()
-        if failure is not None:
+        async with anyio.create_task_group() as tasks:
+            # In a task of its own: a chunk wakes only what makes it, not all that called this.
+            tasks.start_soon(self._stream, send, tasks.cancel_scope)
+            await self._watch(receive, send, tasks.cancel_scope)
+        if self._failure is not None:
             if self._begun:
-                raise failure
-            await self._on_error(failure)(scope, receive, send)
+                raise self._failure
+            await self._on_error(self._failure)(scope, receive, send)
         elif self._complete:
             with anyio.move_on_after(self._stall):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _stream(self, send: Send) -> None:
+    async def _stream(self, send: Send, scope: anyio.CancelScope) -> None:
+        """Send all chunks, then cancel ``scope``."""
+        try:
+            async with aclosing(self._chunks):
+                await self._send_all(send)
+        except Exception as error:
+            self._failure = error
+        scope.cancel()
+
+    async def _send_all(self, send: Send) -> None:
         first = await anext(self._chunks, b"")
         self._begun = True
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
