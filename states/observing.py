@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Awaitable, Sequence
 from typing import Any, Literal, TypeAlias
@@ -12,6 +11,7 @@ import anyio
 from agent_brain.states.hook_requests import HookRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.tools.aio import CLEANUP_SECONDS
+from agent_brain.tools.secrets import get_logger
 
 Observed: TypeAlias = Literal["run", "state"]
 
@@ -20,7 +20,7 @@ METHODS: dict[Observed, tuple[str, str, str]] = {
     "state": ("before_state", "after_state", "on_state_error"),
 }
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 class Observation:

@@ -34,6 +34,7 @@ from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.tools.aio import maybe_await
+from agent_brain.tools.litellm.connections import connections
 from agent_brain.tools.secrets import get_logger
 from agent_brain.usage_ledger import UsageLedger
 
@@ -459,6 +460,7 @@ class Sessions:
                 await self._pool.aclose()
                 if self._owned is not None:
                     await self._owned.aclose()
+                await connections.close()  # of LiteLLM, which opens new ones if they are needed
 
 
 def _owner(key: SessionKey) -> str | None:

@@ -19,6 +19,7 @@ from agent_brain.states.hook_requests import (
     ToolResponse,
 )
 from agent_brain.states.hooks import Hook
+from agent_brain.tools.secrets import get_logger
 
 FIELDS = ("run_id", "session", "tenant", "state", "step", "path")
 
@@ -69,7 +70,7 @@ class LogRuns(Hook):
             raise BrainDefinitionError(
                 f"LogRuns({logger!r}): pass a logger, such as logging.getLogger('my_agent')"
             )
-        self._logger = logger or logging.getLogger("agent_brain.runs")
+        self._logger = logger or get_logger("agent_brain.runs")
 
     def _log(self, level: int, request: HookRequest, text: str, *values: object) -> None:
         if self._logger.isEnabledFor(level):

@@ -38,7 +38,7 @@ def serve_http(
 
     Runs are then stopped after their current steps, so that they can be resumed; those that do not
     end in time are cancelled, and a second SIGINT cancels all at once. The brain of the sessions is
-    closed at the end; then the signal takes its usual effect.
+    closed at the end, and the function returns.
 
     Args:
         app: What :func:`make_app` returned.
@@ -74,8 +74,6 @@ def serve_http(
 
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(main())
-    for number in reversed(server.signals):
-        signal.raise_signal(number)
 
 
 class Server(uvicorn.Server):
@@ -86,9 +84,6 @@ class Server(uvicorn.Server):
         sessions: The sessions.
         shutdown_timeout: Seconds that runs have to end.
         on_ready: Called when the server accepts connections.
-
-    Attributes:
-        signals: The signals that have told the server to stop.
     """
 
     def __init__(
@@ -103,7 +98,6 @@ class Server(uvicorn.Server):
         self._shutdown_timeout = shutdown_timeout
         self._on_ready = on_ready
         self._quiet_since: dict[Any, tuple[Any, float]] = {}  # the last request, and when
-        self.signals: list[int] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
@@ -113,7 +107,6 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note a signal; uvicorn would raise it again before the brain is closed."""
-        self.signals.append(sig)
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -40,12 +39,13 @@ from agent_brain.serving.web.requests import (
 )
 from agent_brain.serving.web.responses import StreamResponse
 from agent_brain.states.events import RunFailed
+from agent_brain.tools.secrets import get_logger
 
 SESSION_HEADER = "x-session-id"
 JSON = "application/json"
 
 _T = TypeVar("_T")
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 def routes() -> list[Route]:

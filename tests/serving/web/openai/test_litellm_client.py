@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from agent_brain import Brain
 from agent_brain.demo import demo_tools
 from agent_brain.states import LiteLLM
+from agent_brain.tools.litellm.connections import connections
 from agent_brain.tools.litellm.setup import load_litellm  # asks no other host for prices
 from tests.serving.web.openai.server import serving, shop
 
@@ -20,6 +22,12 @@ ASK = "What is 17 times 23?"
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"  # as uvicorn
+
+
+@pytest.fixture(autouse=True)
+async def closed_connections() -> AsyncIterator[None]:
+    yield
+    await connections.close()
 
 
 async def complete(url: str, **options: Any) -> Any:
