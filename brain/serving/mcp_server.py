@@ -11,7 +11,6 @@ A run that waits for a person asks the client: in a form if the client supports 
 
 from __future__ import annotations
 
-import errno
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
@@ -27,6 +26,7 @@ from pydantic import Field
 
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
 from agent_brain.serving.access import is_loopback, origin_rules, require_token
+from agent_brain.serving.address import listen, shown
 from agent_brain.serving.ask_tool import Answer, AskCall
 from agent_brain.serving.conversations import Conversations, MakeBrain
 from agent_brain.serving.servers import SharedServers
@@ -144,13 +144,12 @@ async def _serve_http(
     import uvicorn
 
     host, port = address
-    with _listen(host, port) as listener:
+    with listen(host, port) as listener:
         app: Any = server.streamable_http_app(host=host, transport_security=origin_rules(host))
         if token is not None:
             app = require_token(app, token)
         config = uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=2)
-        shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
-        url = f"http://{shown}:{listener.getsockname()[1]}/mcp"
+        url = f"http://{shown(host)}:{listener.getsockname()[1]}/mcp"
 
         class Server(uvicorn.Server):
             async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -172,18 +171,6 @@ def _check_address(address: tuple[str, int]) -> None:
             f"address={address!r}: give a host and a port from 0 (any free one) to 65535, such as "
             '("127.0.0.1", 8000)'
         )
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
-        why = "the port is taken" if taken else error.strerror or str(error)
-        raise BrainDefinitionError(
-            f"Cannot listen on {host}:{port}: {why}. Choose another port, or 0 for any free one"
-        ) from error
 
 
 def _own_conversation(context: Context[Any, Any]) -> str | None:

@@ -17,8 +17,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agent_brain.serving import Sessions
+from agent_brain.serving.address import listen
 from agent_brain.serving.web import make_app
-from agent_brain.serving.web.server import MAX_MESSAGE, Server, listen
+from agent_brain.serving.web.server import MAX_MESSAGE, Server
 
 PATIENCE = 20.0  # seconds to start, and to stop
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import signal
 import socket
 import time
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from starlette.applications import Starlette
 
-from agent_brain.errors import BrainDefinitionError
+from agent_brain.serving.address import listen, shown
 from agent_brain.serving.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -154,25 +153,3 @@ def _has_no_request(connection: Any) -> bool:
     if not hasattr(connection, "cycle"):  # a WebSocket
         return False
     return connection.cycle is None or connection.cycle.response_complete
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises:
-        BrainDefinitionError: The address cannot be used.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
-        why = "the port is taken" if taken else error.strerror or str(error)
-        raise BrainDefinitionError(
-            f"Cannot listen on {host}:{port}: {why}. Choose another port, or 0 for any free one"
-        ) from error
-
-
-def shown(host: str) -> str:
-    """Return ``host`` as it is written in a URL."""
-    return f"[{host}]" if ":" in host else host or "0.0.0.0"

@@ -11,8 +11,8 @@ import uvicorn
 
 from agent_brain import Brain, tool
 from agent_brain.serving import Sessions
+from agent_brain.serving.address import listen
 from agent_brain.serving.web import make_app
-from agent_brain.serving.web.server import listen
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools.builtin import ask_user
 
