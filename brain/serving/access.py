@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
+from agent_brain.errors import BrainDefinitionError
+
 if TYPE_CHECKING:
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -41,20 +43,30 @@ def origin_rules(host: str) -> TransportSecuritySettings:
     )
 
 
+def check_token(token: str) -> None:
+    """Check that a client can send ``token`` in a header.
+
+    Raises:
+        BrainDefinitionError: It is not printable ASCII text.
+    """
+    if not (token.isascii() and token.isprintable() and token.strip()):
+        raise BrainDefinitionError("The token must be printable ASCII text that is not empty")
+
+
+def bearer_token(scope: Scope) -> bytes:
+    """Return the bearer token of a request; empty if there is none, or more than one."""
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    scheme, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
+    return bytes(token.strip()) if scheme.lower() == b"bearer" else b""
+
+
 def require_token(app: App, token: str) -> App:
     """Return ``app`` behind a check that answers 401 to HTTP requests without the bearer token."""
-    expected = f"Bearer {token}".encode()
-
-    def is_known(scope: Scope) -> bool:
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(given) != 1:
-            return False
-        scheme, space, rest = given[0].partition(b" ")
-        scheme = b"Bearer" if scheme.lower() == b"bearer" else scheme  # its case is irrelevant
-        return secrets.compare_digest(scheme + space + rest.strip(), expected)
+    expected = token.encode()
 
     async def guarded(scope: Scope, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or is_known(scope):
+        known = scope["type"] != "http" or secrets.compare_digest(bearer_token(scope), expected)
+        if known:
             await app(scope, receive, send)
             return
         head = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]

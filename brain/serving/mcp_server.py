@@ -25,7 +25,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import Field
 
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
-from agent_brain.serving.access import is_loopback, origin_rules, require_token
+from agent_brain.serving.access import check_token, is_loopback, origin_rules, require_token
 from agent_brain.serving.address import listen, shown
 from agent_brain.serving.ask_tool import Answer, AskCall
 from agent_brain.serving.conversations import Conversations, MakeBrain
@@ -108,8 +108,8 @@ def serve(
         McpConfigError: The servers cannot be used as described.
         McpServerError: The servers could not be started or reached.
     """
-    if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
-        raise BrainDefinitionError("The token must be printable ASCII text that is not empty")
+    if token is not None:
+        check_token(token)
     if address is not None:
         _check_address(address)
     if address is not None and token is None and not is_loopback(address[0]):

@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from agent_brain.errors import BrainDefinitionError
+from agent_brain.serving.access import bearer_token, check_token
 from agent_brain.serving.caller import SECRET_HEADERS, Caller
 from agent_brain.serving.web.errors import as_http_error, error_response
 from agent_brain.serving.web.requests import HttpError
@@ -36,8 +36,7 @@ def checked_tokens(
     """
     tokens: dict[str, str | None] = {token: user} if isinstance(token, str) else dict(token or {})
     for each in tokens:
-        if not (each.isascii() and each.isprintable() and each.strip()):
-            raise BrainDefinitionError("A token must be printable ASCII text that is not empty")
+        check_token(each)
     return tokens
 
 
@@ -161,9 +160,7 @@ def _bearer(connection: HTTPConnection) -> bytes:
         for protocol in connection.scope.get("subprotocols", []):
             if protocol.startswith("bearer."):
                 return str(protocol).removeprefix("bearer.").encode()
-    values = connection.headers.getlist("authorization")
-    scheme, _, token = (values[0] if len(values) == 1 else "").partition(" ")
-    return token.strip().encode() if scheme.lower() == "bearer" else b""
+    return bearer_token(connection.scope)
 
 
 def _host(value: str) -> str:
