@@ -10,6 +10,9 @@
     * JournalError
         * JournalConflictError
             * SessionConflictError
+        * JournalDamagedError
+        * LeaseHeldError
+        * LeaseLostError
     * VectorStoreError
         * EmbedderMismatchError
     * EmbeddingError
@@ -82,6 +85,48 @@ class JournalConflictError(JournalError):
 
 class SessionConflictError(JournalConflictError):
     """Raised when another memory, perhaps in another process, has written to this session."""
+
+
+class JournalDamagedError(JournalError):
+    """Raised when an entry is not what was written. Entries before it can be read.
+
+    Attributes:
+        session: The key of the session in the journal.
+        seq: The sequence number of the first damaged entry; 0 if it is unknown.
+    """
+
+    def __init__(self, message: str, *, session: str, seq: int = 0) -> None:
+        super().__init__(message)
+        self.session = session
+        self.seq = seq
+
+
+class LeaseHeldError(JournalError):
+    """Raised when another runner has the lease of a session; nothing was written.
+
+    Attributes:
+        session: The key of the session in the journal.
+        owner: Who has the lease, as text for people.
+        seconds: How long the lease still lasts if it is not renewed.
+    """
+
+    def __init__(self, message: str, *, session: str, owner: str, seconds: float) -> None:
+        super().__init__(message)
+        self.session = session
+        self.owner = owner
+        self.seconds = seconds
+
+
+class LeaseLostError(JournalError):
+    """Raised when a runner's lease was taken over, as it was not renewed; nothing was written.
+
+    Attributes:
+        session: The key of the session in the journal.
+    """
+
+    def __init__(self, message: str, *, session: str) -> None:
+        super().__init__(message)
+        self.session = session
 
 
 class VectorStoreError(AgentBrainError):

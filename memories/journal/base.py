@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from typing import ClassVar, Self
 
-from agent_brain.memories.errors import JournalConflictError
-from agent_brain.memories.journal.entry import Entry, Row, to_line
+import anyio
+
+from agent_brain.memories.errors import (
+    JournalConflictError,
+    JournalDamagedError,
+    JournalError,
+    LeaseHeldError,
+    LeaseLostError,
+)
+from agent_brain.memories.journal.entry import Entry, Rows, to_line
+from agent_brain.memories.journal.lease import Holder, Lease
+
+LEASE = 30.0  # seconds
+PAGE = 500  # entries
+ASK_EVERY = 0.25  # seconds between attempts to get a lease
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """What a journal knows of a session.
+
+    Attributes:
+        key: The session's key.
+        created: When its first entry was written (aware, UTC); None if unknown.
+        updated: When its last entry was written; None if unknown.
+        entries: The number of its entries, history included.
+    """
+
+    key: str
+    created: datetime | None
+    updated: datetime | None
+    entries: int
 
 
 class Journal(ABC):
@@ -18,15 +50,30 @@ class Journal(ABC):
     session changes or returns entries of another. Several memories may share a journal; its
     creator closes it.
 
+    ``append``, ``read``, ``last``, ``sessions`` and ``delete`` make a journal. The other methods
+    have defaults: without history, and with leases that exclude other runners of this object only.
+
     Attributes:
         persistent: Whether entries outlive the process.
+        has_history: Whether :meth:`retire` keeps entries, and reading can include them.
+        has_leases: Whether :meth:`append` checks the lease that it is given.
     """
 
     persistent: ClassVar[bool] = True
+    has_history: ClassVar[bool] = False
+    has_leases: ClassVar[bool] = False
+    _held: dict[str, Lease] | None = None  # by session, for the default of the leases
+
+    # Entries
 
     @abstractmethod
     async def append(
-        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
     ) -> int:
         """Append ``entries`` to a session, all or none, with consecutive sequence numbers.
 
@@ -35,45 +82,74 @@ class Journal(ABC):
 
         Args:
             session: The session's key.
-            entries: The entries in order; their ``seq`` is ignored. An empty list changes nothing.
+            entries: The entries in order; their ``seq``, ``time`` and ``retired`` are ignored. An
+                empty list changes nothing.
             expect: The last sequence number that the writer knows, 0 for a session without entries;
                 None writes without a check.
+            lease: The writer's lease; None for a writer that is no runner.
 
         Returns:
             The last sequence number of the session after the call.
 
         Raises:
+            LeaseLostError: ``lease`` is not that of the session any more; nothing was written.
+            LeaseHeldError: There is no ``lease``, and another runner has one that has not ended;
+                nothing was written.
             JournalConflictError: The session's last sequence number is not ``expect``; nothing was
                 written.
             JournalError: The journal is closed, or its storage cannot be used.
         """
 
     @abstractmethod
-    async def read(self, session: str, after: int = 0) -> list[Entry]:
-        """Return the entries with a sequence number above ``after``, in order."""
+    async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
+        """Return the entries with a sequence number above ``after``, in order.
 
-    async def rows(self, session: str, after: int = 0) -> Sequence[Row]:
+        Args:
+            session: The session's key.
+            after: A sequence number.
+            history: Include retired entries.
+
+        Raises:
+            JournalDamagedError: An entry is not what was written.
+        """
+
+    async def pages(
+        self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
+    ) -> AsyncIterator[list[Entry]]:
+        """Yield the entries in pages of at most ``size``.
+
+        Raises:
+            JournalDamagedError: An entry is not what was written; what is before it was yielded.
+        """
+        entries = await self._read(session, after, history=history)
+        for start in range(0, len(entries), size):
+            yield entries[start : start + size]
+
+    async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """As :meth:`read`, with the data as JSON text.
 
         Memories read sessions with it and decode a message when it is used. The default encodes
         what :meth:`read` returns; a journal that stores text overrides it.
         """
-        entries = await self.read(session, after)
-        return [(entry.seq, entry.kind, to_line(entry.data)) for entry in entries]
+        entries = await self._read(session, after, history=history)
+        rows = Rows((entry.seq, entry.kind, to_line(entry.data)) for entry in entries)
+        rows.versions = {entry.seq: entry.version for entry in entries if entry.version != 1}
+        return rows
+
+    async def _read(self, session: str, after: int, *, history: bool) -> list[Entry]:
+        if history and self.has_history:
+            return await self.read(session, after, history=True)
+        return await self.read(session, after)
 
     @abstractmethod
     async def last(self, session: str) -> int:
         """Return the last sequence number of the session, 0 if none; deletions do not lower it."""
 
     @abstractmethod
-    async def sessions(self, prefix: str = "") -> list[str]:
-        """Return the keys of all sessions that start with ``prefix``, sorted."""
-
-    @abstractmethod
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
-        """Remove entries physically.
+        """Remove entries physically, retired ones too.
 
         Args:
             session: The session's key.
@@ -85,6 +161,118 @@ class Journal(ABC):
         Returns:
             The number of removed entries.
         """
+
+    async def retire(self, session: str, seqs: Collection[int]) -> int:
+        """Keep entries that later ones have replaced for the history only.
+
+        The default removes them.
+
+        Args:
+            session: The session's key.
+            seqs: The sequence numbers of the entries; unknown ones are ignored.
+
+        Returns:
+            The number of entries that were retired.
+        """
+        return await self.delete(session, seqs, scrub=False)
+
+    async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
+        """Remove retired entries.
+
+        Args:
+            session: The session's key.
+            before: Only those with a smaller sequence number; None for all.
+            scrub: See :meth:`delete`.
+
+        Returns:
+            The number of removed entries.
+        """
+        return 0
+
+    async def load(self, session: str, entries: Sequence[Entry]) -> None:
+        """Write the entries of a session that was read from another journal, all or none.
+
+        Args:
+            session: The session's key. It must not have entries.
+            entries: With their numbers, which must grow, versions, times, and whether each is
+                retired.
+
+        Raises:
+            JournalConflictError: The session has entries.
+            JournalError: This journal cannot do it.
+        """
+        raise JournalError(
+            f"{type(self).__name__} has no load(), which writes the entries of another journal"
+        )
+
+    # Sessions
+
+    @abstractmethod
+    async def sessions(self, prefix: str = "") -> list[str]:
+        """Return the keys of all sessions that start with ``prefix``, sorted."""
+
+    async def records(self, prefix: str = "") -> list[SessionRecord]:
+        """Return what is known of the sessions whose keys start with ``prefix``, sorted by key."""
+        found = []
+        for key in await self.sessions(prefix):
+            entries = await self.read(key)
+            first, last = (entries[0].time, entries[-1].time) if entries else (None, None)
+            found.append(SessionRecord(key, first, last, len(entries)))
+        return found
+
+    async def purge(self) -> int:
+        """Remove sessions that have outlived the journal's ``ttl``; return how many.
+
+        They are not returned by any method before that either. Does nothing by default.
+        """
+        return 0
+
+    # Leases
+
+    async def acquire(self, session: str, *, seconds: float = LEASE, wait: float = 0) -> Lease:
+        """Get the lease of a session; it is renewed until it is released.
+
+        The lease of a process that is known to be dead is taken over at once, any other when it has
+        ended.
+
+        Args:
+            session: The session's key.
+            seconds: How long the lease lasts if this process stops renewing it.
+            wait: How long to wait for a lease that another runner has, in seconds.
+
+        Raises:
+            LeaseHeldError: Another runner has it.
+        """
+        lease = Lease.new(session, seconds)
+        deadline = anyio.current_time() + wait
+        while (holder := await self._take_lease(lease)) is not None:
+            if holder.owner.is_dead:
+                holder = await self._take_lease(lease, over=holder.token)
+                if holder is None:
+                    break
+            left = deadline - anyio.current_time()
+            if left <= 0:
+                raise held(session, holder)
+            await anyio.sleep(min(left, ASK_EVERY, max(holder.seconds, 0.01)))
+        return lease
+
+    async def release(self, lease: Lease) -> None:
+        """Give a lease back. Does nothing if it was taken over."""
+        if self._held and self._held.get(lease.session) == lease:
+            del self._held[lease.session]
+
+    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+        """Store a lease; return who has one that has not ended instead, if anyone has.
+
+        Args:
+            lease: The lease, which is to be renewed until :meth:`release`.
+            over: The token of a lease that may be replaced although it has not ended.
+        """
+        held = self._held = self._held or {}
+        holder = held.setdefault(lease.session, lease)
+        return None if holder is lease else Holder(holder.owner, holder.token, holder.seconds)
+
+    # Life
 
     def same_as(self, other: Journal) -> bool:
         """Return whether both store the same sessions. Default: whether they are one object."""
@@ -113,4 +301,36 @@ def conflict(session: str, expected: int, found: int) -> JournalConflictError:
         session=session,
         expected=expected,
         found=found,
+    )
+
+
+def damaged(session: str, seq: int, journal: str) -> JournalDamagedError:
+    """Return the error of an entry whose checksum is wrong."""
+    return JournalDamagedError(
+        f"Entry {seq} of session {session!r} in {journal} is damaged: its checksum is wrong. "
+        "Restore the journal from a backup, or copy what is before the damage into a new one "
+        "with 'agent-brain sessions salvage'. Nothing was changed",
+        session=session,
+        seq=seq,
+    )
+
+
+def held(session: str, holder: Holder) -> LeaseHeldError:
+    """Return the error of a writer while another runner has the lease."""
+    return LeaseHeldError(
+        f"Session {session!r} is in use by {holder.owner}, whose lease lasts another "
+        f"{holder.seconds:.0f} s and is renewed while it runs. Nothing was written: wait for its "
+        "end, read the session with readonly=True, or use another session",
+        session=session,
+        owner=str(holder.owner),
+        seconds=holder.seconds,
+    )
+
+
+def lost(lease: Lease) -> LeaseLostError:
+    """Return the error of a runner whose lease was taken over."""
+    return LeaseLostError(
+        f"The lease of session {lease.session!r} was not renewed for {lease.seconds:.0f} s, and "
+        "another runner has taken it over. Nothing was written: the run continues there",
+        session=lease.session,
     )

@@ -6,8 +6,10 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import compress
 from typing import Any, TypeAlias, cast, overload
+from zlib import crc32
 
 from pydantic import JsonValue
 
@@ -22,15 +24,21 @@ class Entry:
     """One change in a session: plain, immutable data.
 
     Attributes:
-        kind: The kind of change, such as ``"message"`` or ``"control"``.
+        kind: The kind of change, such as ``"message"`` or ``"step"``.
         data: Its details, as a JSON value.
         seq: The sequence number. It grows within a session and is never reused, not even after a
             deletion; 0 before the entry is written.
+        version: The version of the form of ``data``, from 1.
+        time: When it was written (aware, UTC, to the millisecond); None before that.
+        retired: Whether a later entry has replaced it, so that only the history has it.
     """
 
     kind: str
     data: JsonValue
     seq: int = 0
+    version: int = 1
+    time: datetime | None = None
+    retired: bool = False
 
 
 class Rows(Sequence[Row]):
@@ -40,6 +48,7 @@ class Rows(Sequence[Row]):
         seqs: The sequence numbers.
         kinds: The kinds.
         lines: The texts.
+        versions: The versions that are not 1, by sequence number.
         as_written: Whether the texts are those that were written, with the fields in their order.
     """
 
@@ -47,6 +56,7 @@ class Rows(Sequence[Row]):
         self.seqs: list[int] = []
         self.kinds: list[str] = []
         self.lines: list[str] = []
+        self.versions: dict[int, int] = {}
         self.as_written = as_written
         self.extend(rows)
 
@@ -73,6 +83,7 @@ class Rows(Sequence[Row]):
 
     def _map(self, change: Callable[[list[Any]], list[Any]]) -> Rows:
         found = Rows(as_written=self.as_written)
+        found.versions = self.versions
         found.seqs, found.kinds, found.lines = (
             change(self.seqs),
             change(self.kinds),
@@ -104,3 +115,35 @@ def to_line(data: JsonValue) -> str:
 def from_line(line: str) -> JsonValue:
     """Return the data that :func:`to_line` encoded."""
     return cast(JsonValue, json.loads(line))
+
+
+def checksum(session: str) -> int:
+    """Return what the checksums of a session's entries begin with; see :func:`seal`."""
+    return crc32(session.encode("utf-8", "surrogatepass") + b"\0")
+
+
+def seal(start: int, seq: int, kind: str, version: int, time: int, line: str) -> int:
+    """Return the checksum (CRC-32) of a stored entry.
+
+    It covers the session and the number too, so that an entry is not read in another place.
+
+    Args:
+        start: The :func:`checksum` of the session.
+        seq: The sequence number.
+        kind: The kind.
+        version: The version.
+        time: When it was written, in milliseconds since 1970.
+        line: The data as text.
+    """
+    text = f"{seq}\0{kind}\0{version}\0{time}\0{line}"
+    return crc32(text.encode("utf-8", "surrogatepass"), start)
+
+
+def to_milliseconds(time: datetime) -> int:
+    """Return a time as milliseconds since 1970."""
+    return round(time.timestamp() * 1000)
+
+
+def from_milliseconds(time: int) -> datetime:
+    """Return milliseconds since 1970 as a time."""
+    return datetime.fromtimestamp(time / 1000, UTC)

@@ -2,81 +2,189 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
-from itertools import count
+from dataclasses import dataclass, field, replace
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import Journal, conflict
-from agent_brain.memories.journal.entry import Entry, Row, from_line, to_line
+from agent_brain.memories.journal.base import Journal, SessionRecord, conflict, held, lost
+from agent_brain.memories.journal.entry import (
+    Entry,
+    Rows,
+    from_line,
+    from_milliseconds,
+    to_line,
+    to_milliseconds,
+)
+from agent_brain.memories.journal.lease import Holder, Lease
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    kind: str
+    line: str
+    version: int
+    time: int
+    retired: bool = False
+
+
+@dataclass(slots=True)
+class _Session:
+    last: int
+    entries: dict[int, _Stored] = field(default_factory=dict)  # by number, in order
 
 
 class RamJournal(Journal):
     """A journal that ends with the process, for tests and for memories that share a session."""
 
     persistent = False
+    has_history = True
+    has_leases = True
 
     def __init__(self) -> None:
-        self._entries: dict[str, dict[int, tuple[str, str]]] = {}
-        self._last: dict[str, int] = {}
-        self._count = count(1)
+        self._sessions: dict[str, _Session] = {}
+        self._deleted = 0  # the highest number of a deleted session
         self._closed = False
 
     async def append(
-        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
-        self._check_open()
-        found = self._last.get(session, 0)
+        found = await self.last(session)
+        holder = (self._held or {}).get(session)
+        if lease is not None and lease != holder:
+            raise lost(lease)
+        if lease is None and holder is not None:
+            raise held(session, Holder(holder.owner, holder.token, holder.seconds))
         if expect is not None and expect != found:
             raise conflict(session, expect, found)
-        lines = [(entry.kind, to_line(entry.data)) for entry in entries]
-        for line in lines:
-            found = next(self._count)
-            self._entries.setdefault(session, {})[found] = line
-            self._last[session] = found
-        return found
+        now = int(time.time() * 1000)
+        stored = [_Stored(e.kind, to_line(e.data), e.version, now) for e in entries]
+        if not stored:
+            return found
+        into = self._sessions.setdefault(session, _Session(self._deleted))
+        for item in stored:
+            into.last += 1
+            into.entries[into.last] = item
+        return into.last
 
-    async def read(self, session: str, after: int = 0) -> list[Entry]:
+    async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
-        rows = await self.rows(session, after)
-        return [Entry(kind, from_line(line), seq) for seq, kind, line in rows]
+        return [
+            Entry(s.kind, from_line(s.line), seq, s.version, from_milliseconds(s.time), s.retired)
+            for seq, s in self._after(session, after, history=history)
+        ]
 
-    async def rows(self, session: str, after: int = 0) -> list[Row]:
+    async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
+        found = self._after(session, after, history=history)
+        rows = Rows((seq, stored.kind, stored.line) for seq, stored in found)
+        rows.versions = {seq: stored.version for seq, stored in found if stored.version != 1}
+        return rows
+
+    def _after(self, session: str, after: int, *, history: bool) -> list[tuple[int, _Stored]]:
         self._check_open()
-        found = []
-        for seq, (kind, line) in reversed(self._entries.get(session, {}).items()):
+        found: list[tuple[int, _Stored]] = []
+        known = self._sessions.get(session)
+        for seq, stored in reversed(known.entries.items()) if known else ():
             if seq <= after:
                 break
-            found.append((seq, kind, line))
+            if history or not stored.retired:
+                found.append((seq, stored))
         return found[::-1]
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
         self._check_open()
-        return self._last.get(session, 0)
-
-    async def sessions(self, prefix: str = "") -> list[str]:
-        """See :meth:`Journal.sessions`."""
-        self._check_open()
-        return sorted(session for session in self._last if session.startswith(prefix))
+        known = self._sessions.get(session)
+        return 0 if known is None else known.last
 
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`."""
         self._check_open()
+        known = self._sessions.get(session)
+        if known is None:
+            return 0
         if seqs is None:
-            self._last.pop(session, None)
-            return len(self._entries.pop(session, {}))
-        entries = self._entries.get(session, {})
-        return sum(entries.pop(seq, None) is not None for seq in seqs)
+            del self._sessions[session]
+            self._deleted = max(self._deleted, known.last)
+            return len(known.entries)
+        return sum(known.entries.pop(seq, None) is not None for seq in seqs)
+
+    async def retire(self, session: str, seqs: Collection[int]) -> int:
+        """See :meth:`Journal.retire`."""
+        self._check_open()
+        known = self._sessions.get(session)
+        entries = {} if known is None else known.entries
+        going = [seq for seq in seqs if seq in entries and not entries[seq].retired]
+        for seq in going:
+            entries[seq] = replace(entries[seq], retired=True)
+        return len(going)
+
+    async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
+        """See :meth:`Journal.trim`."""
+        self._check_open()
+        known = self._sessions.get(session)
+        entries = {} if known is None else known.entries
+        going = [
+            seq
+            for seq, stored in entries.items()
+            if stored.retired and (before is None or seq < before)
+        ]
+        return await self.delete(session, going, scrub=scrub)
+
+    async def load(self, session: str, entries: Sequence[Entry]) -> None:
+        """See :meth:`Journal.load`."""
+        found = await self.last(session)
+        if found:
+            raise conflict(session, 0, found)
+        if not entries:
+            return
+        now = int(time.time() * 1000)
+        made = {
+            e.seq: _Stored(
+                e.kind,
+                to_line(e.data),
+                e.version,
+                to_milliseconds(e.time) if e.time else now,
+                e.retired,
+            )
+            for e in entries
+        }
+        self._sessions[session] = _Session(max(entries[-1].seq, self._deleted), made)
+
+    async def sessions(self, prefix: str = "") -> list[str]:
+        """See :meth:`Journal.sessions`."""
+        self._check_open()
+        return sorted(session for session in self._sessions if session.startswith(prefix))
+
+    async def records(self, prefix: str = "") -> list[SessionRecord]:
+        """See :meth:`Journal.records`."""
+        found = []
+        for key in await self.sessions(prefix):
+            times = [stored.time for stored in self._sessions[key].entries.values()]
+            first, last = (min(times), max(times)) if times else (0, 0)
+            found.append(
+                SessionRecord(
+                    key,
+                    from_milliseconds(first) if times else None,
+                    from_milliseconds(last) if times else None,
+                    len(times),
+                )
+            )
+        return found
 
     async def aclose(self) -> None:
         """Drop everything."""
         self._closed = True
-        self._entries.clear()
-        self._last.clear()
+        self._sessions.clear()
 
     def _check_open(self) -> None:
         if self._closed:

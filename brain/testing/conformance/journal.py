@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from pydantic import JsonValue
 
-from agent_brain.memories.errors import JournalConflictError, JournalError
+from agent_brain.memories.errors import (
+    JournalConflictError,
+    JournalError,
+    LeaseHeldError,
+    LeaseLostError,
+)
 from agent_brain.memories.journal import Entry, Journal
 from agent_brain.testing.conformance.check import (
     Check,
@@ -119,6 +126,135 @@ async def a_cancelled_append_is_whole_or_absent(journal: Any) -> None:
         await journal.append("s", [Entry("a", 1), Entry("a", 2)])
     data = [entry.data for entry in await journal.read("s")]
     expect_true(data in ([0], [0, 1, 2]), f"A cancelled append was written in part: {data}")
+
+
+async def versions_and_times_are_kept(journal: Any) -> None:
+    """read() returns the version of each entry, and the time (aware) when it was appended."""
+    if not journal.has_history:
+        return
+    before = datetime.now(UTC) - timedelta(seconds=5)
+    await journal.append("s", [Entry("a", 1, version=3), Entry("a", 2)])
+    read = await journal.read("s")
+    expect([entry.version for entry in read], [3, 1], "versions")
+    for entry in read:
+        expect_true(entry.time is not None, "An entry that was read has no time")
+        near = before <= entry.time <= before + timedelta(minutes=5)
+        expect_true(near, f"The time of an entry is {entry.time}, and it was just written")
+    rows = await journal.rows("s")
+    expect([*rows], [(e.seq, e.kind, str(e.data)) for e in read], "rows()")
+    expect(rows.versions, {read[0].seq: 3}, "versions of rows()")
+
+
+async def pages_are_what_is_read(journal: Any) -> None:
+    """pages() yields what read() returns, at most ``size`` entries at once."""
+    last = await journal.append("s", [Entry("a", n) for n in range(7)])
+    for size in (1, 2, 3, 7, 100):
+        pages = [page async for page in journal.pages("s", last - 5, size=size)]
+        expect([e for page in pages for e in page], await journal.read("s", last - 5), "pages()")
+        expect_true(all(0 < len(page) <= size for page in pages), f"A page is not 1 to {size} long")
+    expect([page async for page in journal.pages("unknown")], [], "pages() of an unknown session")
+
+
+async def retired_entries_are_history(journal: Any) -> None:
+    """Entries that retire() was given are read with ``history=True`` only, or removed."""
+    last = await journal.append("s", [Entry("a", n) for n in range(5)])
+    first = last - 4
+    await journal.append("other", [Entry("a", 0)])
+    expect(await journal.retire("s", [first, first + 2, last + 100]), 2, "retire()")
+    expect([entry.data for entry in await journal.read("s")], [1, 3, 4], "data")
+    expect([row[2] for row in await journal.rows("s", first)], ["1", "3", "4"], "rows()")
+    expect(await journal.last("s"), last, "last()")
+    after = await journal.append("s", [Entry("a", 5)], expect=last)
+    expect_true(after > last, f"The number {after} was used again")
+    if not journal.has_history:
+        return
+    expect(await journal.retire("s", [first]), 0, "retire() of what is retired")
+    history = await journal.read("s", history=True)
+    expect([entry.data for entry in history], [0, 1, 2, 3, 4, 5], "data with the history")
+    flags = [entry.retired for entry in history]
+    expect(flags, [True, False, True, False, False, False], "retired")
+    expect(len(await journal.rows("s", first, history=True)), 5, "rows with the history")
+    paged = [e async for page in journal.pages("s", history=True, size=2) for e in page]
+    expect(paged, history, "pages with the history")
+    expect(await journal.trim("s", first + 2), 1, "trim(before)")
+    expect([e.data for e in await journal.read("s", history=True)], [1, 2, 3, 4, 5], "data")
+    expect(await journal.trim("s", scrub=True), 1, "trim()")
+    expect([e.data for e in await journal.read("s", history=True)], [1, 3, 4, 5], "data")
+    await journal.retire("s", [last])
+    expect(await journal.delete("s", [last]), 1, "delete() of a retired entry")
+    expect(len(await journal.read("other")), 1, "entries of another session")
+
+
+async def a_session_is_loaded_as_it_was(journal: Any) -> None:
+    """load() keeps numbers, versions, times and what is retired, and refuses to add to entries."""
+    if not journal.has_history:
+        return
+    await journal.append("s", [Entry("a", n, version=n + 1) for n in range(4)])
+    await journal.delete("s", [(await journal.read("s"))[1].seq])
+    await journal.retire("s", [(await journal.read("s"))[0].seq])
+    entries = await journal.read("s", history=True)
+    await journal.load("copy", entries)
+    expect(await journal.read("copy", history=True), entries, "entries")
+    expect(await journal.read("copy"), await journal.read("s"), "entries without the history")
+    await expect_error(journal.load("copy", entries), JournalConflictError, "load() over entries")
+    last = entries[-1].seq
+    after = await journal.append("copy", [Entry("a", 9)], expect=await journal.last("copy"))
+    expect_true(after > last, f"The number {after} was used again after load()")
+    await journal.load("nothing", [])
+    expect(await journal.read("nothing"), [], "load() of nothing")
+
+
+async def records_tell_of_each_session(journal: Any) -> None:
+    """records() returns the key, the times and the number of entries of each session."""
+    await journal.append("b", [Entry("a", 1)])
+    await journal.append("a", [Entry("a", 1), Entry("a", 2)])
+    await journal.append("a", [Entry("a", 3)])
+    await journal.append("c", [Entry("a", 1)])
+    await journal.delete("c")
+    records = await journal.records()
+    expect([(r.key, r.entries) for r in records], [("a", 3), ("b", 1)], "records()")
+    expect([r.key for r in await journal.records("b")], ["b"], "records('b')")
+    for record in records:
+        if record.created is not None:
+            expect_true(record.created <= record.updated, f"The times of {record} are wrong")
+
+
+async def a_lease_excludes_others(journal: Any) -> None:
+    """While a session is leased, nobody else gets its lease or writes to it."""
+    lease = await journal.acquire("s")
+    await expect_error(journal.acquire("s"), LeaseHeldError, "acquire() of a leased session")
+    other = await journal.acquire("other")
+    if journal.has_leases:
+        stranger = journal.append("s", [Entry("a", 1)])
+        await expect_error(stranger, LeaseHeldError, "append() without the lease")
+        stranger = journal.append("s", [Entry("a", 1)], lease=other)
+        await expect_error(stranger, LeaseLostError, "append() with another lease")
+        expect(await journal.last("s"), 0, "last() after refused appends")
+        await journal.append("s", [Entry("a", 1)], lease=lease)
+        await journal.append("other", [Entry("a", 1)], expect=0, lease=other)
+    await journal.release(lease)
+    await journal.release(lease)
+    if journal.has_leases:
+        late = journal.append("s", [Entry("a", 2)], lease=lease)
+        await expect_error(late, LeaseLostError, "append() with a lease that was released")
+        await journal.append("s", [Entry("a", 2)])
+    await journal.release(await journal.acquire("s"))
+
+
+async def a_lease_is_waited_for(journal: Any) -> None:
+    """acquire(wait=…) returns when the lease is released."""
+    lease = await journal.acquire("s")
+    got = []
+
+    async def get() -> None:
+        got.append(await journal.acquire("s", wait=60))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(get)
+        await anyio.lowlevel.checkpoint()
+        await journal.release(lease)
+    expect_true(got[0].token != lease.token, "Two leases have one token")
+    await journal.release(got[0])
 
 
 async def a_closed_journal_raises(journal: Any) -> None:
