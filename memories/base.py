@@ -279,6 +279,15 @@ class Memory(ABC):
     async def checkpoint(self) -> None:
         """Make what happened so far durable; called after each step. Does nothing by default."""
 
+    async def record(self, *, calls: Iterable[str] = (), parts: Iterable[str] = ()) -> None:
+        """Make durable what happened inside a step; the default calls :meth:`checkpoint`.
+
+        Args:
+            calls: IDs of calls in ``control.pending`` that have begun or finished.
+            parts: Keys in ``control.ended`` of parts of a state that have finished.
+        """
+        await self.checkpoint()
+
     async def rollback(self) -> None:
         """Drop what an interrupted step wrote after the last checkpoint. Does nothing by default.
 

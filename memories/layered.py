@@ -16,12 +16,13 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.erasure import Erasure, deleted
-from agent_brain.memories.store.events import effective, replay
+from agent_brain.memories.store.events import replay, split_undone
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import (
     Filters,
@@ -168,13 +169,19 @@ class LayeredMemory(WrappingMemory):
         await self._handed.mark_if_due()
         await self.short.checkpoint()
 
+    async def record(self, *, calls: Iterable[str] = (), parts: Iterable[str] = ()) -> None:
+        """Make durable what happened inside a step, in the short-term memory."""
+        await self.short.record(calls=calls, parts=parts)
+
     async def rollback(self) -> None:
         """Drop what was written after the last checkpoint, from both."""
         await self.open()
         session = self.short.store.session
-        if session is not None and session.control_at:
-            rows = await session.journal.rows(session.key, session.safe_at)
-            unfinished = [*replay(effective(rows), removed=True)]
+        if session is not None and session.run.at:
+            rows = await session.rows(session.run.safe_at)
+            undone = {*split_undone(rows)[0]}
+            going = Rows(row for row in rows if row[0] in undone)
+            unfinished = [*replay(going, removed=True)]
             if unfinished:
                 await self._remove(self.long, unfinished, Erasure())
                 self._handed.lose(unfinished)

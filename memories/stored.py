@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import Any, Self, TypeAlias
@@ -16,19 +17,21 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Entry, Rows
+from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
-    LASTING,
     Added,
+    CallNoted,
     Change,
     Checkpointed,
     Cleared,
     GoalSet,
+    PartNoted,
     Tagged,
     ValueSet,
+    split_undone,
 )
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.export import read_export, write_export
@@ -41,8 +44,10 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
+from agent_brain.memories.store.kinds import entry
 from agent_brain.memories.store.many import in_slices
-from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.run_record import RunRecord
+from agent_brain.memories.store.session import History, Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
@@ -86,6 +91,9 @@ class StoredMemory(Memory):
         shared: Let many memories, also of other processes, append to the session at the same time.
             Each sees at its next use what the others wrote, in the same order. The goal and the
             state of the run are this memory's own and are not stored.
+        history: How many steps of runs the journal keeps at least: a number, ``"all"``, or
+            ``"last"`` for the current one only. Default: 100, in a journal that outlives the
+            process.
 
     Raises:
         MemoryDefinitionError: Options that make no sense.
@@ -104,6 +112,7 @@ class StoredMemory(Memory):
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
         shared: bool = False,
+        history: History | None = None,
     ) -> None:
         super().__init__(tools)
         self.store = MessageStore(
@@ -115,6 +124,7 @@ class StoredMemory(Memory):
             clock=clock,
             readonly=readonly,
             shared=shared,
+            history=history,
         )
         self._conversation = _conversation(self.store.session, session, tenant)
 
@@ -158,11 +168,10 @@ class StoredMemory(Memory):
 
     def _adopt(self, session: Session) -> None:
         try:
-            self.control = Control.model_validate(session.control)
+            self.control = Control.model_validate(session.run.whole())
         except ValidationError as error:
             raise JournalError(
-                f"Entry {session.control_at} of session {session.key} is not a control entry: "
-                f"{error}"
+                f"Entry {session.run.at} of session {session.key} is not a step of a run: {error}"
             ) from error
 
     async def _finish_removal(self, rows: Rows, counting: Rows) -> None:
@@ -218,10 +227,10 @@ class StoredMemory(Memory):
 
         def plan() -> list[Change]:
             changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
-            if self.durable:
+            if store.session is not None and self.durable:
                 control = self.control.model_copy()  # begin() assigns, and changes nothing inside
                 control.begin(run_id, state)
-                changes.append(Checkpointed(control.model_dump(mode="json")))
+                changes.append(Checkpointed(store.session.run.reduced(control)))
             return changes
 
         await store.change(plan, then=lambda: self.control.begin(run_id, state))
@@ -295,27 +304,47 @@ class StoredMemory(Memory):
         """Write the state of the run, if it has changed."""
         if self.durable:
             await self._write("checkpoint()")
-            await self.store.checkpoint(self.control.model_dump(mode="json"))
+            await self.store.checkpoint(self.control)
+
+    async def record(self, *, calls: Iterable[str] = (), parts: Iterable[str] = ()) -> None:
+        """Write that calls have begun or finished, and the results of parts of a state.
+
+        Each is a small entry. The state of the run is written too where it has changed otherwise.
+
+        Args:
+            calls: IDs of calls in ``control.pending``.
+            parts: Keys of results in ``control.ended``.
+        """
+        if not self.durable:
+            return
+        await self._write("record()")
+        control, spent = self.control, asdict(self.control.spent)
+        notes: list[Change] = [
+            *(CallNoted.of(call, spent) for i in calls if (call := control.pending.get(i))),
+            *(PartNoted(key, control.ended[key]) for key in parts if key in control.ended),
+        ]
+        await self.store.record(control, notes)
 
     async def rollback(self) -> None:
-        """Drop what was written after the last checkpoint, and return to the state of it.
+        """Drop what was written after the last step, and return to the state of it.
 
-        What was deleted or forgotten since does not come back. A shared session is not rolled back.
+        What was deleted or forgotten since does not come back, and what is known of calls that
+        began since stays. A shared session is not rolled back.
         """
         session = self.store.session
         if session is None or not self.durable:
             return
         await self._write("rollback()")
         async with session.lock:
-            if not session.control_at:
+            if not session.run.at:
                 return
-            later = await session.journal.rows(session.key, session.safe_at)
-            doomed = [seq for seq, kind, _ in later if kind not in LASTING]
-            if not doomed:
+            safe_at = session.run.safe_at
+            undone, kept = split_undone(await session.rows(safe_at))
+            if not undone:
                 return
             self.store.reread(adopt_control=True)
-            rollback = await session.append([Entry("rollback", session.safe_at)])
-            await session.remove([*doomed, rollback])
+            noted = await session.append([entry("rollback", {"to": safe_at, "kept": [*kept]})])
+            await session.remove([*undone, noted])
         await self._settle()
 
     async def reopen(self) -> None:
@@ -357,7 +386,7 @@ class StoredMemory(Memory):
         changes += [ValueSet(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
         if unique:
             changes.append(Added(list(unique.values())))
-        changes.append(Checkpointed(control.model_dump(mode="json")))
+        changes.append(Checkpointed(RunRecord().reduced(control)))
 
         def take_control() -> None:
             self.control = control

@@ -167,8 +167,8 @@ class WindowedMemory(StoredMemory):
             return
         began = store.log.find(store.goal_id)
         upto = sys.maxsize if began is None else began
-        if session.control_at:
-            upto = min(upto, session.safe_at)
+        if session.run.at:
+            upto = min(upto, session.run.safe_at)
         gone = [item for item in self._outlived if item[0] < upto]
         await store.change(store.marks)
         await session.remove([place for place, _ in gone])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -124,6 +124,10 @@ class WrappingMemory(Memory):
     async def checkpoint(self) -> None:
         """Make what happened so far durable."""
         await self.inner.checkpoint()
+
+    async def record(self, *, calls: Iterable[str] = (), parts: Iterable[str] = ()) -> None:
+        """Make durable what happened inside a step."""
+        await self.inner.record(calls=calls, parts=parts)
 
     async def rollback(self) -> None:
         """Drop what an interrupted step wrote after the last checkpoint."""

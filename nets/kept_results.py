@@ -41,7 +41,6 @@ class KeptResults:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._written: set[str] = set()
-        self._count = self._due = 0
 
     def find(self, name: str, context: WorkContext) -> Part | None:
         """Return the result of a part; None if it has not finished."""
@@ -57,11 +56,10 @@ class KeptResults:
             Scratch(value=part.value)
         except ScratchError:
             return
-        self._memory.control.ended[self._key(name, context)] = part.model_dump_json()
-        self._count += 1
-        if self._memory.durable and self._count > self._due:
-            self._due = self._count + self._count // 10  # each write holds all results
-            await self._memory.checkpoint()
+        key = self._key(name, context)
+        self._memory.control.ended[key] = part.model_dump_json()
+        if self._memory.durable:
+            await self._memory.record(parts=[key])
 
     def clear(self) -> None:
         """Remove the results: the state has used them."""

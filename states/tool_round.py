@@ -278,8 +278,9 @@ class ToolRound(Work):
             # else it was deleted while it ran
             control.finish_call(finished.action, self._message(finished), reported=True)
         control.begin_calls(call.action for call in begun)
-        if begun or finished is not None:
-            await self.memory.checkpoint()
+        ids = [call.action.id for call in ((finished,) if finished else ()) + tuple(begun)]
+        if ids:
+            await self.memory.record(calls=ids)
 
     async def _run_one(self, call: _Call) -> None:
         """Run a call; it has no outcome if it waits for a person's answer."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
+from agent_brain.memories.control import Call
 from agent_brain.memories.journal.entry import Entry, Row, Rows
 from agent_brain.memories.message import Message
+from agent_brain.memories.store.kinds import LASTING, entry
 from agent_brain.memories.store.log import decode, unreadable
+from agent_brain.memories.store.run_record import call_data
 
 MESSAGES = ("part", "message")
 
@@ -26,7 +29,7 @@ class Added:
         """Return an entry per message, so that each can be removed; the last ends the update."""
         data = [m.model_dump(mode="json", exclude_defaults=True) for m in self.messages]
         kinds = ["part"] * (len(data) - 1) + ["message"]
-        return [Entry(kind, item) for kind, item in zip(kinds, data, strict=True)]
+        return [entry(kind, item) for kind, item in zip(kinds, data, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class GoalSet:
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
-        return [Entry("goal", self.message_id)]
+        return [entry("goal", self.message_id)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Removed:
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
-        return [Entry("forget" if self.forgotten else "delete", list(self.ids))]
+        return [entry("forget" if self.forgotten else "delete", list(self.ids))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Tagged:
         }
         if self.pinned is not None:
             data["pinned"] = self.pinned
-        return [Entry("tag", data)]
+        return [entry("tag", data)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class ValueSet:
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
-        return [Entry("view", {"name": self.name, "value": self.value})]
+        return [entry("view", {"name": self.name, "value": self.value})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ class Evicted:
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
         data: dict[str, JsonValue] = {"upto": self.upto, "staying": [*self.staying]}
-        return [Entry("evicted", data | {"spoke": self.spoke})]
+        return [entry("evicted", data | {"spoke": self.spoke})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,42 +120,101 @@ class Cleared:
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
-        return [Entry("clear", None)]
+        return [entry("clear", None)]
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpointed:
-    """The control of the run was stored.
+    """The state of the run was stored.
 
     Attributes:
-        control: The control.
-        since: The sequence number that a rollback returns to, if it is not this entry's: the
-            control was changed in the middle of a step.
+        control: The control, as :meth:`RunRecord.reduced` returns it.
+        since: The sequence number that a rollback returns to, where the control was changed inside
+            a step; None at a step.
     """
 
-    control: JsonValue
+    control: dict[str, Any]
     since: int | None = None
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
         if self.since is None:
-            return [Entry("control", self.control)]
-        return [Entry("amend", {"control": self.control, "since": self.since})]
+            return [entry("step", self.control)]
+        return [entry("amend", {"control": self.control, "since": self.since})]
 
 
-LASTING = ("delete", "forget", "amend", "evicted")  # a rollback does not undo these
-Change: TypeAlias = Added | GoalSet | Removed | Tagged | ValueSet | Evicted | Cleared | Checkpointed
+@dataclass(frozen=True, slots=True)
+class CallNoted:
+    """A call has begun, or has finished.
 
-_READERS: dict[str, Any] = {
+    Attributes:
+        call: The call, with its result if it has finished; as :func:`call_data` returns it.
+        spent: What the run has spent until then.
+    """
+
+    call: dict[str, Any]
+    spent: JsonValue = None
+
+    @classmethod
+    def of(cls, call: Call, spent: JsonValue) -> CallNoted:
+        """Return the change for a call as it is now."""
+        return cls(call_data(call), spent)
+
+    def entries(self) -> list[Entry]:
+        """Return the change as journal entries."""
+        if self.call["result"] is None:
+            return [entry("call_begun", {"action": self.call["action"]})]
+        return [entry("call_finished", {"call": self.call, "spent": self.spent})]
+
+
+@dataclass(frozen=True, slots=True)
+class PartNoted:
+    """A part of a state, such as a branch, has finished with a result."""
+
+    key: str
+    value: str
+
+    def entries(self) -> list[Entry]:
+        """Return the change as journal entries."""
+        return [entry("part_finished", {"key": self.key, "value": self.value})]
+
+
+Change: TypeAlias = (
+    Added
+    | GoalSet
+    | Removed
+    | Tagged
+    | ValueSet
+    | Evicted
+    | Cleared
+    | Checkpointed
+    | CallNoted
+    | PartNoted
+)
+
+
+def _fields_of(cls: type[Any]) -> Callable[[Any], Any]:
+    """Return a function that makes a ``cls`` from data, ignoring fields that are unknown."""
+    names = [field.name for field in fields(cls)]
+    return lambda data: cls(**{name: data[name] for name in names if name in data})
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
     "goal": GoalSet,
     "delete": Removed,
     "forget": lambda ids: Removed(ids, forgotten=True),
-    "tag": lambda data: Tagged(**data),
-    "view": lambda data: ValueSet(**data),
-    "evicted": lambda data: Evicted(**data),
+    "tag": _fields_of(Tagged),
+    "view": _fields_of(ValueSet),
+    "evicted": _fields_of(Evicted),
     "clear": lambda _: Cleared(),
     "control": Checkpointed,
-    "amend": lambda data: Checkpointed(**data),
+    "step": Checkpointed,
+    "amend": _fields_of(Checkpointed),
+    "call_begun": lambda data: CallNoted(
+        {"action": data["action"], "result": None, "reported": False}
+    ),
+    "call_finished": _fields_of(CallNoted),
+    "part_finished": _fields_of(PartNoted),
 }
 
 
@@ -164,10 +226,11 @@ def effective(rows: Sequence[Row]) -> Rows:
     counting: list[Row] = []
     for row in rows:
         if row[1] == "rollback":
-            after, lasting = json.loads(row[2]), []
-            while counting and counting[-1][0] > after:
+            data, lasting = json.loads(row[2]), list[Row]()
+            kept = {*data["kept"]}
+            while counting and counting[-1][0] > data["to"]:
                 undone = counting.pop()
-                if undone[1] in LASTING:
+                if undone[1] in LASTING or undone[0] in kept:
                     lasting.append(undone)
             counting += reversed(lasting)
         elif row[1] == "clear":
@@ -175,6 +238,36 @@ def effective(rows: Sequence[Row]) -> Rows:
         else:
             counting.append(row)
     return Rows(counting, as_written=rows.as_written)
+
+
+def split_undone(later: Rows) -> tuple[list[int], list[int]]:
+    """Return which entries since the last step a rollback undoes, and which messages it keeps.
+
+    It keeps the messages that ask for a call that has begun since then, and those that answer one:
+    what a call did cannot be undone.
+
+    Args:
+        later: The entries since then.
+    """
+    begun = {json.loads(line)["action"]["id"] for _, kind, line in later if kind == "call_begun"}
+    undone, kept = [], []
+    for seq, kind, line in later:
+        if kind in LASTING:
+            continue
+        if (
+            begun
+            and kind in MESSAGES
+            and '"tool_call' in line
+            and _is_about(decode(line, seq), begun)
+        ):
+            kept.append(seq)
+        else:
+            undone.append(seq)
+    return undone, kept
+
+
+def _is_about(message: Message, calls: set[str]) -> bool:
+    return message.tool_call_id in calls or any(call.id in calls for call in message.tool_calls)
 
 
 def read_changes(rows: Iterable[Row]) -> Iterator[tuple[int, Change]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import JsonValue
 
 from agent_brain.memories.errors import SessionConflictError
-from agent_brain.memories.journal.entry import Row
+from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure
@@ -70,7 +70,7 @@ class HandOver:
         """Read the places of what was handed over before the session was opened, once."""
         session = self._short.store.session
         if self._stored is None:
-            rows = [] if session is None else await session.journal.rows(session.key)
+            rows = Rows() if session is None else await session.rows()
             self._stored = await in_thread_if_many(rows, _places)
         return self._stored
 
@@ -208,7 +208,7 @@ class HandOver:
         return sorted(found, key=lambda pair: pair[0])
 
 
-def _places(rows: Sequence[Row]) -> dict[str, int]:
+def _places(rows: Rows) -> dict[str, int]:
     """Return the places of the messages of ``rows``, by ID."""
     return {id_of(line): seq for seq, kind, line in effective(rows) if kind in MESSAGES}
 

@@ -17,12 +17,13 @@ import anyio.to_thread
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Role
 from agent_brain.memories.store.events import MESSAGES, Change, GoalSet, read_change, read_changes
+from agent_brain.memories.store.kinds import RUN, STEPS
 from agent_brain.memories.store.log import id_of, unreadable
 
 if TYPE_CHECKING:
     from agent_brain.memories.store.store import MessageStore
 
-LOCAL = ("goal", "control", "amend")  # of the run of one memory; ignored in a shared session
+LOCAL = RUN | {"goal"}  # of the run of one memory; ignored in a shared session
 SYSTEM = Role.SYSTEM
 _ASSISTANT = '"role":"assistant"'
 _PLAIN = frozenset(('","role":"user"', '","role":"assis'))  # what follows the ID of a plain message
@@ -157,11 +158,10 @@ def _load(store: MessageStore, found: _Survey, tail: int, held: frozenset[int]) 
     shows = any(view.tail for view in store.views)
     named = _named(found, start) if shows else set()
     staying = _staying(found, start, named, held) if shows else []
-    last: dict[str, int] = {}
+    others = found.others[: bisect_left(found.others, start)]
     first = 0
-    for at in [*found.others[: bisect_left(found.others, start)], start]:
+    for at in [*others, start]:
         if at < start and rows.kinds[at] in LOCAL:
-            last["goal" if rows.kinds[at] == "goal" else "control"] = at
             continue
         upto = found.count(at)
         stays = staying[bisect_left(staying, first) : bisect_left(staying, upto)]
@@ -171,8 +171,7 @@ def _load(store: MessageStore, found: _Survey, tail: int, held: frozenset[int]) 
             store.carry_out(read_change(*rows[at]), rows.seqs[at])
             store.evicting = evicting or store.evicting
         first = upto
-    for at in last.values():
-        store.carry_out(read_change(*rows[at]), rows.seqs[at])
+    _load_run(store, rows, [at for at in others if rows.kinds[at] in LOCAL])
     for view in store.views if named else ():
         view.update_pins()  # of the messages that were pinned: once, and not at each tag
     stayed = [m for m in (store.log.get(found.ids[at]) for at in staying) if m is not None]
@@ -187,6 +186,25 @@ def _load(store: MessageStore, found: _Survey, tail: int, held: frozenset[int]) 
         ]
         store.drop(going, outdated=False)
     return start
+
+
+def _load_run(store: MessageStore, rows: Rows, entries: list[int]) -> None:
+    """Carry out what still counts of the entries about goals and runs, given by their indexes."""
+    goal: list[int] = []
+    run: list[int] = []
+    for at in entries:
+        if rows.kinds[at] == "goal":
+            goal = [at]
+        elif rows.kinds[at] in STEPS:
+            run = [at]
+        else:
+            run.append(at)
+    for at in sorted([*goal, *run]):
+        store.carry_out(read_change(*rows[at]), rows.seqs[at])
+    if store.session is not None:
+        counting = {*goal, *run}
+        old = (at for at in entries if rows.kinds[at] != "goal" and at not in counting)
+        store.session.outdate(rows.seqs[at] for at in old)
 
 
 def _tail_start(store: MessageStore, found: _Survey, tail: int, *, keeps_old: bool) -> int:

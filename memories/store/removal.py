@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from pydantic import JsonValue
-
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError
 from agent_brain.memories.journal.entry import Row, Rows
@@ -34,8 +32,10 @@ from agent_brain.memories.store.filters import (
     moment,
     names,
 )
+from agent_brain.memories.store.kinds import RUN
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
+from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.views.groups import with_partners
 from agent_brain.tools.secrets import get_logger
 
@@ -94,10 +94,11 @@ async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Chang
         [store.log[i] for i in store.log.ids() if i not in stays],
         partial(forgotten, everything=True),
     )
-    control = _stored_control(memory, gone)
     changes: list[Change] = [Cleared(), *([Added(kept)] if kept else []), *note]
-    if control is not None:  # the state of the run continues to count
-        changes.append(Checkpointed(control))
+    if store.session is not None and store.session.run.at:  # the run continues to count
+        control = _stored_control(store.session.run)
+        strike(control, gone, live=_is_live(memory))
+        changes.append(Checkpointed(RunRecord().reduced(control)))
     await store.replace_all(changes, lambda: _strike(memory, gone))
     return before - len(kept)
 
@@ -203,6 +204,8 @@ async def erase(
         for name in view.stale_values(asked, held)
         if name in store.values
     }
+    if store.session is not None and (ids or stale):
+        await store.session.drop_history()
     changes: list[Change] = [
         *([Removed(ids, forgotten=True)] if ids else []),
         *(ValueSet(name, None) for name in sorted(stale)),
@@ -233,7 +236,7 @@ async def scrub(memory: StoredMemory) -> None:
     """Remove what the journal still has of forgotten messages and of outdated values."""
     session = memory.store.session
     if session is not None:
-        rows = await session.journal.rows(session.key)
+        rows = await session.rows()
         await session.remove(await in_thread_if_many(rows, partial(_dead, memory)))
 
 
@@ -260,11 +263,11 @@ def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:
     messages were forgotten stays, for memories that have not read it yet; it has only their IDs.
     """
     store = memory.store
-    control_at = 0 if store.session is None else store.session.control_at
-    standing = {control_at, store.marked_at, *store.values_at.values()}
+    run = set[int]() if store.session is None else store.session.run.standing
+    standing = {*run, store.marked_at, *store.values_at.values()}
     dead, gone = [], set[str]()
     for seq, kind, line in reversed(rows):
-        if kind in ("control", "amend", "view", "evicted"):
+        if kind in RUN or kind in ("view", "evicted"):
             if seq not in standing:
                 dead.append(seq)
         elif kind == "forget":
@@ -285,23 +288,22 @@ def _strike(memory: StoredMemory, gone: Erasure) -> None:
 
 
 def _struck(memory: StoredMemory, gone: Erasure) -> list[Change]:
-    """Return what to record so that the last checkpoint does not hold what is gone either."""
+    """Return what to record so that the last step does not hold what is gone either."""
     session = memory.store.session
-    control = _stored_control(memory, gone)
-    if session is None or control is None or control == session.control:
+    if session is None or not session.run.at:
         return []
-    running = cast("dict[str, JsonValue]", session.control)["status"] == "running"
-    return [Checkpointed(control, session.safe_at if running else None)]
-
-
-def _stored_control(memory: StoredMemory, gone: Erasure) -> JsonValue:
-    """Return the control of the last checkpoint without what is gone; None if there is none."""
-    session = memory.store.session
-    if session is None or not session.control_at:
-        return None
-    control = Control.model_validate(session.control)
+    control = _stored_control(session.run)
+    before = control.model_dump()
     strike(control, gone, live=_is_live(memory))
-    return control.model_dump(mode="json")
+    if control.model_dump() == before:
+        return []
+    run = session.run
+    since = run.safe_at if control.status == "running" else None
+    return [Checkpointed(run.reduced(control), since)]
+
+
+def _stored_control(run: RunRecord) -> Control:
+    return Control.model_validate(run.whole())
 
 
 def forgettable(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Sequence
-
-from pydantic import JsonValue
+from typing import Literal, TypeAlias
 
 from agent_brain.memories.errors import JournalConflictError, SessionConflictError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
+from agent_brain.memories.journal.lease import Lease
+from agent_brain.memories.store.kinds import current
 from agent_brain.memories.store.lock import Lock
+from agent_brain.memories.store.run_record import RunRecord
 
+History: TypeAlias = int | Literal["all", "last"]
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
 
@@ -33,29 +37,37 @@ class Session:
     Attributes:
         key: The session's key in the journal.
         shared: Whether other memories append at the same time.
+        history: How many steps are kept.
+        lease: The lease of the run that uses the memory.
         lock: Held while something is written, so that the writes of one memory keep their order.
         last: The last sequence number that this memory knows.
         doubt: The entries of an interrupted append, until it is known whether they were written.
         landed: Whether the last reading found the interrupted append in the journal.
-        control_at: Sequence number of the entry with the control, 0 if there is none.
-        control: The control of that entry.
-        safe_at: Sequence number of the last checkpoint, which a rollback returns to.
+        run: What the session has of the state of a run.
     """
 
     def __init__(
-        self, journal: Journal, session: str, tenant: str | None, *, shared: bool = False
+        self,
+        journal: Journal,
+        session: str,
+        tenant: str | None,
+        *,
+        shared: bool = False,
+        history: History = "last",
     ) -> None:
         self.journal = journal
         self.key = session_key(session, tenant)
         self.shared = shared
+        self.history = history
+        self.lease: Lease | None = None
         self.lock = Lock()
         self.last = 0
         self.doubt: list[Entry] | None = None
         self.landed = False
-        self.control_at = 0
-        self.control: JsonValue = None
-        self.safe_at = 0
+        self.run = RunRecord()
         self._outdated: list[int] = []
+        kept = history if isinstance(history, int) else 0
+        self._steps: deque[int] = deque(maxlen=kept + 1)  # the last ones of this memory
 
     async def append(self, entries: list[Entry]) -> int:
         """Write ``entries``; return the sequence number of the first one.
@@ -64,7 +76,12 @@ class Session:
             SessionConflictError: Another memory has written to the session.
         """
         try:
-            last = await self.journal.append(self.key, entries, expect=self.last)
+            if self.lease is not None and self.journal.has_leases:
+                last = await self.journal.append(
+                    self.key, entries, expect=self.last, lease=self.lease
+                )
+            else:
+                last = await self.journal.append(self.key, entries, expect=self.last)
         except JournalConflictError as error:
             raise self.conflict(error.found) from error
         except BaseException:
@@ -74,18 +91,9 @@ class Session:
         self.last = last
         return last - len(entries) + 1
 
-    async def append_control(self, data: JsonValue) -> None:
-        """Write the control, unless the last entry has it."""
-        if data == self.control and self.last == self.safe_at:
-            return
-        self.note_control(data, await self.append([Entry("control", data)]))
-
-    def note_control(self, data: JsonValue, seq: int, since: int | None = None) -> None:
-        """Take the control from entry ``seq``; a rollback returns to ``since``, default ``seq``."""
-        if self.control_at:
-            self.outdate([self.control_at])
-        self.control_at, self.control = seq, data
-        self.safe_at = seq if since is None else since
+    def note_step(self, seq: int) -> None:
+        """Note that an entry is a step, for :meth:`prune`."""
+        self._steps.append(seq)
 
     def outdate(self, seqs: Iterable[int]) -> None:
         """Note entries that are outdated, to be removed later."""
@@ -95,6 +103,11 @@ class Session:
         """Remove entries physically and leave no copy of their data."""
         await self.journal.delete(self.key, list(seqs))
 
+    async def drop_history(self) -> None:
+        """Remove the history; a removal that leaves no copies follows, except if it is shared."""
+        if self.journal.has_history:
+            await self.journal.trim(self.key, scrub=self.shared)
+
     async def read(self) -> Rows:
         """Return all entries of the session, and take the last one as known.
 
@@ -102,8 +115,7 @@ class Session:
             SessionConflictError: An append was interrupted, and another memory has written since.
         """
         last = await self.journal.last(self.key)
-        found = await self.journal.rows(self.key)
-        rows = found if isinstance(found, Rows) else Rows(found)
+        rows = _as_rows(await self.journal.rows(self.key))
         if rows and rows.seqs[-1] > last:
             rows = rows[: bisect_right(rows.seqs, last)]
         self.landed = False
@@ -111,22 +123,28 @@ class Session:
             self._settle_doubt(rows, last)
         self.last = last
         self._outdated = []
-        self.control_at, self.control, self.safe_at = 0, None, 0
-        return rows
+        self.run.reset()
+        return current(rows)
 
-    async def read_new(self) -> Sequence[Row] | None:
+    async def rows(self, after: int = 0, *, history: bool = False) -> Rows:
+        """Return the entries after a sequence number, in their current form."""
+        if history and self.journal.has_history:
+            return current(await self.journal.rows(self.key, after, history=True))
+        return current(_as_rows(await self.journal.rows(self.key, after)))
+
+    async def read_new(self) -> Rows | None:
         """Return the entries that were written since the last reading.
 
         None if some of them are gone again: what they removed is seen by reading the session.
         """
         last = await self.journal.last(self.key)
         if last <= self.last:
-            return []
-        rows = await self.journal.rows(self.key, self.last)
-        last = max(last, rows[-1][0] if rows else 0)
+            return Rows()
+        rows = _as_rows(await self.journal.rows(self.key, self.last))
+        last = max([last, *rows.seqs[-1:]])
         complete = len(rows) == last - self.last
         self.last = last
-        return rows if complete else None
+        return current(rows) if complete else None
 
     def _settle_doubt(self, rows: Rows, last: int) -> None:
         """Check that everything new is what the interrupted append tried to write.
@@ -159,6 +177,16 @@ class Session:
         return len(self._outdated) >= PRUNE_AT
 
     async def prune(self) -> None:
-        """Remove outdated entries."""
+        """Retire outdated entries, and remove those that are older than the history."""
         seqs, self._outdated = self._outdated, []
-        await self.journal.delete(self.key, seqs, scrub=False)
+        if self.history == "last":
+            await self.journal.delete(self.key, seqs, scrub=False)
+            return
+        await self.journal.retire(self.key, seqs)
+        if self.history != "all" and len(self._steps) > self.history:
+            await self.journal.trim(self.key, self._steps[0])
+
+
+def _as_rows(found: Sequence[Row]) -> Rows:
+    """Return rows as columns; a journal of a user's own may return a list."""
+    return found if isinstance(found, Rows) else Rows(found)

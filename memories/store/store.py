@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from agent_brain.memories.control import Control
 from agent_brain.memories.errors import (
     MemoryDefinitionError,
     MemoryUseError,
@@ -20,11 +21,13 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
     Added,
+    CallNoted,
     Change,
     Checkpointed,
     Cleared,
     Evicted,
     GoalSet,
+    PartNoted,
     Removed,
     Tagged,
     ValueSet,
@@ -36,12 +39,14 @@ from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
-from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.session import History, Session
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged
 
 JournalLike: TypeAlias = Journal | str | PathLike[str]
 Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[None]]
+HISTORY = 100  # steps that are kept by default
+LOCAL_CHANGES = GoalSet | Checkpointed | CallNoted | PartNoted
 
 
 class MessageStore:
@@ -59,6 +64,8 @@ class MessageStore:
         clock: Returns the time (aware) by which messages expire.
         readonly: Never write.
         shared: Whether other memories append to the session at the same time.
+        history: How many steps of runs are kept; None for :data:`HISTORY` in a journal that
+            outlives the process.
 
     Attributes:
         log: The messages in RAM.
@@ -84,6 +91,7 @@ class MessageStore:
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
         shared: bool = False,
+        history: History | None = None,
     ) -> None:
         for what, given in (("readonly", readonly), ("shared", shared)):
             if given and journal is None:
@@ -112,7 +120,12 @@ class MessageStore:
             raise MemoryDefinitionError(
                 f"journal={journal!r} is not a journal: use SQLiteJournal(path), a path, or nothing"
             )
-        self.session = None if journal is None else Session(journal, session, tenant, shared=shared)
+        history = _checked_history(history, journal)
+        self.session = (
+            None
+            if journal is None
+            else Session(journal, session, tenant, shared=shared, history=history)
+        )
         self.in_ram = journal is None or not journal.persistent
         self.stale = journal is not None
         self.adopts_control = True  # from the journal, when it is read next
@@ -181,7 +194,7 @@ class MessageStore:
                 rows = await session.read()
                 counting = await in_thread_if_many(rows, effective)
                 await opening.replay_session(self, counting)
-                if self.adopts_control and session.control is not None and not self.shared:
+                if self.adopts_control and session.run.at and not self.shared:
                     adopt(session)
                 self.adopts_control = False
                 if session.landed and self._if_landed is not None:
@@ -250,7 +263,7 @@ class MessageStore:
         failed: Exception | None = None
         self.evicting = not any(isinstance(change, Evicted) for change in changes)
         for change in changes:
-            local = self.shared and isinstance(change, GoalSet | Checkpointed)
+            local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
                 self.carry_out(change, None if local else seq)
             except Exception as error:  # of a view; all is written, so all of it is carried out
@@ -288,30 +301,55 @@ class MessageStore:
                     self._if_landed = then
                 raise
 
-    async def checkpoint(self, control: JsonValue) -> None:
-        """Write the control of the run, if it has changed."""
+    async def checkpoint(self, control: Control) -> None:
+        """Write a step, if something has changed since the last one."""
+
+        def plan() -> list[Change]:
+            assert session is not None
+            run = session.run
+            step = Checkpointed(run.reduced(control))
+            unchanged = step.control == run.control and session.last == run.safe_at
+            return [] if unchanged else [step]
+
         session = self.session
         if session is None or self.shared:
             return
         async with session.lock:
-            try:
-                await session.append_control(control)
-                if session.prunable:
-                    if self.marks():
-                        await self._change(session, self.marks)
+            await self._change(session, plan)
+            if session.prunable:
+                if self.marks():
+                    await self._change(session, self.marks)
+                try:
                     await session.prune()
-            except BaseException:
-                if session.doubt is not None:
+                except BaseException:
                     self.reread()
-                raise
+                    raise
+
+    async def record(self, control: Control, notes: Sequence[Change]) -> None:
+        """Write what happened inside a step, and the control if it has changed otherwise."""
+
+        def plan() -> list[Change]:
+            assert session is not None
+            run = session.run
+            if run.at and not run.has(control):
+                return [*notes, Checkpointed(run.reduced(control), since=run.safe_at)]
+            return [*notes]
+
+        session = self.session
+        if session is not None and not self.shared:
+            async with session.lock:
+                await self._change(session, plan)
 
     async def replace_all(self, changes: Sequence[Change], then: Callable[[], None]) -> None:
         """Carry out ``changes``, the first of which clears, and remove what was before them."""
         session = self.session
-        before = [] if session is None else await session.journal.rows(session.key)
+        before = Rows()
+        if session is not None:
+            await session.drop_history()
+            before = await session.rows()
         await self.change(lambda: changes, then)
         if session is not None:
-            await session.remove(row[0] for row in before)
+            await session.remove(before.seqs)
 
     def marks(self) -> list[Change]:
         """Return what to record before entries are removed; it is the last of several changes.
@@ -366,9 +404,22 @@ class MessageStore:
                 self._resume(change, seq or 0)
             case Cleared():
                 self.reset()
-            case Checkpointed(control, since):
-                if self.session is not None and seq is not None:
-                    self.session.note_control(control, seq, since)
+            case Checkpointed() | CallNoted() | PartNoted():
+                self._note_run(change, seq)
+
+    def _note_run(self, change: Checkpointed | CallNoted | PartNoted, seq: int | None) -> None:
+        """Take what an entry tells of the run."""
+        session = self.session
+        if session is None or seq is None:
+            return
+        if isinstance(change, PartNoted):
+            session.run.note_part(change.key, change.value, seq)
+        elif isinstance(change, CallNoted):
+            session.run.note_call(change.call, change.spent, seq)
+        else:
+            if change.since is None:
+                session.note_step(seq)
+            session.outdate(session.run.note(change.control, seq, change.since or seq))
 
     def _added(self, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -511,7 +562,7 @@ class MessageStore:
             removed: Include those that were removed and are still in the journal.
         """
         assert self.session is not None
-        rows = await self.session.journal.rows(self.session.key, after)
+        rows = await self.session.rows(after)
         return await in_thread_if_many(
             rows, lambda rows: replay(rows if removed else effective(rows), removed=removed)
         )
@@ -546,7 +597,7 @@ class MessageStore:
                 f"fork() cannot write into the session of the memory itself, {place.key}: choose "
                 "another one with session= or tenant="
             )
-        if not replace and (rows := await place.journal.rows(place.key)):
+        if not replace and (rows := await place.rows()):
             raise MemoryUseError(
                 f"fork() would replace what session {place.key} holds ({len(rows)} entries): "
                 "choose another session=, or pass replace=True"
@@ -556,3 +607,15 @@ class MessageStore:
         """Close the journal if the store was given its path. Idempotent."""
         if self._owned is not None:
             await self._owned.aclose()
+
+
+def _checked_history(history: History | None, journal: Journal | None) -> History:
+    if history is None:
+        return HISTORY if journal is not None and journal.persistent else "last"
+    if history in ("all", "last") or (type(history) is int and history > 0):
+        if journal is None:
+            raise MemoryDefinitionError("history= keeps steps in a journal: give journal= too")
+        return history
+    raise MemoryDefinitionError(
+        f'history= must be "all", "last" or a number of steps above 0, not {history!r}'
+    )

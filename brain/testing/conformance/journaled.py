@@ -201,7 +201,7 @@ async def a_turn_begins_in_one_write(memory: Any, make: Make) -> None:
     goal = Message.user("second")
     await memory.begin(goal, "run-2", "REASONING", before=[result])
     written = [entry.kind for entry in await memory.journal.read(key, last)]
-    expect(sorted(written), ["control", "goal", "message", "part"], "what begin() wrote")
+    expect(sorted(written), ["goal", "message", "part", "step"], "what begin() wrote")
     later = await make()
     await later.open()
     for name, which in (("this", memory), ("a later", later)):

@@ -1,0 +1,131 @@
+"""What a session has of the state of a run: the last step, and what happened since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from agent_brain.memories.control import Call, Control
+
+
+class RunRecord:
+    """The state of a run as the entries of a session tell it.
+
+    A step is one entry. What happens inside a step is appended in small entries: a call that has
+    begun, its result, the result of a part of a state. They count until a step, or an amendment of
+    one, no longer has the call or the part.
+
+    Attributes:
+        at: Sequence number of the entry with the control, 0 if there is none.
+        control: The control of that entry, with None for calls and parts that have entries.
+        safe_at: Sequence number that a rollback returns to: the end of the last step.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start without a run."""
+        self.at = 0
+        self.control: dict[str, Any] | None = None
+        self.safe_at = 0
+        self._calls: dict[str, dict[str, Any]] = {}  # by ID, as in Control.pending
+        self._parts: dict[str, str] = {}  # by key, as in Control.ended
+        self._spent: JsonValue = None  # as of the last call that finished
+        self._calls_at: dict[str, list[int]] = {}  # sequence numbers
+        self._parts_at: dict[str, list[int]] = {}
+
+    def reduced(self, control: Control) -> dict[str, Any]:
+        """Return ``control`` as data, with None for calls and parts that have entries."""
+        data = control.model_dump(mode="json", exclude={"pending", "ended"})
+        data["pending"] = {
+            i: None if self._has_call(i, call) else call_data(call)
+            for i, call in control.pending.items()
+        }
+        data["ended"] = {
+            key: None if self._parts.get(key) == value else value
+            for key, value in control.ended.items()
+        }
+        return data
+
+    def has(self, control: Control) -> bool:
+        """Return whether the entries have all of ``control``, apart from what was spent."""
+        if self.control is None:
+            return False
+        if not (
+            self._calls.keys() <= control.pending.keys()
+            and self._parts.keys() <= control.ended.keys()
+        ):
+            return False
+        return _own(self.reduced(control)) == _own(self.control)
+
+    def _has_call(self, call_id: str, call: Call) -> bool:
+        known = self._calls.get(call_id)
+        return known is not None and (known["result"] is None) == (call.result is None)
+
+    def note(self, control: Mapping[str, Any], seq: int, safe_at: int) -> Iterator[int]:
+        """Take the control from an entry; yield the entries that it makes outdated."""
+        if self.at:
+            yield self.at
+        self.at, self.safe_at, self.control = seq, safe_at, dict(control)
+        self._spent = None
+        for noted, register, places in (
+            (control["pending"], self._calls, self._calls_at),
+            (control["ended"], self._parts, self._parts_at),
+        ):
+            for name in [i for i in register if noted.get(i, ...) is not None]:
+                del register[name]
+                yield from places.pop(name)
+
+    def note_call(self, call: dict[str, Any], spent: JsonValue, seq: int) -> None:
+        """Take a call, and what was spent when it finished, from an entry."""
+        call_id = call["action"]["id"]
+        self._calls[call_id] = call
+        self._calls_at.setdefault(call_id, []).append(seq)
+        self._spent = spent or self._spent
+
+    def note_part(self, key: str, value: str, seq: int) -> None:
+        """Take the result of a part from an entry."""
+        self._parts[key] = value
+        self._parts_at.setdefault(key, []).append(seq)
+
+    @property
+    def standing(self) -> set[int]:
+        """The sequence numbers of the entries that count."""
+        places = [*self._calls_at.values(), *self._parts_at.values()]
+        return {self.at, *(seq for seqs in places for seq in seqs)}
+
+    def whole(self) -> dict[str, Any]:
+        """Return the control with all calls and parts, as data for :class:`Control`."""
+        control = dict(self.control or {})
+        control["pending"] = _present(control.get("pending", {})) | self._calls
+        control["ended"] = _present(control.get("ended", {})) | self._parts
+        if self._spent is not None:
+            control["spent"] = self._spent
+        return control
+
+
+def call_data(call: Call) -> dict[str, Any]:
+    """Return a call as data."""
+    result = call.result
+    return {
+        "action": call.action.model_dump(mode="json"),
+        "result": None if result is None else result.model_dump(mode="json", exclude_defaults=True),
+        "reported": call.reported,
+    }
+
+
+def _present(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _own(control: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reduced control without what has entries, and without what was spent."""
+    return {
+        **control,
+        "pending": _present(control["pending"]),
+        "ended": _present(control["ended"]),
+        "spent": None,
+    }
