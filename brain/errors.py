@@ -38,8 +38,11 @@
     │   └── ScratchError           a value in scratch is not a JSON value
     ├── MemoryBusyError            another run is using this memory
     ├── JournalError               a journal cannot be read or written
-    │   └── JournalConflictError   another writer got there first
-    │       └── SessionConflictError
+    │   ├── JournalConflictError   another writer got there first
+    │   │   └── SessionConflictError
+    │   ├── JournalDamagedError    an entry is not what was written
+    │   ├── LeaseHeldError         another process runs the session
+    │   └── LeaseLostError         another process has taken the session over
     ├── VectorStoreError           the store of vectors cannot be used
     │   └── EmbedderMismatchError  the session was embedded by another model
     ├── EmbeddingError             an embedder cannot be built, or did not return vectors
@@ -60,7 +63,10 @@ from agent_brain.memories.errors import (
     EmbedderMismatchError,
     EmbeddingError,
     JournalConflictError,
+    JournalDamagedError,
     JournalError,
+    LeaseHeldError,
+    LeaseLostError,
     MemoryBusyError,
     MemoryDefinitionError,
     MemoryUseError,
@@ -145,6 +151,7 @@ __all__ = [
     "EventLoopError",
     "InputNeeded",
     "JournalConflictError",
+    "JournalDamagedError",
     "JournalError",
     "LLMAuthenticationError",
     "LLMBadRequestError",
@@ -155,6 +162,8 @@ __all__ = [
     "LLMRefusalError",
     "LLMServerError",
     "LLMTimeoutError",
+    "LeaseHeldError",
+    "LeaseLostError",
     "MalformedOutputError",
     "McpConfigError",
     "McpServerError",

@@ -279,7 +279,7 @@ class Run(Generic[OutputT_co]):
         finally:
             self.ended = True
             memory.deps = None
-            claim.release()
+            await claim.release()
 
     async def _drive_in_scopes(self) -> AsyncGenerator[Event, None]:
         """Like :meth:`_drive`, with a time limit. No scope is open while a consumer works."""
@@ -316,6 +316,8 @@ class Run(Generic[OutputT_co]):
         A start that fails changes nothing in the memory.
         """
         plan, memory = self._plan, self._plan.memory
+        if self._claim is not None:
+            await self._claim.acquire()
         await memory.open()
         await refresh(memory, plan.sources)
         if memory.control.dry_run is not plan.dry_run:
@@ -384,6 +386,8 @@ class Run(Generic[OutputT_co]):
         """Continue the run in ``memory``; return whether it had already ended."""
         if memory.control.status == "running":
             await memory.rollback()
+            if not memory.control.next_actions:
+                await close_open_calls(memory, "the run was interrupted")
         control = memory.control
         if control.run_id is None or control.state is None:
             raise ResumeError(

@@ -241,6 +241,23 @@ class Memory(ABC):
         early = {m.id for m in earlier}
         return earlier, [m for m in messages if m.id not in early]
 
+    @property
+    def leasable(self) -> bool:
+        """Whether :meth:`acquire` does anything."""
+        return type(self).acquire is not Memory.acquire
+
+    async def acquire(self) -> None:
+        """Keep other processes from running the session; called before a run begins or continues.
+
+        Does nothing by default.
+
+        Raises:
+            LeaseHeldError: Another process runs it.
+        """
+
+    async def release(self) -> None:
+        """Let other processes run the session again; called when a run has ended."""
+
     async def open(self) -> None:
         """Prepare for use; the Brain calls it before a run. Idempotent. Does nothing by default."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.function import EmbedderLike
+    from agent_brain.memories.store.session import History
     from agent_brain.memories.store.store import JournalLike
     from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.views.base import View
@@ -33,10 +34,12 @@ class MemoryOptions(TypedDict, total=False):
     context_window: int | str | None
     embedder: EmbedderLike
     form: type[BaseModel] | None
+    history: History | None
     inner: Memory | str
     journal: JournalLike | None
     k: int
     keep: int | None
+    lease_wait: float
     long: StoredMemory | str
     max_messages: int | None
     max_share: float | None

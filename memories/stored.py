@@ -94,6 +94,8 @@ class StoredMemory(Memory):
         history: How many steps of runs the journal keeps at least: a number, ``"all"``, or
             ``"last"`` for the current one only. Default: 100, in a journal that outlives the
             process.
+        lease_wait: How long a run waits for another process to end its run of the session, in
+            seconds.
 
     Raises:
         MemoryDefinitionError: Options that make no sense.
@@ -113,6 +115,7 @@ class StoredMemory(Memory):
         readonly: bool = False,
         shared: bool = False,
         history: History | None = None,
+        lease_wait: float = 0,
     ) -> None:
         super().__init__(tools)
         self.store = MessageStore(
@@ -125,6 +128,7 @@ class StoredMemory(Memory):
             readonly=readonly,
             shared=shared,
             history=history,
+            lease_wait=lease_wait,
         )
         self._conversation = _conversation(self.store.session, session, tenant)
 
@@ -154,6 +158,26 @@ class StoredMemory(Memory):
         return self.store.journal
 
     # Opening
+
+    @property
+    def leasable(self) -> bool:
+        """Whether a run has a lease: there is a journal to write, and the session is not shared."""
+        return self.durable and not self.readonly
+
+    async def acquire(self) -> None:
+        """Get the lease of the session.
+
+        Raises:
+            LeaseHeldError: Another runner has it, and does not release it within ``lease_wait``.
+        """
+        session = self.store.session
+        if session is not None and session.lease is None and self.leasable:
+            await session.acquire(self.store.lease_wait)
+
+    async def release(self) -> None:
+        """Give the lease of the session back."""
+        if self.store.session is not None:
+            await self.store.session.release()
 
     async def open(self) -> None:
         """Read the session, if that has not been done yet."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 
 from agent_brain.memories.errors import MemoryBusyError
+from agent_brain.tools.aio import CLEANUP_SECONDS
 
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
@@ -20,10 +21,11 @@ class Claim:
         abandoned: Whether nobody reads the run any more and it is being closed.
     """
 
-    __slots__ = ("_memories", "_released", "abandoned")
+    __slots__ = ("_leased", "_memories", "_released", "abandoned")
 
     def __init__(self, memories: list[Memory]) -> None:
         self._memories = memories
+        self._leased: list[Memory] = []
         self._released: anyio.Event | None = None  # made when somebody waits
         self.abandoned = False
 
@@ -60,8 +62,28 @@ class Claim:
         held = self._memories
         return held[0] is memory or any(other is memory for other in held)
 
-    def release(self) -> None:
-        """Let the next run start."""
+    async def acquire(self) -> None:
+        """Get the leases of the memories' sessions, so that no other process runs them.
+
+        Raises:
+            LeaseHeldError: Another runner has one.
+        """
+        for memory in self._memories:
+            if memory.leasable:
+                self._leased.append(memory)
+                await memory.acquire()
+
+    async def release(self) -> None:
+        """Give the leases back, and let the next run start."""
+        try:
+            if self._leased:
+                with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                    for memory in self._leased:
+                        await memory.release()
+        finally:
+            self._free()
+
+    def _free(self) -> None:
         for memory in self._memories:
             if memory.claim is self:
                 memory.claim = None

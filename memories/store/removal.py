@@ -204,8 +204,6 @@ async def erase(
         for name in view.stale_values(asked, held)
         if name in store.values
     }
-    if store.session is not None and (ids or stale):
-        await store.session.drop_history()
     changes: list[Change] = [
         *([Removed(ids, forgotten=True)] if ids else []),
         *(ValueSet(name, None) for name in sorted(stale)),
@@ -233,9 +231,13 @@ async def erase(
 
 
 async def scrub(memory: StoredMemory) -> None:
-    """Remove what the journal still has of forgotten messages and of outdated values."""
+    """Remove what the journal still has of forgotten messages and of outdated values.
+
+    The history goes with them, as it has the state of earlier steps.
+    """
     session = memory.store.session
     if session is not None:
+        await session.drop_history()
         rows = await session.rows()
         await session.remove(await in_thread_if_many(rows, partial(_dead, memory)))
 
@@ -243,6 +245,7 @@ async def scrub(memory: StoredMemory) -> None:
 async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> None:
     """Remove what a process that was stopped inside forget() or clear() has left."""
     dead: list[int] = []
+    erased = "forget" in counting.kinds or "clear" in rows.kinds[1:]
     if len(counting) < len(rows):
         counts = {row[0] for row in counting}
         dead = [row[0] for row in rows if row[0] not in counts]
@@ -251,6 +254,8 @@ async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> No
     session = memory.store.session
     if dead and session is not None:
         try:
+            if erased:
+                await session.drop_history()
             await session.remove(dead)
         except JournalError as error:  # what they note stays, and is read at the next opening
             log.warning("Forgotten messages could not be wiped from the journal yet: %s", error)

@@ -8,14 +8,21 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from agent_brain.memories.errors import JournalConflictError, SessionConflictError
+from agent_brain.memories.errors import (
+    JournalConflictError,
+    JournalError,
+    LeaseHeldError,
+    SessionConflictError,
+)
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.store.kinds import current
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
+from agent_brain.tools.secrets import get_logger
 
+log = get_logger(__name__)
 History: TypeAlias = int | Literal["all", "last"]
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
@@ -76,12 +83,7 @@ class Session:
             SessionConflictError: Another memory has written to the session.
         """
         try:
-            if self.lease is not None and self.journal.has_leases:
-                last = await self.journal.append(
-                    self.key, entries, expect=self.last, lease=self.lease
-                )
-            else:
-                last = await self.journal.append(self.key, entries, expect=self.last)
+            last = await self._write(entries)
         except JournalConflictError as error:
             raise self.conflict(error.found) from error
         except BaseException:
@@ -90,6 +92,36 @@ class Session:
             raise
         self.last = last
         return last - len(entries) + 1
+
+    async def _write(self, entries: list[Entry]) -> int:
+        if not self.journal.has_leases:
+            return await self.journal.append(self.key, entries, expect=self.last)
+        try:
+            lease = self.lease
+            return await self.journal.append(self.key, entries, expect=self.last, lease=lease)
+        except LeaseHeldError:  # the lease of a process that has ended may be in the way
+            lease = await self.journal.acquire(self.key)
+            try:
+                return await self.journal.append(self.key, entries, expect=self.last, lease=lease)
+            finally:
+                await self.journal.release(lease)
+
+    async def acquire(self, wait: float) -> None:
+        """Get the lease of the session.
+
+        Raises:
+            LeaseHeldError: Another runner has it, and does not release it in time.
+        """
+        self.lease = await self.journal.acquire(self.key, wait=wait)
+
+    async def release(self) -> None:
+        """Give the lease back, if there is one; if that fails, it ends by itself."""
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            try:
+                await self.journal.release(lease)
+            except JournalError as error:
+                log.warning("The lease of session %s could not be released: %s", self.key, error)
 
     def note_step(self, seq: int) -> None:
         """Note that an entry is a step, for :meth:`prune`."""

@@ -66,6 +66,7 @@ class MessageStore:
         shared: Whether other memories append to the session at the same time.
         history: How many steps of runs are kept; None for :data:`HISTORY` in a journal that
             outlives the process.
+        lease_wait: How long to wait for a lease, in seconds.
 
     Attributes:
         log: The messages in RAM.
@@ -92,6 +93,7 @@ class MessageStore:
         readonly: bool = False,
         shared: bool = False,
         history: History | None = None,
+        lease_wait: float = 0,
     ) -> None:
         for what, given in (("readonly", readonly), ("shared", shared)):
             if given and journal is None:
@@ -107,6 +109,9 @@ class MessageStore:
                 raise MemoryDefinitionError(f"views= takes View objects, not {view!r}")
         if not callable(clock):
             raise MemoryDefinitionError(f"clock= takes a function that returns a time: {clock!r}")
+        if not lease_wait >= 0:
+            raise MemoryDefinitionError(f"lease_wait= must be 0 seconds or more, not {lease_wait}")
+        self.lease_wait = lease_wait
         self.readonly = readonly
         self.shared = shared
         self.clock = clock
@@ -343,12 +348,10 @@ class MessageStore:
     async def replace_all(self, changes: Sequence[Change], then: Callable[[], None]) -> None:
         """Carry out ``changes``, the first of which clears, and remove what was before them."""
         session = self.session
-        before = Rows()
-        if session is not None:
-            await session.drop_history()
-            before = await session.rows()
+        before = Rows() if session is None else await session.rows()
         await self.change(lambda: changes, then)
         if session is not None:
+            await session.drop_history()
             await session.remove(before.seqs)
 
     def marks(self) -> list[Change]:

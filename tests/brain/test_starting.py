@@ -24,6 +24,7 @@ from agent_brain import (
 from agent_brain.errors import JournalError
 from agent_brain.memories import Journal, RamJournal, SQLiteJournal
 from agent_brain.memories.journal import Entry
+from agent_brain.memories.journal.lease import Lease
 from agent_brain.states import RunFailed
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action
@@ -41,11 +42,16 @@ class Faulty(RamJournal):
         self.fail: Callable[[], Any] | None = None
 
     async def append(
-        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
     ) -> int:
         if self.fail is not None:
             await self.fail()
-        return await super().append(session, entries, expect=expect)
+        return await super().append(session, entries, expect=expect, lease=lease)
 
 
 async def broken() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
 from agent_brain.memories import Entry, Journal
+from agent_brain.memories.journal.lease import Lease
 
 T = TypeVar("T")
 
@@ -15,7 +16,7 @@ class Killed(BaseException):
 
 
 class MortalJournal(Journal):
-    """Passes everything on to ``store`` until it dies; then every call fails.
+    """Passes everything but leases on to ``store`` until it dies; then every call fails.
 
     Args:
         store: What is on the disk.
@@ -24,6 +25,8 @@ class MortalJournal(Journal):
         after: It dies when that write is done, otherwise before it has begun.
         error: What is raised. One that is no kill is raised once, and the journal lives on.
     """
+
+    has_history = True
 
     def __init__(
         self,
@@ -65,14 +68,25 @@ class MortalJournal(Journal):
         return done
 
     async def append(
-        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
     ) -> int:
         self.appends += bool(entries)
         return await self._write(lambda: self.store.append(session, entries, expect=expect))
 
-    async def read(self, session: str, after: int = 0) -> list[Entry]:
+    async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         self._check()
-        return await self.store.read(session, after)
+        return await self.store.read(session, after, history=history)
+
+    async def retire(self, session: str, seqs: Collection[int]) -> int:
+        return await self._write(lambda: self.store.retire(session, seqs))
+
+    async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
+        return await self._write(lambda: self.store.trim(session, before, scrub=scrub))
 
     async def last(self, session: str) -> int:
         self._check()

@@ -11,6 +11,7 @@ import pytest
 
 from agent_brain import Memory, Message, MessagesMemory
 from agent_brain.memories import Control, Entry, Journal, RamJournal, Snapshot
+from agent_brain.memories.journal.lease import Lease
 from agent_brain.testing import Check, journal_conformance, memory_conformance
 
 pytestmark = pytest.mark.anyio
@@ -287,16 +288,21 @@ class Wrong(RamJournal):
         self.fault = fault
 
     async def append(
-        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
     ) -> int:
         if self.fault.__name__.startswith("append"):
             return await self.fault(super(), session, entries, expect)
-        return await super().append(session, entries, expect=expect)
+        return await super().append(session, entries, expect=expect, lease=lease)
 
-    async def read(self, session: str, after: int = 0) -> list[Entry]:
+    async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         if self.fault.__name__.startswith("read"):
             return await self.fault(super(), session, after)
-        return await super().read(session, after)
+        return await super().read(session, after, history=history)
 
     async def sessions(self, prefix: str = "") -> list[str]:
         if self.fault.__name__.startswith("sessions"):
@@ -407,12 +413,17 @@ class SharesData(RamJournal):
         self.kept: list[Entry] = []
 
     async def append(
-        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
     ) -> int:
         self.kept += entries
-        return await super().append(session, entries, expect=expect)
+        return await super().append(session, entries, expect=expect, lease=lease)
 
-    async def read(self, session: str, after: int = 0) -> list[Entry]:
+    async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         return self.kept
 
 

@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse, Response
 from agent_brain.errors import (
     AgentBrainError,
     BrainUseError,
+    LeaseHeldError,
     LLMError,
     MemoryBusyError,
     ResumeError,
@@ -27,6 +28,7 @@ _STATUS: list[tuple[type[Exception], int, str]] = [
     (SessionBusyError, 409, "session_busy"),
     (MemoryBusyError, 409, "session_busy"),
     (SessionConflictError, 409, "session_busy"),
+    (LeaseHeldError, 409, "session_busy"),
     (ResumeError, 409, "nothing_to_resume"),
     (SessionsClosedError, 503, "stopping"),
     (TooManySessionsError, 429, "too_many_sessions"),
