@@ -25,6 +25,7 @@ from agent_brain.errors import (
 )
 from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import Control
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls
@@ -84,6 +85,7 @@ class Engine:
         "_call_id",
         "_delegated",
         "_durable",
+        "_has_forked",
         "_key",
         "_net",
         "_observation",
@@ -135,6 +137,7 @@ class Engine:
         self._durable = memory.durable
         self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
         self._delegated: Counter[str] | None = None  # branches of this step, by name
+        self._has_forked = False  # a branch of this step has a memory of its own
         self.hooks = hooks
         self._around = () if hooks is None else hooks.around
         self.at = NOWHERE
@@ -263,7 +266,7 @@ class Engine:
         return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> None:
-        self._delegated = None
+        self._delegated, self._has_forked = None, False
         self.at = at = Position(self._run_id, self._budget.control.step, node.name, self._path)
         self._record.begin_step(at)
 
@@ -367,6 +370,8 @@ class Engine:
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
             await memory.checkpoint()
+            if self._has_forked:
+                await memory.drop_branches()
         events: list[Event] = [] if self.quiet else [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
@@ -461,6 +466,7 @@ class Engine:
         self._delegated = begun = self._delegated or Counter()
         begun[branch.name] += 1
         branch.memory.deps = self.memory.deps
+        self._has_forked = self._has_forked or branch.memory is not self.memory
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
@@ -490,7 +496,7 @@ class Engine:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control, main = self.memory.control, self._budget.control
         if control is not main:
-            control.begin_branch(self._run_id, main, self._path, self._net.initial.name)
+            control = await self._begin_branch(main)
         ended = control.ended.get(self._key)
         if ended is not None:  # before the step of the outer net was interrupted
             branch.answer, branch.stop_reason = ended, StopReason.DONE
@@ -511,6 +517,19 @@ class Engine:
             branch.answer = self.answer()
             branch.finish_reason = self.finish_reason
         branch.stop_reason = self.reason
+
+    async def _begin_branch(self, main: Control) -> Control:
+        """Begin on a memory of its own, or continue what an interrupted run had begun there."""
+        memory = self.memory
+        if memory.resumed and memory.control.is_branch_of(main, self._path):
+            await memory.rollback()
+            if not memory.control.next_actions:
+                await close_open_calls(memory, "the run was interrupted")
+        else:
+            memory.control.begin_branch(self._run_id, main, self._path, self._net.initial.name)
+        if self._durable:
+            await memory.checkpoint()
+        return memory.control
 
 
 def no_state(net: Net, name: str) -> str:

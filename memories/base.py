@@ -39,6 +39,7 @@ class Memory(ABC):
 
     deps: Any = None  # what the current run was given for its states and tools; never stored
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
+    resumed: bool = False  # of a branch: a run that was interrupted had begun it
     last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
 
@@ -325,6 +326,19 @@ class Memory(ABC):
                 f"{type(self).__name__} cannot be forked, as one of its attributes cannot be "
                 f"copied ({error}): override fork()"
             ) from error
+
+    async def branch(self, name: str) -> Memory:
+        """Return the memory of a branch of the current step: by default a :meth:`fork`.
+
+        Args:
+            name: Identifies the branch in the step. A durable memory returns the same branch for
+                the same name when the run is resumed, and sets its attribute ``resumed`` if the
+                branch had begun: what is written before it begins must not be written again.
+        """
+        return await self.fork()
+
+    async def drop_branches(self) -> None:
+        """Remove what is kept of branches, as their step is complete. Does nothing by default."""
 
     async def aclose(self) -> None:
         """Release what the memory opened. Idempotent. Does nothing by default."""

@@ -154,7 +154,8 @@ class Control(BaseModel, defer_build=True):
             A branch cannot ask a person.
         status: Whether a run is in progress, waits for a person, or has ended.
         state: Name of the current or next state (a member's name in the net's Enum).
-        step: Number of steps completed in this run.
+        step: Number of steps completed in this run, with those of its branches.
+        moves: Number of steps completed on this memory in this run.
         done: A state has reported that the goal is reached.
         stop_reason: Why the last run ended.
         next_actions: Requested tool calls that have no result yet.
@@ -182,6 +183,7 @@ class Control(BaseModel, defer_build=True):
     status: Literal["idle", "running", "waiting", "ended"] = "idle"
     state: str | None = None
     step: int = 0
+    moves: int = 0
     done: bool = False
     stop_reason: str | None = None
     next_actions: list[Action] = Field(default_factory=list)
@@ -259,6 +261,7 @@ class Control(BaseModel, defer_build=True):
             status="running",
             state=state,
             step=0,
+            moves=0,
             done=False,
             stop_reason=None,
             next_actions=[],
@@ -280,6 +283,10 @@ class Control(BaseModel, defer_build=True):
         self.begin(run_id, state)
         self.branch = f"{'/'.join(path)}@{main.step}"
         self.dry_run = main.dry_run
+
+    def is_branch_of(self, main: Control, path: tuple[str, ...]) -> bool:
+        """Return whether these are the registers of a branch that the run was interrupted in."""
+        return self.run_id == main.run_id and self.branch.rpartition("@")[0] == "/".join(path)
 
     def resume(self) -> None:
         """Continue a run that has stopped."""
@@ -333,6 +340,7 @@ class Control(BaseModel, defer_build=True):
             self.check_notes(left)
         registers["hint"], registers["error"] = None, error
         registers["step"] += 1
+        registers["moves"] += 1
         if registers["ended"]:
             registers["ended"] = {}
         if registers["human_requests"] is not None:  # they belonged to the step
@@ -361,6 +369,7 @@ class Control(BaseModel, defer_build=True):
             error: The text of the error that the state raised, if it failed.
         """
         vars(main)["step"] += 1
+        vars(self)["moves"] += 1
         vars(self).update(hint=None, error=error, human_requests=None)
         if self is not main:
             vars(self)["step"] += 1

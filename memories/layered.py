@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from os import PathLike
@@ -464,18 +464,40 @@ class LayeredMemory(WrappingMemory):
 
     async def fork(self) -> LayeredMemory:
         """Return an independent copy of both."""
+        short = await self._without_handing(self.short.fork)
+        return self._over(short, await self.long.fork())
+
+    async def branch(self, name: str) -> LayeredMemory:
+        """Return the memory of a branch: a branch of each."""
+        short = await self._without_handing(lambda: self.short.branch(name))
+        place = self.short.branches_at(str(self.control.moves), name)
+        return self._over(short, await self.long.branch_at(place, resumed=short.resumed))
+
+    async def drop_branches(self) -> None:
+        """Remove what both keep of branches."""
+        await self.short.drop_branches()
+        await self.long.drop_branches_at(self.short.branches_at())
+
+    async def _without_handing(
+        self, copy: Callable[[], Awaitable[WindowedMemory]]
+    ) -> WindowedMemory:
         await self.open()
         self.short.on_evict = None
         try:
-            short = await self.short.fork()
+            short = await copy()
         finally:
             self.short.on_evict = self._handed.take
-        for name in (HANDED, REMOVING):
-            short.store.values.pop(name, None)
-        long = await self.long.fork()
-        return type(self)(
+        if short.store.session is None:
+            for name in (HANDED, REMOVING):
+                short.store.values.pop(name, None)
+        return short
+
+    def _over(self, short: WindowedMemory, long: StoredMemory) -> LayeredMemory:
+        copied = type(self)(
             short, long, k=self.k, recall_tokens=self.recall_tokens, min_score=self.min_score
         )
+        copied.resumed = short.resumed
+        return copied
 
 
 class _Part(BaseModel):

@@ -47,7 +47,7 @@ from agent_brain.memories.store.filters import (
 from agent_brain.memories.store.kinds import entry
 from agent_brain.memories.store.many import in_slices
 from agent_brain.memories.store.run_record import RunRecord
-from agent_brain.memories.store.session import History, Session
+from agent_brain.memories.store.session import History, Session, below, branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
@@ -440,6 +440,21 @@ class StoredMemory(Memory):
                 the session of this memory itself.
         """
         snapshot = await self.snapshot()
+        copied = self._copy(journal, session, tenant)
+        try:
+            await copied.store.check_place(self.store, replace=replace)
+            await copied._forked()
+            await copied.restore(snapshot)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await copied.store.aclose()
+            raise
+        return copied
+
+    def _copy(
+        self, journal: JournalLike | None, session: str, tenant: str | None, **options: Any
+    ) -> Self:
+        """Return an empty memory with the same tools and options."""
         copied = copy.copy(self)
         copied.available_tools = dict(self.available_tools)
         copied.control = Control.fresh()
@@ -450,19 +465,54 @@ class StoredMemory(Memory):
             tenant=tenant,
             ttl=self.store.ttl,
             clock=self.store.clock,
+            **options,
         )
         if journal is not None:
             copied._conversation = _conversation(journal, session, tenant)
         copied.store.log.last = self.store.log.last  # cursors continue to count
-        try:
-            await copied.store.check_place(self.store, replace=replace)
-            await copied._forked()
-            await copied.restore(snapshot)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await copied.store.aclose()
-            raise
         return copied
+
+    async def branch(self, name: str) -> Self:
+        """Return the memory of a branch of the current step.
+
+        With a journal, the branch is written to it, below the session. A run that is resumed gets
+        the same branch by the same name, with ``resumed`` set if it had begun.
+        """
+        return await self.branch_at(self.branches_at(str(self.control.moves), name))
+
+    def branches_at(self, *names: str) -> tuple[str, ...]:
+        """Return where branches of the current run are, below the session."""
+        return (self.control.run_id or "", *names)
+
+    async def branch_at(self, names: Sequence[str], *, resumed: bool | None = None) -> Self:
+        """Return a branch at a place below the session; ``resumed`` if it is known. Private."""
+        own = self.store.session
+        if own is None or not self.durable or self.readonly:
+            return await self.fork()
+        await self.open()
+        copied = self._copy(own.journal, "default", None, history=own.history)
+        copied._conversation = self._conversation
+        key = branch_key(own.key, *names)
+        child = Session(own.journal, key, history=own.history, parent=own)
+        copied.store.session = child
+        copied.resumed = await child.find_branch(begun=resumed)
+        await copied._forked()
+        if not copied.resumed:
+            copied.store.adopts_control = False
+            copied.control = self.control.model_copy(deep=True)
+        await copied.open()
+        return copied
+
+    async def drop_branches(self) -> None:
+        """Remove what the journal has of branches of the current run: their step is complete."""
+        await self.drop_branches_at(self.branches_at())
+
+    async def drop_branches_at(self, names: Sequence[str]) -> None:
+        """Remove the branches at places that begin with ``names``. Private."""
+        own = self.store.session
+        if own is not None and self.durable:
+            for key in await own.journal.sessions(below(branch_key(own.key, *names))):
+                await own.journal.delete(key, scrub=False)
 
     async def _forked(self) -> None:
         """Share nothing with the memory that this one was copied from."""

@@ -214,12 +214,21 @@ class TodoMemory(WrappingMemory):
 
     async def fork(self) -> TodoMemory:
         """Return an independent copy of the inner memory and the list."""
-        inner = await self.inner.fork()
+        return await self._over(await self.inner.fork())
+
+    async def branch(self, name: str) -> TodoMemory:
+        """Return a branch with a list of its own."""
+        return await self._over(await self.inner.branch(name))
+
+    async def _over(self, inner: Memory) -> TodoMemory:
+        """Return a copy of this memory over a copy of the inner one."""
         for mine in self._tools:
             inner.available_tools.pop(mine.name, None)
         copied = type(self)(inner)
-        todos = await self._list()
-        await copied._write(todos.items, todos.next)
+        copied.resumed = inner.resumed
+        if not inner.resumed:
+            todos = await self._list()
+            await copied._write(todos.items, todos.next)
         return copied
 
 

@@ -133,6 +133,10 @@ class WrappingMemory(Memory):
         """Drop what an interrupted step wrote after the last checkpoint."""
         await self.inner.rollback()
 
+    async def drop_branches(self) -> None:
+        """Remove what the inner memory keeps of branches."""
+        await self.inner.drop_branches()
+
     async def aclose(self) -> None:
         """Close the inner memory."""
         await self.inner.aclose()

@@ -90,8 +90,8 @@ class SubnetState(OneTargetState):
         if not self.fork:
             yield Delegate([Branch("", self.net, memory)], as_thoughts=self.as_thoughts)
             return
-        async with await memory.fork() as fork:
-            if self.goal is not None:
+        async with await memory.branch(self.net.name) as fork:
+            if self.goal is not None and not fork.resumed:
                 await fork.set_goal(await _resolve(self.goal, memory))
             branch = Branch("", self.net, fork)
             yield Delegate([branch], as_thoughts=self.as_thoughts)
@@ -162,7 +162,7 @@ class ParallelState(OneTargetState):
         kept = KeptResults(memory)
         async with AsyncExitStack() as stack:
             branches = [
-                Branch(name, net, await stack.enter_async_context(await memory.fork()))
+                Branch(name, net, await stack.enter_async_context(await memory.branch(name)))
                 for name, net in self.branches.items()
             ]
             order = Delegate(branches, on_error=self.on_error, as_thoughts=True, until=self.until)

@@ -142,7 +142,7 @@ class RemainingBranches(Work):
             stop_reason=branch.stop_reason,
             finish_reason=branch.finish_reason,
         )
-        if self._messages:
+        if self._messages and not branch.memory.durable:
             before = self._before[branch]
             part.messages = [m for m in await branch.memory.turn() if m.id not in before]
         await self._kept.keep(self._names[branch], part, context)

@@ -158,7 +158,7 @@ class MapState(OneTargetState):
             yield Together(calls, max_concurrency=self.max_concurrency)
             cut = False
         else:
-            branches = self._branches(memory, found)
+            branches = self._branches(memory, found, names)
             order = Delegate(
                 branches,
                 on_error="cancel" if self.on_item_error == "raise" else "report",
@@ -177,21 +177,24 @@ class MapState(OneTargetState):
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
         kept.clear()
 
-    def _branches(self, memory: Memory, results: Sequence[MapResult]) -> list[Branch]:
-        """Return a branch for each item, whose memory is forked when it begins."""
+    def _branches(
+        self, memory: Memory, results: Sequence[MapResult], names: Sequence[str]
+    ) -> list[Branch]:
+        """Return a branch for each item, whose memory is made when it begins."""
         assert self.net is not None
         one_at_a_time = anyio.Lock()
 
-        async def fork(item: Any) -> Memory:
+        async def begin(name: str, item: Any) -> Memory:
             goal = item if self.goal is None else await maybe_await(self.goal(item))
             async with one_at_a_time:
-                made = await memory.fork()
-            await made.set_goal(goal if isinstance(goal, Message) else to_text(goal))
+                made = await memory.branch(name)
+            if not made.resumed:
+                await made.set_goal(goal if isinstance(goal, Message) else to_text(goal))
             return made
 
         return [
-            Branch(str(index), self.net, memory, prepare=partial(fork, result.item))
-            for index, result in enumerate(results)
+            Branch(str(index), self.net, memory, prepare=partial(begin, name, result.item))
+            for index, (name, result) in enumerate(zip(names, results, strict=True))
         ]
 
 

@@ -75,6 +75,13 @@ class Rows(Sequence[Row]):
         chosen = [kind not in kinds for kind in self.kinds]
         return self._map(lambda column: [*compress(column, chosen)])
 
+    def moved(self, by: int) -> Rows:
+        """Return the rows with their sequence numbers raised by ``by``."""
+        found = self[:]
+        found.seqs = [seq + by for seq in self.seqs]
+        found.versions = {seq + by: version for seq, version in self.versions.items()}
+        return found
+
     def free(self) -> None:
         """Remove all rows in slices: one call for all would block every thread meanwhile."""
         for column in (self.seqs, self.kinds, self.lines):

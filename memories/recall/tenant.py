@@ -9,7 +9,7 @@ import anyio
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.store.session import read_session_key, session_key
+from agent_brain.memories.store.session import is_branch, read_session_key, session_key
 
 if TYPE_CHECKING:
     from agent_brain.memories.vector import VectorMemory
@@ -37,7 +37,9 @@ class TenantSessions:
         """Return the memories of all sessions but ``session``, as they are in the journal now."""
         async with self._lock:
             names = {
-                key: read_session_key(key)[0] for key in await self._journal.sessions(self._prefix)
+                key: read_session_key(key)[0]
+                for key in await self._journal.sessions(self._prefix)
+                if not is_branch(key)
             }
             for key in self._memories.keys() - names.keys():
                 await self._memories.pop(key).aclose()

@@ -33,6 +33,7 @@ VERSIONS: Mapping[str, int] = MappingProxyType(
         "call_finished": 1,
         "part_finished": 1,  # the result of a part of a state, such as a branch
         "rollback": 2,
+        "forked": 1,  # the first entry of a branch: how much of the session it begins with
         "control": 1,  # the form of "step" before there were entries for calls
     }
 )

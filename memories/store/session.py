@@ -17,7 +17,7 @@ from agent_brain.memories.errors import (
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.journal.lease import Lease
-from agent_brain.memories.store.kinds import current
+from agent_brain.memories.store.kinds import RUN, STEPS, current, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.tools.secrets import get_logger
@@ -34,8 +34,30 @@ def session_key(session: str, tenant: str | None = None) -> str:
 
 def read_session_key(key: str) -> tuple[str, str | None]:
     """Return the session and the tenant of a key that :func:`session_key` returned."""
-    tenant, session = json.loads(key)
+    tenant, session, *_ = json.loads(key)
     return session, tenant
+
+
+def branch_key(key: str, *names: str) -> str:
+    """Return the key of a branch of a session; it is below that of the session."""
+    return json.dumps([*json.loads(key), *names], ensure_ascii=False)
+
+
+def is_branch(key: str) -> bool:
+    """Return whether a key is that of a branch of a session."""
+    return len(json.loads(key)) > len(("tenant", "session"))
+
+
+async def delete_session(journal: Journal, key: str) -> None:
+    """Remove a session from a journal, with its branches; see :meth:`Journal.delete`."""
+    for branch in await journal.sessions(below(key)):
+        await journal.delete(branch)
+    await journal.delete(key)
+
+
+def below(key: str) -> str:
+    """Return what the keys of all branches of a session begin with, and no other key."""
+    return key[:-1] + ", "
 
 
 class Session:
@@ -51,24 +73,30 @@ class Session:
         doubt: The entries of an interrupted append, until it is known whether they were written.
         landed: Whether the last reading found the interrupted append in the journal.
         run: What the session has of the state of a run.
+        parent: The session that this one is a branch of, if it is one. It begins with the entries
+            of that session, and only what is written to it is in the journal under its key.
+        offset: The last sequence number of the parent's entries that a branch begins with; its own
+            entries are numbered from there.
     """
 
     def __init__(
         self,
         journal: Journal,
-        session: str,
-        tenant: str | None,
+        key: str,
         *,
         shared: bool = False,
         history: History = "last",
+        parent: Session | None = None,
     ) -> None:
         self.journal = journal
-        self.key = session_key(session, tenant)
+        self.key = key
+        self.parent = parent
+        self.offset = 0 if parent is None else parent.last
         self.shared = shared
         self.history = history
         self.lease: Lease | None = None
         self.lock = Lock()
-        self.last = 0
+        self.last = self.offset
         self.doubt: list[Entry] | None = None
         self.landed = False
         self.run = RunRecord()
@@ -82,6 +110,8 @@ class Session:
         Raises:
             SessionConflictError: Another memory has written to the session.
         """
+        if self.parent is not None and self.last == self.offset:
+            entries = [entry("forked", {"upto": self.offset}), *entries]
         try:
             last = await self._write(entries)
         except JournalConflictError as error:
@@ -94,17 +124,19 @@ class Session:
         return last - len(entries) + 1
 
     async def _write(self, entries: list[Entry]) -> int:
+        """Append ``entries``; return the last sequence number."""
+        append, expect = self.journal.append, self.last - self.offset
         if not self.journal.has_leases:
-            return await self.journal.append(self.key, entries, expect=self.last)
+            return self.offset + await append(self.key, entries, expect=expect)
         try:
-            lease = self.lease
-            return await self.journal.append(self.key, entries, expect=self.last, lease=lease)
+            last = await append(self.key, entries, expect=expect, lease=self.lease)
         except LeaseHeldError:  # the lease of a process that has ended may be in the way
             lease = await self.journal.acquire(self.key)
             try:
-                return await self.journal.append(self.key, entries, expect=self.last, lease=lease)
+                last = await append(self.key, entries, expect=expect, lease=lease)
             finally:
                 await self.journal.release(lease)
+        return self.offset + last
 
     async def acquire(self, wait: float) -> None:
         """Get the lease of the session.
@@ -133,7 +165,13 @@ class Session:
 
     async def remove(self, seqs: Iterable[int]) -> None:
         """Remove entries physically and leave no copy of their data."""
-        await self.journal.delete(self.key, list(seqs))
+        await self.journal.delete(self.key, self._own(seqs))
+
+    def _own(self, seqs: Iterable[int]) -> list[int]:
+        """Return the numbers that the journal has for entries of this session."""
+        if self.parent is None:
+            return [*seqs]
+        return [seq - self.offset for seq in seqs if seq > self.offset]
 
     async def drop_history(self) -> None:
         """Remove the history; a removal that leaves no copies follows, except if it is shared."""
@@ -146,8 +184,8 @@ class Session:
         Raises:
             SessionConflictError: An append was interrupted, and another memory has written since.
         """
-        last = await self.journal.last(self.key)
-        rows = _as_rows(await self.journal.rows(self.key))
+        last = self.offset + await self.journal.last(self.key)
+        rows = await self.rows()
         if rows and rows.seqs[-1] > last:
             rows = rows[: bisect_right(rows.seqs, last)]
         self.landed = False
@@ -156,13 +194,41 @@ class Session:
         self.last = last
         self._outdated = []
         self.run.reset()
-        return current(rows)
+        return rows
 
     async def rows(self, after: int = 0, *, history: bool = False) -> Rows:
         """Return the entries after a sequence number, in their current form."""
+        first = max(after - self.offset, 0)
         if history and self.journal.has_history:
-            return current(await self.journal.rows(self.key, after, history=True))
-        return current(_as_rows(await self.journal.rows(self.key, after)))
+            found = await self.journal.rows(self.key, first, history=True)
+        else:
+            found = _as_rows(await self.journal.rows(self.key, first))
+        if self.parent is None:
+            return current(found)
+        own = current(found.without(["forked"])).moved(self.offset)
+        if after >= self.offset:
+            return own
+        before = (await self.parent.rows(after, history=True)).without(RUN)
+        whole = before[: bisect_right(before.seqs, self.offset)]
+        whole.extend(own)
+        return whole
+
+    async def find_branch(self, *, begun: bool | None = None) -> bool:
+        """Find out whether this branch had begun, and which entries of its parent it begins with.
+
+        What a branch has that had not begun is removed, as it is written again.
+
+        Args:
+            begun: Whether it had begun, if that is known. Default: whether it has a step.
+        """
+        rows = [*await self.journal.rows(self.key)]
+        if begun is None:
+            begun = any(kind in STEPS for _, kind, _ in rows)
+        if begun and rows:
+            self.offset = json.loads(rows[0][2])["upto"]
+        elif await self.journal.last(self.key):
+            await self.journal.delete(self.key, scrub=False)
+        return begun
 
     async def read_new(self) -> Rows | None:
         """Return the entries that were written since the last reading.
@@ -210,13 +276,13 @@ class Session:
 
     async def prune(self) -> None:
         """Retire outdated entries, and remove those that are older than the history."""
-        seqs, self._outdated = self._outdated, []
+        seqs, self._outdated = self._own(self._outdated), []
         if self.history == "last":
             await self.journal.delete(self.key, seqs, scrub=False)
             return
         await self.journal.retire(self.key, seqs)
         if self.history != "all" and len(self._steps) > self.history:
-            await self.journal.trim(self.key, self._steps[0])
+            await self.journal.trim(self.key, self._steps[0] - self.offset)
 
 
 def _as_rows(found: Sequence[Row]) -> Rows:

@@ -39,7 +39,7 @@ from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
-from agent_brain.memories.store.session import History, Session
+from agent_brain.memories.store.session import History, Session, session_key
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged
 
@@ -129,7 +129,7 @@ class MessageStore:
         self.session = (
             None
             if journal is None
-            else Session(journal, session, tenant, shared=shared, history=history)
+            else Session(journal, session_key(session, tenant), shared=shared, history=history)
         )
         self.in_ram = journal is None or not journal.persistent
         self.stale = journal is not None

@@ -164,8 +164,9 @@ class RoundState(State):
         async with AsyncExitStack() as stack:
             branches: list[Branch] = []
             for name, net in self.personas.items():
-                fork = await stack.enter_async_context(await memory.fork())
-                await fork.update([*notes.private.get(name, ()), _request(notes, name)])
+                fork = await stack.enter_async_context(await memory.branch(name))
+                if not fork.resumed:
+                    await fork.update([*notes.private.get(name, ()), _request(notes, name)])
                 branches.append(Branch(name, net, fork))
             kept = KeptResults(memory)
             yield RemainingBranches(Delegate(branches, as_thoughts=True), kept, messages=True)
