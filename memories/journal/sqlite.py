@@ -2,98 +2,225 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from datetime import timedelta
 from os import PathLike, fspath
-from typing import Generic, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
-from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import Journal, conflict
-from agent_brain.memories.journal.entry import Entry, Row, Rows, from_line, to_line
-from agent_brain.memories.journal.sqlite_file import IN_RAM, OpenFiles, connect, explain
-from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, note_scrubbing, writing
+from agent_brain.memories.errors import JournalError, MemoryDefinitionError
+from agent_brain.memories.journal import sqlite_leases as leases
+from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
+from agent_brain.memories.journal.entry import Entry, Rows
+from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease
+from agent_brain.memories.journal.sqlite_entries import Page
+from agent_brain.memories.journal.sqlite_file import IN_RAM, OpenFiles, connect
+from agent_brain.memories.journal.sqlite_job import Job
+from agent_brain.memories.journal.sqlite_operations import Operations
 
 T = TypeVar("T")
-PAGE = 250  # rows that are read at once, so few that they do not make the garbage collector run
-
-_ROWS = (
-    "SELECT seq, kind, data FROM entries "
-    "WHERE session = (SELECT id FROM sessions WHERE key = ?) AND seq > ? ORDER BY seq"
-)
+Durability: TypeAlias = Literal["disk", "os", "memory"]
+PURGE_EVERY = 60.0  # seconds between two looks for sessions that have outlived their ttl
 
 
 class SQLiteJournal(Journal):
-    """A journal in a SQLite file in write-ahead mode; an append is on disk when it returns.
+    """A journal in a SQLite file in write-ahead mode.
 
     The file is opened at the first use. Calls run in a worker thread, one at a time, on asyncio
-    and trio. Several processes may use a file at once::
+    and trio. Several processes of one machine may use a file at once::
 
         async with SQLiteJournal("brain.db") as journal:
             memory = WindowedMemory(journal=journal, session="alice/42")
 
+    A deletion with ``scrub=True`` rewrites the whole file and empties the ``-wal`` file, so that no
+    byte of what was deleted is left in them; if another process reads the file meanwhile, it raises
+    an error and is finished by the next such deletion or opening. Copies of the file, snapshots of
+    the file system and freed blocks of the disk are out of its reach.
+
     Args:
         path: The file, created if it is missing; its folder is not. ``":memory:"`` is a database in
             RAM.
+        durability: ``"disk"`` (default): what was appended survives a power failure. ``"os"``: it
+            survives the end of the process, however it ends; a power failure may take the last
+            appends, and what is before them stays whole. ``"memory"`` is for ``":memory:"``, which
+            has no other.
+        ttl: How long a session is kept after the last append to it, in seconds or as a timedelta;
+            None for ever. After that it is as if it were deleted. It is removed when the file is
+            opened, at times during appends, and by :meth:`purge`, which also rewrites the file.
         busy_timeout: Seconds to wait while another process writes.
         readonly: Never write to the file or create it; for viewers and backups.
+
+    Raises:
+        MemoryDefinitionError: ``durability`` or ``ttl`` cannot be used.
     """
+
+    has_history = True
+    has_leases = True
 
     def __init__(
         self,
         path: str | PathLike[str],
         *,
+        durability: Durability | None = None,
+        ttl: float | timedelta | None = None,
         busy_timeout: float = 30.0,
         readonly: bool = False,
     ) -> None:
         self.path = fspath(path)
         self.readonly = readonly
+        self.durability = _durability(self.path, durability)
+        self._operations = Operations(self.path, _seconds(ttl))
         self._busy_timeout = busy_timeout
         self._files = OpenFiles()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
         self._lock = threading.Lock()  # for several loops; the limiter orders one
         self._limiter: RunVar[CapacityLimiter] = RunVar(f"sqlite_journal_{id(self)}")
+        self._leases: sqlite3.Connection | None = None
+        self._leases_lock = self._lock if self.path == IN_RAM else threading.Lock()
+        self._heartbeat = Heartbeat(self._renew)
+        self._purge_at = 0.0
 
     def __repr__(self) -> str:
         return f"SQLiteJournal({self.path!r})"
 
+    # Entries
+
     async def append(
-        self, session: str, entries: Sequence[Entry], *, expect: int | None = None
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
         self._check_writable()
-        return await self._do(lambda db: _append(db, session, entries, expect))
 
-    async def read(self, session: str, after: int = 0) -> list[Entry]:
+        def write(db: sqlite3.Connection) -> int:
+            self._purge_at_times(db)
+            return self._operations.append(db, session, entries, expect, lease)
+
+        return await self._do(write)
+
+    async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
+        page = await self._page(session, after, None, history=history)
+        if page.error is not None:
+            raise page.error
+        return page.entries
+
+    async def pages(
+        self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
+    ) -> AsyncIterator[list[Entry]]:
+        """See :meth:`Journal.pages`; each page is the state of the session when it is read."""
+        while True:
+            page = await self._page(session, after, size, history=history)
+            if page.entries:
+                yield page.entries
+            if page.error is not None:
+                raise page.error
+            if len(page.entries) < size:
+                break
+            after = page.entries[-1].seq
+
+    async def _page(self, session: str, after: int, size: int | None, *, history: bool) -> Page:
         return await self._do(
-            lambda db: [_entry(row) for row in db.execute(_ROWS, (session, after))]
+            lambda db: self._operations.page(db, session, after, size, history=history)
         )
 
-    async def rows(self, session: str, after: int = 0) -> Rows:
+    async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
-        return await self._do(lambda db: _rows(db, session, after))
+        if history:
+            return await super().rows(session, after, history=True)
+        return await self._do(lambda db: self._operations.rows(db, session, after))
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
-        return await self._do(lambda db: _last(db, session))
-
-    async def sessions(self, prefix: str = "") -> list[str]:
-        """See :meth:`Journal.sessions`."""
-        keys = await self._do(lambda db: db.execute("SELECT key FROM sessions").fetchall())
-        return sorted(key for (key,) in keys if key.startswith(prefix))
+        return await self._do(lambda db: self._operations.last(db, session))
 
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`. Scrubbing rewrites the whole file."""
         self._check_writable()
-        return await self._do(lambda db: _delete(db, session, seqs, scrub=scrub))
+        return await self._do(lambda db: self._operations.delete(db, session, seqs, scrub=scrub))
+
+    async def retire(self, session: str, seqs: Collection[int]) -> int:
+        """See :meth:`Journal.retire`."""
+        self._check_writable()
+        return await self._do(lambda db: self._operations.retire(db, session, seqs))
+
+    async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
+        """See :meth:`Journal.trim`."""
+        self._check_writable()
+        return await self._do(lambda db: self._operations.trim(db, session, before, scrub=scrub))
+
+    async def load(self, session: str, entries: Sequence[Entry]) -> None:
+        """See :meth:`Journal.load`."""
+        self._check_writable()
+        await self._do(lambda db: self._operations.load(db, session, entries))
+
+    # Sessions
+
+    async def sessions(self, prefix: str = "") -> list[str]:
+        """See :meth:`Journal.sessions`."""
+        return await self._do(lambda db: self._operations.keys(db, prefix))
+
+    async def records(self, prefix: str = "") -> list[SessionRecord]:
+        """See :meth:`Journal.records`."""
+        return await self._do(lambda db: self._operations.records(db, prefix))
+
+    async def purge(self) -> int:
+        """See :meth:`Journal.purge`."""
+        self._check_writable()
+        return await self._do(lambda db: self._operations.purge(db, scrub=True))
+
+    def _purge_at_times(self, db: sqlite3.Connection) -> None:
+        now = time.monotonic()
+        if now >= self._purge_at:
+            self._purge_at = now + PURGE_EVERY
+            self._operations.purge(db, scrub=False)
+
+    # Leases
+
+    async def release(self, lease: Lease) -> None:
+        """See :meth:`Journal.release`."""
+        self._heartbeat.remove(lease)
+        await self._do_lease(lambda db: leases.release(db, lease))
+
+    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+        self._check_writable()
+        holder = await self._do_lease(lambda db: leases.take(db, lease, over))
+        if holder is None:
+            self._heartbeat.add(lease)
+        return holder
+
+    async def _do_lease(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await self._run(lambda: work(self._open_leases()), self._leases_lock)
+
+    def _renew(self, held: Collection[Lease]) -> Collection[str]:
+        with self._leases_lock:
+            return leases.renew(self._open_leases(), held)
+
+    def _open_leases(self) -> sqlite3.Connection:
+        """Return the connection for leases; it does not wait for the disk."""
+        if self._closed:
+            raise self._is_closed()
+        if self.path == IN_RAM:
+            return self._open()
+        if self._leases is None:
+            self._leases = connect(self.path, self._busy_timeout, synchronous="NORMAL")
+        return self._leases
+
+    # Life
 
     def same_as(self, other: Journal) -> bool:
         """See :meth:`Journal.same_as`; two objects may use one file."""
@@ -108,6 +235,7 @@ class SQLiteJournal(Journal):
     async def aclose(self) -> None:
         """Close the file. A closed journal cannot be used again."""
         if not self._closed:
+            await to_thread.run_sync(self._heartbeat.stop)
             await self._run(self._close)
 
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -124,9 +252,9 @@ class SQLiteJournal(Journal):
         if self.readonly:
             raise JournalError(f"The journal {self.path!r} was opened with readonly=True")
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _run(self, work: Callable[[], T], lock: threading.Lock | None = None) -> T:
         """Run ``work`` in a thread; when cancelled, it has either finished or never starts."""
-        job = _Job(work, self._lock, self.path)
+        job = Job(work, lock or self._lock, self.path)
         try:
             limiter = self._limiter.get()
         except LookupError:
@@ -140,102 +268,46 @@ class SQLiteJournal(Journal):
 
     def _open(self) -> sqlite3.Connection:
         if self._closed:
-            raise JournalError(f"The journal {self.path!r} is closed: make a new SQLiteJournal")
+            raise self._is_closed()
         if self._connection is None:
-            self._connection = connect(self.path, self._busy_timeout, readonly=self.readonly)
+            synchronous = "FULL" if self.durability == "disk" else "NORMAL"
+            self._connection = connect(
+                self.path, self._busy_timeout, readonly=self.readonly, synchronous=synchronous
+            )
             if self.path != IN_RAM:
                 self._files = OpenFiles(self.path)
+            if not self.readonly:
+                self._purge_at_times(self._connection)
         return self._connection
+
+    def _is_closed(self) -> JournalError:
+        return JournalError(f"The journal {self.path!r} is closed: make a new SQLiteJournal")
 
     def _close(self) -> None:
         self._closed = True
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        for connection in (self._leases, self._connection):
+            if connection is not None:
+                connection.close()
+        self._leases = self._connection = None
 
 
-class _Job(Generic[T]):
-    """Work for the thread.
-
-    A caller that is cancelled abandons it: it does not start any more. If it has started, the next
-    job waits for its end, as it holds the lock.
-    """
-
-    def __init__(self, work: Callable[[], T], lock: threading.Lock, path: str) -> None:
-        self._work = work
-        self._lock = lock
-        self._path = path
-        self.abandoned = False
-
-    def __call__(self) -> T:
-        with self._lock:
-            if self.abandoned:
-                raise JournalError("The call was cancelled before it began")
-            try:
-                return self._work()
-            except (sqlite3.Error, ValueError) as error:
-                raise explain(self._path, error) from error
-
-
-def _rows(db: sqlite3.Connection, session: str, after: int) -> Rows:
-    found = Rows(as_written=True)
-    cursor = db.execute(_ROWS, (session, after))
-    while page := cursor.fetchmany(PAGE):
-        found.extend(page)
-    return found
-
-
-def _last(db: sqlite3.Connection, session: str) -> int:
-    row = db.execute("SELECT last FROM sessions WHERE key = ?", (session,)).fetchone()
-    return 0 if row is None else int(row[0])
-
-
-def _append(
-    db: sqlite3.Connection, session: str, entries: Sequence[Entry], expect: int | None
-) -> int:
-    lines = [(entry.kind, to_line(entry.data)) for entry in entries]
-    with writing(db):
-        found = _last(db, session)
-        if expect is not None and expect != found:
-            raise conflict(session, expect, found)
-        if not lines:
-            return found
-        owner = db.execute(
-            "INSERT INTO sessions (key, last) VALUES (?, 0) "
-            "ON CONFLICT (key) DO UPDATE SET last = last RETURNING id",
-            (session,),
-        ).fetchone()[0]
-        db.executemany(
-            "INSERT INTO entries (session, kind, data) VALUES (?, ?, ?)",
-            [(owner, kind, line) for kind, line in lines],
+def _durability(path: str, wanted: Durability | None) -> Durability:
+    has: tuple[Durability, ...] = ("memory",) if path == IN_RAM else ("disk", "os")
+    if wanted is not None and wanted not in has:
+        why = (
+            "':memory:' ends with the process"
+            if path == IN_RAM
+            else "a file is on a disk, and what was written survives the end of the process"
         )
-        last = int(db.execute("SELECT last_insert_rowid()").fetchone()[0])
-        db.execute("UPDATE sessions SET last = ? WHERE id = ?", (last, owner))
-    return last
+        raise MemoryDefinitionError(
+            f"SQLiteJournal({path!r}) has no durability={wanted!r}, as {why}: use "
+            + " or ".join(map(repr, has))
+        )
+    return wanted or has[0]
 
 
-def _entry(row: Row) -> Entry:
-    return Entry(row[1], from_line(row[2]), row[0])
-
-
-def _delete(
-    db: sqlite3.Connection, session: str, seqs: Collection[int] | None, *, scrub: bool
-) -> int:
-    owner = "(SELECT id FROM sessions WHERE key = ?)"
-    with writing(db):
-        before = db.total_changes
-        if seqs is None:
-            db.execute(f"DELETE FROM entries WHERE session = {owner}", (session,))
-            removed = db.total_changes - before
-            db.execute("DELETE FROM sessions WHERE key = ?", (session,))
-        else:
-            db.executemany(
-                f"DELETE FROM entries WHERE session = {owner} AND seq = ?",
-                [(session, seq) for seq in seqs],
-            )
-            removed = db.total_changes - before
-        if scrub and removed:
-            note_scrubbing(db)
-    if scrub and removed:
-        do_scrub(db)
-    return removed
+def _seconds(ttl: float | timedelta | None) -> float | None:
+    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise MemoryDefinitionError(f"ttl= is a time above 0 in seconds, not {ttl!r}")
+    return seconds

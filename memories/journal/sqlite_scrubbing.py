@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 
-
-@contextmanager
-def writing(db: sqlite3.Connection) -> Iterator[None]:
-    """Run a transaction that takes the write lock at once and is rolled back on errors."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # some errors, such as that of a full disk, have ended it already
-            db.execute("ROLLBACK")
-        raise
+from agent_brain.memories.journal.sqlite_sessions import about, put_about
+from agent_brain.memories.journal.sqlite_transactions import writing
 
 
 def note_scrubbing(db: sqlite3.Connection) -> None:
     """Note, in the transaction that deletes, that the file is to be rewritten."""
-    db.execute("CREATE TABLE IF NOT EXISTS scrubbing (id INTEGER PRIMARY KEY AUTOINCREMENT)")
-    db.execute("INSERT INTO scrubbing DEFAULT VALUES")
+    row = about(db)
+    put_about(db, replace(row, to_scrub=row.to_scrub + 1))
 
 
-def scrubbing_noted(db: sqlite3.Connection) -> int:
-    """Return the last note that is still to be acted on, 0 if there is none."""
-    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'scrubbing'").fetchone():
-        return 0
-    return int(db.execute("SELECT coalesce(max(id), 0) FROM scrubbing").fetchone()[0])
+def scrubbing_noted(db: sqlite3.Connection) -> bool:
+    """Return whether the file is still to be rewritten."""
+    row = about(db)
+    return row.to_scrub > row.scrubbed
 
 
 def do_scrub(db: sqlite3.Connection) -> None:
@@ -39,7 +27,7 @@ def do_scrub(db: sqlite3.Connection) -> None:
 
     ``PRAGMA secure_delete`` alone is not enough: pages that were split keep copies of old rows.
     """
-    noted = scrubbing_noted(db)
+    noted = about(db).to_scrub
     deadline = time.monotonic() + db.execute("PRAGMA busy_timeout").fetchone()[0] / 1000
     db.execute("VACUUM")
     # SQLite waits for readers here, but not for another process that is emptying the log.
@@ -52,4 +40,5 @@ def do_scrub(db: sqlite3.Connection) -> None:
             )
         time.sleep(0.005)
     with writing(db):
-        db.execute("DELETE FROM scrubbing WHERE id <= ?", (noted,))
+        row = about(db)
+        put_about(db, replace(row, scrubbed=max(row.scrubbed, noted)))

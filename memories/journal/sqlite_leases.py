@@ -1,0 +1,91 @@
+"""Leases in a SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Collection
+
+from agent_brain.memories.journal.base import held, lost
+from agent_brain.memories.journal.lease import Holder, Lease, Owner
+from agent_brain.memories.journal.sqlite_transactions import writing
+
+
+def check(db: sqlite3.Connection, session: str, lease: Lease | None) -> None:
+    """Check, in the transaction that writes to a session, that its lease allows it.
+
+    A lease that has ended and that nobody took over is renewed.
+
+    Raises:
+        LeaseLostError: ``lease`` is not that of the session.
+        LeaseHeldError: There is no ``lease``, and somebody has one that has not ended.
+    """
+    now = time.time()
+    stored = _stored(db, session, now)
+    if lease is None:
+        if stored is not None and stored.seconds > 0:
+            raise held(session, stored)
+    elif stored is None or stored.token != lease.token:
+        raise lost(lease)
+    elif stored.seconds <= 0:
+        _put(db, lease, now)
+
+
+def take(db: sqlite3.Connection, lease: Lease, over: str | None) -> Holder | None:
+    """Store a lease, or return who has one that has not ended and is not ``over``."""
+    with writing(db):
+        now = time.time()
+        stored = _stored(db, lease.session, now)
+        if stored is not None and stored.seconds > 0 and stored.token not in (over, lease.token):
+            return stored
+        _put(db, lease, now)
+    return None
+
+
+def renew(db: sqlite3.Connection, leases: Collection[Lease]) -> list[str]:
+    """Renew leases; return the tokens of those that are not stored any more."""
+    missing = []
+    with writing(db):
+        for lease in leases:
+            until = time.time() + lease.seconds
+            update = "UPDATE lease SET until = ? WHERE session = ? AND token = ?"
+            if not db.execute(update, (until, lease.session, lease.token)).rowcount:
+                missing.append(lease.token)
+    return missing
+
+
+def release(db: sqlite3.Connection, lease: Lease) -> None:
+    """Remove a lease, if it is still stored."""
+    with writing(db):
+        db.execute(
+            "DELETE FROM lease WHERE session = ? AND token = ?", (lease.session, lease.token)
+        )
+
+
+def remove(db: sqlite3.Connection, session: str) -> None:
+    """Remove whatever lease a session has, in a transaction of the caller."""
+    db.execute("DELETE FROM lease WHERE session = ?", (session,))
+
+
+def _stored(db: sqlite3.Connection, session: str, now: float) -> Holder | None:
+    """Return who has a lease; one that has ended has no seconds left."""
+    select = "SELECT owner, token, seconds, until - ? FROM lease WHERE session = ?"
+    found = db.execute(select, (now, session)).fetchone()
+    if found is None:
+        return None
+    owner, token, seconds, left = found
+    return Holder(Owner.from_text(owner), token, min(left, seconds))  # the clock may be set back
+
+
+def _put(db: sqlite3.Connection, lease: Lease, now: float) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO lease (session, token, owner, seconds, until) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (
+            lease.session,
+            lease.token,
+            lease.owner.to_text(),
+            lease.seconds,
+            now + lease.seconds,
+        ),
+    )
