@@ -92,6 +92,7 @@ class Engine:
         "_outer",
         "_path",
         "_record",
+        "_resumed",
         "_run_id",
         "_steering",
         "_stuck",
@@ -121,6 +122,7 @@ class Engine:
         steering: Steering | None = None,
         outer: Position = NOWHERE,
         call_id: str = "",
+        resumed: bool = False,
     ) -> None:
         self._net = net
         self._outer = outer  # the run, or the step that runs the net
@@ -137,7 +139,8 @@ class Engine:
         self._durable = memory.durable
         self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
         self._delegated: Counter[str] | None = None  # branches of this step, by name
-        self._has_forked = False  # a branch of this step has a memory of its own
+        self._has_forked = False  # a branch of this step has, or had, a memory of its own
+        self._resumed = resumed or memory.resumed  # and so may have had branches in this step
         self.hooks = hooks
         self._around = () if hooks is None else hooks.around
         self.at = NOWHERE
@@ -266,7 +269,7 @@ class Engine:
         return not stops_before(reached, costs_nothing=free)
 
     def _enter(self, node: Node) -> None:
-        self._delegated, self._has_forked = None, False
+        self._delegated, self._has_forked, self._resumed = None, self._resumed, False
         self.at = at = Position(self._run_id, self._budget.control.step, node.name, self._path)
         self._record.begin_step(at)
 
@@ -360,7 +363,8 @@ class Engine:
         if self._path:
             control.check_notes(node.name)
             main = self._budget.control
-            control.advance_subnet(self._key, name, self.answer(), main=main, error=failed)
+            said = "" if name else await self._said()
+            control.advance_subnet(self._key, name, said, main=main, error=failed)
         else:
             control.advance(name, left=node.name, error=failed)
             if following is None:
@@ -369,13 +373,22 @@ class Engine:
         if (report.finished or report.said or failed) and self._stuck is not None:
             verdict = self._look_for_cycles(node, self._stuck)
         if self._durable:
-            await memory.checkpoint()
-            if self._has_forked:
-                await memory.drop_branches()
+            await self._end_durably()
         events: list[Event] = [] if self.quiet else [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
         return following, events
+
+    async def _said(self) -> str:
+        """Return the answer so far, also one that was given before the run was interrupted."""
+        said = self.answer()
+        return await last_answer(self.memory) if self.memory.resumed and not said else said
+
+    async def _end_durably(self) -> None:
+        """Record that a step is complete; what its branches have written is not needed any more."""
+        await self.memory.checkpoint()
+        if self._has_forked:
+            await self.memory.drop_branches()
 
     async def _keep_answer(self) -> None:
         """Keep an answer that no message holds, in case the run is interrupted before its end."""
@@ -514,7 +527,7 @@ class Engine:
         finally:
             await steps.aclose()
             control.done = False
-            branch.answer = self.answer()
+            branch.answer = await self._said()
             branch.finish_reason = self.finish_reason
         branch.stop_reason = self.reason
 
@@ -523,6 +536,7 @@ class Engine:
         memory = self.memory
         if memory.resumed and memory.control.is_branch_of(main, self._path):
             await memory.rollback()
+            await memory.drop_branches()
             if not memory.control.next_actions:
                 await close_open_calls(memory, "the run was interrupted")
         else:

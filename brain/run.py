@@ -350,6 +350,7 @@ class Run(Generic[OutputT_co]):
                 outer=self._observed_at,
                 quiet=self._quiet,
                 steering=self._steering,
+                resumed=self._goal is None,
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 
@@ -386,6 +387,7 @@ class Run(Generic[OutputT_co]):
         """Continue the run in ``memory``; return whether it had already ended."""
         if memory.control.status == "running":
             await memory.rollback()
+            await memory.drop_branches()
             if not memory.control.next_actions:
                 await close_open_calls(memory, "the run was interrupted")
         control = memory.control

@@ -39,7 +39,7 @@ class Memory(ABC):
 
     deps: Any = None  # what the current run was given for its states and tools; never stored
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
-    resumed: bool = False  # of a branch: a run that was interrupted had begun it
+    resumed: bool = False  # of a branch: a run that was interrupted had written to it
     last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
 
@@ -297,12 +297,12 @@ class Memory(ABC):
     async def checkpoint(self) -> None:
         """Make what happened so far durable; called after each step. Does nothing by default."""
 
-    async def record(self, *, calls: Iterable[str] = (), parts: Iterable[str] = ()) -> None:
+    async def record(self, parts: Iterable[str] = ()) -> None:
         """Make durable what happened inside a step; the default calls :meth:`checkpoint`.
 
         Args:
-            calls: IDs of calls in ``control.pending`` that have begun or finished.
-            parts: Keys in ``control.ended`` of parts of a state that have finished.
+            parts: Keys in ``control.ended`` of parts of a state that have finished. Calls that have
+                begun or finished are in ``control.pending``.
         """
         await self.checkpoint()
 
@@ -332,13 +332,14 @@ class Memory(ABC):
 
         Args:
             name: Identifies the branch in the step. A durable memory returns the same branch for
-                the same name when the run is resumed, and sets its attribute ``resumed`` if the
-                branch had begun: what is written before it begins must not be written again.
+                the same name when the run is resumed, and sets its attribute ``resumed`` if
+                anything was written to it. So what a state writes to it before it runs must be
+                written in one call, and only if the branch is not ``resumed``.
         """
         return await self.fork()
 
     async def drop_branches(self) -> None:
-        """Remove what is kept of branches, as their step is complete. Does nothing by default."""
+        """Remove what is kept of branches of earlier steps. Does nothing by default."""
 
     async def aclose(self) -> None:
         """Release what the memory opened. Idempotent. Does nothing by default."""

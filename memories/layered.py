@@ -169,9 +169,9 @@ class LayeredMemory(WrappingMemory):
         await self._handed.mark_if_due()
         await self.short.checkpoint()
 
-    async def record(self, *, calls: Iterable[str] = (), parts: Iterable[str] = ()) -> None:
+    async def record(self, parts: Iterable[str] = ()) -> None:
         """Make durable what happened inside a step, in the short-term memory."""
-        await self.short.record(calls=calls, parts=parts)
+        await self.short.record(parts)
 
     async def rollback(self) -> None:
         """Drop what was written after the last checkpoint, from both."""
@@ -470,13 +470,13 @@ class LayeredMemory(WrappingMemory):
     async def branch(self, name: str) -> LayeredMemory:
         """Return the memory of a branch: a branch of each."""
         short = await self._without_handing(lambda: self.short.branch(name))
-        place = self.short.branches_at(str(self.control.moves), name)
+        place = (*self.short.step_place, name)
         return self._over(short, await self.long.branch_at(place, resumed=short.resumed))
 
     async def drop_branches(self) -> None:
-        """Remove what both keep of branches."""
+        """Remove what both keep of branches of earlier steps and runs."""
         await self.short.drop_branches()
-        await self.long.drop_branches_at(self.short.branches_at())
+        await self.long.drop_branches_but(self.short.step_place)
 
     async def _without_handing(
         self, copy: Callable[[], Awaitable[WindowedMemory]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import Any, Self, TypeAlias
@@ -23,12 +22,10 @@ from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
     Added,
-    CallNoted,
     Change,
     Checkpointed,
     Cleared,
     GoalSet,
-    PartNoted,
     Tagged,
     ValueSet,
     split_undone,
@@ -330,24 +327,17 @@ class StoredMemory(Memory):
             await self._write("checkpoint()")
             await self.store.checkpoint(self.control)
 
-    async def record(self, *, calls: Iterable[str] = (), parts: Iterable[str] = ()) -> None:
-        """Write that calls have begun or finished, and the results of parts of a state.
+    async def record(self, parts: Iterable[str] = ()) -> None:
+        """Write which calls have begun or finished, and the results of parts of a state.
 
         Each is a small entry. The state of the run is written too where it has changed otherwise.
 
         Args:
-            calls: IDs of calls in ``control.pending``.
-            parts: Keys of results in ``control.ended``.
+            parts: Keys of the results in ``control.ended``.
         """
-        if not self.durable:
-            return
-        await self._write("record()")
-        control, spent = self.control, asdict(self.control.spent)
-        notes: list[Change] = [
-            *(CallNoted.of(call, spent) for i in calls if (call := control.pending.get(i))),
-            *(PartNoted(key, control.ended[key]) for key in parts if key in control.ended),
-        ]
-        await self.store.record(control, notes)
+        if self.durable:
+            await self._write("record()")
+            await self.store.record(self.control, [*parts])
 
     async def rollback(self) -> None:
         """Drop what was written after the last step, and return to the state of it.
@@ -476,13 +466,14 @@ class StoredMemory(Memory):
         """Return the memory of a branch of the current step.
 
         With a journal, the branch is written to it, below the session. A run that is resumed gets
-        the same branch by the same name, with ``resumed`` set if it had begun.
+        the same branch by the same name, with ``resumed`` set if anything was written to it.
         """
-        return await self.branch_at(self.branches_at(str(self.control.moves), name))
+        return await self.branch_at((*self.step_place, name))
 
-    def branches_at(self, *names: str) -> tuple[str, ...]:
-        """Return where branches of the current run are, below the session."""
-        return (self.control.run_id or "", *names)
+    @property
+    def step_place(self) -> tuple[str, str]:
+        """Where the branches of the current step are, below the session. Private."""
+        return self.control.run_id or "", str(self.control.moves)
 
     async def branch_at(self, names: Sequence[str], *, resumed: bool | None = None) -> Self:
         """Return a branch at a place below the session; ``resumed`` if it is known. Private."""
@@ -497,22 +488,22 @@ class StoredMemory(Memory):
         copied.store.session = child
         copied.resumed = await child.find_branch(begun=resumed)
         await copied._forked()
-        if not copied.resumed:
-            copied.store.adopts_control = False
-            copied.control = self.control.model_copy(deep=True)
+        copied.control = self.control.model_copy(deep=True)  # until it has begun
         await copied.open()
         return copied
 
     async def drop_branches(self) -> None:
-        """Remove what the journal has of branches of the current run: their step is complete."""
-        await self.drop_branches_at(self.branches_at())
+        """Remove what the journal has of branches of earlier steps and runs."""
+        await self.drop_branches_but(self.step_place)
 
-    async def drop_branches_at(self, names: Sequence[str]) -> None:
-        """Remove the branches at places that begin with ``names``. Private."""
+    async def drop_branches_but(self, place: Sequence[str]) -> None:
+        """Remove the branches that are not at a place. Private."""
         own = self.store.session
         if own is not None and self.durable:
-            for key in await own.journal.sessions(below(branch_key(own.key, *names))):
-                await own.journal.delete(key, scrub=False)
+            current = below(branch_key(own.key, *place))
+            for key in await own.journal.sessions(below(own.key)):
+                if not key.startswith(current):
+                    await own.journal.delete(key, scrub=False)
 
     async def _forked(self) -> None:
         """Share nothing with the memory that this one was copied from."""

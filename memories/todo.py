@@ -226,7 +226,7 @@ class TodoMemory(WrappingMemory):
             inner.available_tools.pop(mine.name, None)
         copied = type(self)(inner)
         copied.resumed = inner.resumed
-        if not inner.resumed:
+        if not inner.durable:  # else the inner memory has the list
             todos = await self._list()
             await copied._write(todos.items, todos.next)
         return copied

@@ -125,16 +125,16 @@ class WrappingMemory(Memory):
         """Make what happened so far durable."""
         await self.inner.checkpoint()
 
-    async def record(self, *, calls: Iterable[str] = (), parts: Iterable[str] = ()) -> None:
+    async def record(self, parts: Iterable[str] = ()) -> None:
         """Make durable what happened inside a step."""
-        await self.inner.record(calls=calls, parts=parts)
+        await self.inner.record(parts)
 
     async def rollback(self) -> None:
         """Drop what an interrupted step wrote after the last checkpoint."""
         await self.inner.rollback()
 
     async def drop_branches(self) -> None:
-        """Remove what the inner memory keeps of branches."""
+        """Remove what the inner memory keeps of branches of earlier steps and runs."""
         await self.inner.drop_branches()
 
     async def aclose(self) -> None:

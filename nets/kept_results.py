@@ -59,7 +59,7 @@ class KeptResults:
         key = self._key(name, context)
         self._memory.control.ended[key] = part.model_dump_json()
         if self._memory.durable:
-            await self._memory.record(parts=[key])
+            await self._memory.record([key])
 
     def clear(self) -> None:
         """Remove the results: the state has used them."""

@@ -278,9 +278,8 @@ class ToolRound(Work):
             # else it was deleted while it ran
             control.finish_call(finished.action, self._message(finished), reported=True)
         control.begin_calls(call.action for call in begun)
-        ids = [call.action.id for call in ((finished,) if finished else ()) + tuple(begun)]
-        if ids:
-            await self.memory.record(calls=ids)
+        if begun or finished is not None:
+            await self.memory.record()
 
     async def _run_one(self, call: _Call) -> None:
         """Run a call; it has no outcome if it waits for a person's answer."""

@@ -9,12 +9,10 @@ from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-from agent_brain.memories.control import Call
 from agent_brain.memories.journal.entry import Entry, Row, Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.kinds import LASTING, entry
 from agent_brain.memories.store.log import decode, unreadable
-from agent_brain.memories.store.run_record import call_data
 
 MESSAGES = ("part", "message")
 
@@ -149,22 +147,17 @@ class CallNoted:
 
     Attributes:
         call: The call, with its result if it has finished; as :func:`call_data` returns it.
-        spent: What the run has spent until then.
+        counts: What the run has counted until then; as :func:`counts_of` returns it.
     """
 
     call: dict[str, Any]
-    spent: JsonValue = None
-
-    @classmethod
-    def of(cls, call: Call, spent: JsonValue) -> CallNoted:
-        """Return the change for a call as it is now."""
-        return cls(call_data(call), spent)
+    counts: dict[str, Any]
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
         if self.call["result"] is None:
-            return [entry("call_begun", {"action": self.call["action"]})]
-        return [entry("call_finished", {"call": self.call, "spent": self.spent})]
+            return [entry("call_begun", {"action": self.call["action"], "counts": self.counts})]
+        return [entry("call_finished", {"call": self.call, "counts": self.counts})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +166,12 @@ class PartNoted:
 
     key: str
     value: str
+    counts: dict[str, Any]
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
-        return [entry("part_finished", {"key": self.key, "value": self.value})]
+        data: dict[str, JsonValue] = {"key": self.key, "value": self.value}
+        return [entry("part_finished", data | {"counts": self.counts})]
 
 
 Change: TypeAlias = (
@@ -211,7 +206,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "step": Checkpointed,
     "amend": _fields_of(Checkpointed),
     "call_begun": lambda data: CallNoted(
-        {"action": data["action"], "result": None, "reported": False}
+        {"action": data["action"], "result": None, "reported": False}, data["counts"]
     ),
     "call_finished": _fields_of(CallNoted),
     "part_finished": _fields_of(PartNoted),

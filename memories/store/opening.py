@@ -190,20 +190,14 @@ def _load(store: MessageStore, found: _Survey, tail: int, held: frozenset[int]) 
 
 def _load_run(store: MessageStore, rows: Rows, entries: list[int]) -> None:
     """Carry out what still counts of the entries about goals and runs, given by their indexes."""
-    goal: list[int] = []
-    run: list[int] = []
-    for at in entries:
-        if rows.kinds[at] == "goal":
-            goal = [at]
-        elif rows.kinds[at] in STEPS:
-            run = [at]
-        else:
-            run.append(at)
-    for at in sorted([*goal, *run]):
+    kinds = rows.kinds
+    goals = [at for at in entries if kinds[at] == "goal"]
+    steps = [at for at in entries if kinds[at] in STEPS]
+    step = steps[-1] if steps else -1
+    old = [at for at in entries if at < step and kinds[at] in (*STEPS, "amend")]
+    for at in sorted({*entries} - {*goals[:-1], *old}):
         store.carry_out(read_change(*rows[at]), rows.seqs[at])
     if store.session is not None:
-        counting = {*goal, *run}
-        old = (at for at in entries if rows.kinds[at] != "goal" and at not in counting)
         store.session.outdate(rows.seqs[at] for at in old)
 
 

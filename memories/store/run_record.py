@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
-
-from pydantic import JsonValue
 
 from agent_brain.memories.control import Call, Control
 
@@ -33,7 +32,7 @@ class RunRecord:
         self.safe_at = 0
         self._calls: dict[str, dict[str, Any]] = {}  # by ID, as in Control.pending
         self._parts: dict[str, str] = {}  # by key, as in Control.ended
-        self._spent: JsonValue = None  # as of the last call that finished
+        self._counts: dict[str, Any] = {}  # as of the last of them
         self._calls_at: dict[str, list[int]] = {}  # sequence numbers
         self._parts_at: dict[str, list[int]] = {}
 
@@ -50,16 +49,17 @@ class RunRecord:
         }
         return data
 
+    def unnoted(self, control: Control) -> list[Call]:
+        """Return the calls that have begun, or finished, and have no entry that says so."""
+        return [call for i, call in control.pending.items() if not self._has_call(i, call)]
+
     def has(self, control: Control) -> bool:
-        """Return whether the entries have all of ``control``, apart from what was spent."""
-        if self.control is None:
+        """Return whether the entries have ``control``, apart from new calls, parts and counts."""
+        if self.control is None or self._calls.keys() - control.pending.keys():
             return False
-        if not (
-            self._calls.keys() <= control.pending.keys()
-            and self._parts.keys() <= control.ended.keys()
-        ):
-            return False
-        return _own(self.reduced(control)) == _own(self.control)
+        left_out = {"pending", "ended", *counts_of(control)}
+        known = {name: value for name, value in self.control.items() if name not in left_out}
+        return control.model_dump(mode="json", exclude=left_out) == known
 
     def _has_call(self, call_id: str, call: Call) -> bool:
         known = self._calls.get(call_id)
@@ -70,7 +70,7 @@ class RunRecord:
         if self.at:
             yield self.at
         self.at, self.safe_at, self.control = seq, safe_at, dict(control)
-        self._spent = None
+        self._counts = {}
         for noted, register, places in (
             (control["pending"], self._calls, self._calls_at),
             (control["ended"], self._parts, self._parts_at),
@@ -79,17 +79,18 @@ class RunRecord:
                 del register[name]
                 yield from places.pop(name)
 
-    def note_call(self, call: dict[str, Any], spent: JsonValue, seq: int) -> None:
-        """Take a call, and what was spent when it finished, from an entry."""
+    def note_call(self, call: dict[str, Any], counts: Mapping[str, Any], seq: int) -> None:
+        """Take a call, and what was counted until then, from an entry."""
         call_id = call["action"]["id"]
         self._calls[call_id] = call
         self._calls_at.setdefault(call_id, []).append(seq)
-        self._spent = spent or self._spent
+        self._counts.update(counts)
 
-    def note_part(self, key: str, value: str, seq: int) -> None:
-        """Take the result of a part from an entry."""
+    def note_part(self, key: str, value: str, counts: Mapping[str, Any], seq: int) -> None:
+        """Take the result of a part, and what was counted until then, from an entry."""
         self._parts[key] = value
         self._parts_at.setdefault(key, []).append(seq)
+        self._counts.update(counts)
 
     @property
     def standing(self) -> set[int]:
@@ -102,9 +103,7 @@ class RunRecord:
         control = dict(self.control or {})
         control["pending"] = _present(control.get("pending", {})) | self._calls
         control["ended"] = _present(control.get("ended", {})) | self._parts
-        if self._spent is not None:
-            control["spent"] = self._spent
-        return control
+        return control | self._counts
 
 
 def call_data(call: Call) -> dict[str, Any]:
@@ -121,11 +120,6 @@ def _present(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _own(control: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reduced control without what has entries, and without what was spent."""
-    return {
-        **control,
-        "pending": _present(control["pending"]),
-        "ended": _present(control["ended"]),
-        "spent": None,
-    }
+def counts_of(control: Control) -> dict[str, Any]:
+    """Return what is counted inside a step too, by branches and tools."""
+    return {"step": control.step, "spent": asdict(control.spent)}

@@ -17,7 +17,7 @@ from agent_brain.memories.errors import (
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
 from agent_brain.memories.journal.lease import Lease
-from agent_brain.memories.store.kinds import RUN, STEPS, current, entry
+from agent_brain.memories.store.kinds import RUN, current, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.tools.secrets import get_logger
@@ -91,12 +91,12 @@ class Session:
         self.journal = journal
         self.key = key
         self.parent = parent
-        self.offset = 0 if parent is None else parent.last
+        self.offset: int = 0 if parent is None else parent.last
         self.shared = shared
         self.history = history
         self.lease: Lease | None = None
         self.lock = Lock()
-        self.last = self.offset
+        self.last: int = self.offset
         self.doubt: list[Entry] | None = None
         self.landed = False
         self.run = RunRecord()
@@ -214,21 +214,18 @@ class Session:
         return whole
 
     async def find_branch(self, *, begun: bool | None = None) -> bool:
-        """Find out whether this branch had begun, and which entries of its parent it begins with.
-
-        What a branch has that had not begun is removed, as it is written again.
+        """Find out whether this branch has entries, and which of its parent's it begins with.
 
         Args:
-            begun: Whether it had begun, if that is known. Default: whether it has a step.
+            begun: Whether the branch had begun, if that is known: if not, its entries are removed.
         """
         rows = [*await self.journal.rows(self.key)]
-        if begun is None:
-            begun = any(kind in STEPS for _, kind, _ in rows)
-        if begun and rows:
+        if rows and begun is not False:
             self.offset = json.loads(rows[0][2])["upto"]
-        elif await self.journal.last(self.key):
+            return True
+        if await self.journal.last(self.key):
             await self.journal.delete(self.key, scrub=False)
-        return begun
+        return begun or False
 
     async def read_new(self) -> Rows | None:
         """Return the entries that were written since the last reading.

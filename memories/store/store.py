@@ -39,6 +39,7 @@ from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
+from agent_brain.memories.store.run_record import call_data, counts_of
 from agent_brain.memories.store.session import History, Session, session_key
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged
@@ -330,15 +331,22 @@ class MessageStore:
                     self.reread()
                     raise
 
-    async def record(self, control: Control, notes: Sequence[Change]) -> None:
-        """Write what happened inside a step, and the control if it has changed otherwise."""
+    async def record(self, control: Control, parts: Sequence[str]) -> None:
+        """Write what happened inside a step, and the control if it has changed otherwise.
+
+        Args:
+            control: The control. Its calls that have begun or finished are written.
+            parts: Keys in ``control.ended`` of parts that have finished.
+        """
 
         def plan() -> list[Change]:
             assert session is not None
-            run = session.run
+            run, counts = session.run, counts_of(control)
+            notes: list[Change] = [CallNoted(call_data(c), counts) for c in run.unnoted(control)]
+            notes += [PartNoted(key, control.ended[key], counts) for key in parts]
             if run.at and not run.has(control):
-                return [*notes, Checkpointed(run.reduced(control), since=run.safe_at)]
-            return [*notes]
+                notes.append(Checkpointed(run.reduced(control), since=run.safe_at))
+            return notes
 
         session = self.session
         if session is not None and not self.shared:
@@ -416,9 +424,9 @@ class MessageStore:
         if session is None or seq is None:
             return
         if isinstance(change, PartNoted):
-            session.run.note_part(change.key, change.value, seq)
+            session.run.note_part(change.key, change.value, change.counts, seq)
         elif isinstance(change, CallNoted):
-            session.run.note_call(change.call, change.spent, seq)
+            session.run.note_call(change.call, change.counts, seq)
         else:
             if change.since is None:
                 session.note_step(seq)

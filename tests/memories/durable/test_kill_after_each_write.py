@@ -22,6 +22,7 @@ from agent_brain.memories import (
     VectorMemory,
     WindowedMemory,
 )
+from agent_brain.memories.store.session import is_branch
 from agent_brain.nets import create_net, net_names
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action
@@ -94,6 +95,7 @@ class Life:
         self.store = RamJournal()
         self.effects = Effects()
         self.writes = 0
+        self.models_saw: set[str] = set()
         self.result: Any = None
 
     async def live(self, writes: int | None = None) -> bool:
@@ -109,6 +111,7 @@ class Life:
             return False
         finally:
             self.writes += journal.writes
+            self.models_saw |= {m.content for call in llm.calls for m in call.messages}
         return True
 
     async def told(self) -> list[tuple[str, str]]:
@@ -128,14 +131,11 @@ class Life:
             if "may or may not have taken effect" not in content:
                 assert content == wanted_content
         paid, wanted_paid = self.effects.done["pay 1"], whole.effects.done["pay 1"]
-        if self.net not in BRANCHING:
-            assert paid <= wanted_paid
+        assert paid <= wanted_paid
         if paid < wanted_paid and self.memory != "summary":  # which may have compacted the result
-            assert any("may or may not have taken effect" in content for _, content in told)
-
-
-# Nets whose model calls tools inside forks of the memory, which a crash loses and resuming redoes.
-BRANCHING = {"self_consistency", "debate", "tree_of_thoughts", "graph_of_thoughts"}
+            seen = {content for _, content in told} | self.models_saw
+            assert any("may or may not have taken effect" in content for content in seen)
+        assert not [key for key in await self.store.sessions() if is_branch(key)]
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
