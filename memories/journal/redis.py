@@ -20,11 +20,11 @@ from agent_brain.memories.journal.base import (
     held,
     lost,
 )
-from agent_brain.memories.journal.entry import Entry, Row, Rows, to_milliseconds
+from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
 from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease, Owner
 from agent_brain.memories.journal.redis_entries import (
+    Columns,
     Page,
-    Stored,
     in_thread_if_much,
     pack,
     read_head,
@@ -156,17 +156,15 @@ class RedisJournal(Journal):
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
     ) -> AsyncIterator[list[Entry]]:
         """See :meth:`Journal.pages`. A page that would be long in bytes has fewer entries."""
-        async for page in self._pages(session, after, size, _entries, history=history):
+        async for page in self._pages(session, after, size, Columns.entries, history=history):
             if page:
                 yield page
 
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
         rows = Rows(as_written=True)
-        async for page in self._pages(session, after, PAGE, _columns, history=history):
-            columns, versions = page
-            rows.extend(columns)
-            rows.versions.update(versions)
+        async for page in self._pages(session, after, PAGE, lambda page: page, history=history):
+            page.add_to(rows)
         return rows
 
     async def _pages(
@@ -174,7 +172,7 @@ class RedisJournal(Journal):
         session: str,
         after: int,
         size: int,
-        make: Callable[[list[Stored]], T],
+        make: Callable[[Columns], T],
         *,
         history: bool,
     ) -> AsyncIterator[T]:
@@ -189,17 +187,18 @@ class RedisJournal(Journal):
                 )
             born = page.born
 
-            def work(page: Page = page) -> tuple[int, int, T]:
-                stored = page.read(session)
-                return len(stored), stored[-1].seq if stored else 0, make(stored)
+            def work(page: Page = page) -> tuple[list[int], T]:
+                found = page.read(session)
+                return found.seqs, make(found)
 
-            count, last, made = await in_thread_if_much(len(page.texts), page.size, work)
+            seqs, made = await in_thread_if_much(len(page.texts), page.size, work)
             yield made
-            if count < len(page.texts):
-                raise damaged(session, await self._place(session, page.texts[count]), repr(self))
+            if len(seqs) < len(page.texts):
+                text = page.texts[len(seqs)]
+                raise damaged(session, await self._place(session, text), repr(self))
             if page.is_last:
                 break
-            after = last
+            after = seqs[-1]
         if page.problem:
             raise damaged_session(session, repr(self), page.problem)
 
@@ -355,15 +354,6 @@ class RedisJournal(Journal):
         self, session: str, entries: Sequence[Entry], now: int, after: int | None = None
     ) -> bytes:
         return await in_thread_if_much(len(entries), 0, lambda: pack(session, entries, now, after))
-
-
-def _entries(page: list[Stored]) -> list[Entry]:
-    return [stored.to_entry() for stored in page]
-
-
-def _columns(page: list[Stored]) -> tuple[list[Row], dict[int, int]]:
-    versions = {stored.seq: stored.version for stored in page if stored.version != 1}
-    return [(stored.seq, stored.kind, stored.line) for stored in page], versions
 
 
 def _holder(answer: Any) -> Holder:

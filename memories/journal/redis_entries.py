@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import anyio.to_thread
 
@@ -13,6 +14,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import SessionRecord
 from agent_brain.memories.journal.entry import (
     Entry,
+    Rows,
     checksum,
     from_line,
     from_milliseconds,
@@ -24,22 +26,54 @@ from agent_brain.memories.journal.entry import (
 T = TypeVar("T")
 ON_LOOP = 50  # entries; more are for a worker thread
 ON_LOOP_BYTES = 50_000
+RETIRED = ord("1")
 
 
-class Stored(NamedTuple):
-    """An entry as it is stored, without its checksum."""
+class Columns:
+    """Entries as columns: an object for each entry would make the garbage collector run."""
 
-    seq: int
-    kind: str
-    version: int
-    time: int
-    line: str
-    retired: bool
+    __slots__ = ("kinds", "lines", "retired", "seqs", "times", "versions")
 
-    def to_entry(self) -> Entry:
-        """Return the entry."""
-        time = from_milliseconds(self.time)
-        return Entry(self.kind, from_line(self.line), self.seq, self.version, time, self.retired)
+    def __init__(self) -> None:
+        self.seqs: list[int] = []
+        self.kinds: list[str] = []
+        self.versions: list[int] = []
+        self.times: list[int] = []
+        self.lines: list[str] = []
+        self.retired = b""  # a digit for each, 1 if it is retired
+
+    def add(self, start: int, text: bytes) -> bool:
+        """Add an entry as it is stored; return whether it is what was written after the others."""
+        try:
+            number, version, time, check, line, kind = text.decode().split("\0", 5)
+            seq, versions, times = int(number), int(version), int(time)
+            sound = int(check) == seal(start, seq, kind, versions, times, line)
+        except ValueError:
+            return False
+        if not sound or (self.seqs and seq <= self.seqs[-1]):
+            return False
+        self.seqs.append(seq)
+        self.kinds.append(kind)
+        self.versions.append(versions)
+        self.times.append(times)
+        self.lines.append(line)
+        return True
+
+    def entries(self) -> list[Entry]:
+        """Return the entries."""
+        columns = (self.kinds, self.lines, self.seqs, self.versions, self.times, self.retired)
+        return [
+            Entry(kind, from_line(line), seq, version, from_milliseconds(time), flag == RETIRED)
+            for kind, line, seq, version, time, flag in zip(*columns, strict=False)
+        ]
+
+    def add_to(self, rows: Rows) -> None:
+        """Append the entries to rows."""
+        rows.seqs.extend(self.seqs)
+        rows.kinds.extend(map(sys.intern, self.kinds))
+        rows.lines.extend(self.lines)
+        versions = zip(self.seqs, self.versions, strict=True)
+        rows.versions.update((seq, version) for seq, version in versions if version != 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +105,14 @@ class Page:
         """The size of the entries in bytes."""
         return sum(map(len, self.texts))
 
-    def read(self, session: str) -> list[Stored]:
+    def read(self, session: str) -> Columns:
         """Return the entries up to the first one that is not what was written."""
-        start, at = checksum(session), 0
-        found: list[Stored] = []
-        for text, flag in zip(self.texts, self.retired, strict=True):
-            stored = _read(start, text, retired=flag == ord("1"))
-            if stored is None or stored.seq <= at:
+        start, found = checksum(session), Columns()
+        for text in self.texts:
+            if not found.add(start, text):
                 break
-            at = stored.seq
-            found.append(stored)
+        found.retired = self.retired
         return found
-
-
-def _read(start: int, text: bytes, *, retired: bool) -> Stored | None:
-    try:
-        seq, version, time, check, line, kind = text.decode().split("\0", 5)
-        stored = Stored(int(seq), kind, int(version), int(time), line, retired)
-        if int(check) == seal(start, stored.seq, kind, stored.version, stored.time, line):
-            return stored
-    except ValueError:
-        pass
-    return None
 
 
 def pack(session: str, entries: Iterable[Entry], now: int, after: int | None = None) -> bytes:
