@@ -187,8 +187,8 @@ class RedisJournal(Journal):
                 )
             born = page.born
 
-            def work(page: Page = page) -> tuple[list[int], T]:
-                found = page.read(session)
+            def work(page: Page = page, after: int = after) -> tuple[list[int], T]:
+                found = page.read(session, after)
                 return found.seqs, make(found)
 
             seqs, made = await in_thread_if_much(len(page.texts), page.size, work)

@@ -42,15 +42,15 @@ class Columns:
         self.lines: list[str] = []
         self.retired = b""  # a digit for each, 1 if it is retired
 
-    def add(self, start: int, text: bytes) -> bool:
-        """Add an entry as it is stored; return whether it is what was written after the others."""
+    def add(self, start: int, text: bytes, after: int) -> bool:
+        """Add an entry as it is stored; return whether it is what was written, and is after all."""
         try:
             number, version, time, check, line, kind = text.decode().split("\0", 5)
             seq, versions, times = int(number), int(version), int(time)
             sound = int(check) == seal(start, seq, kind, versions, times, line)
         except ValueError:
             return False
-        if not sound or (self.seqs and seq <= self.seqs[-1]):
+        if not sound or seq <= (self.seqs[-1] if self.seqs else after):
             return False
         self.seqs.append(seq)
         self.kinds.append(kind)
@@ -105,11 +105,11 @@ class Page:
         """The size of the entries in bytes."""
         return sum(map(len, self.texts))
 
-    def read(self, session: str) -> Columns:
-        """Return the entries up to the first one that is not what was written."""
+    def read(self, session: str, after: int) -> Columns:
+        """Return the entries after a number, up to the first that is not what was written there."""
         start, found = checksum(session), Columns()
         for text in self.texts:
-            if not found.add(start, text):
+            if not found.add(start, text, after):
                 break
         found.retired = self.retired
         return found
@@ -157,8 +157,8 @@ def read_head(session: str, text: bytes) -> SessionRecord | None:
 
     The scripts write it, see ``save_head`` in :mod:`agent_brain.memories.journal.redis_scripts`.
     """
-    digest, _, body = text.partition(b" ")
-    if sha1(body, usedforsecurity=False).hexdigest().encode() != digest:
+    digest, body = text[:41], text[41:]
+    if sha1(body, usedforsecurity=False).hexdigest().encode() + b" " != digest:
         return None
     _, _, live, retired, created, updated, _, key = body.split(b" ", 7)
     if key != session.encode():

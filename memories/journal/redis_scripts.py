@@ -58,7 +58,7 @@ local function read_head()
   local body = text:sub(42)
   local born, last, live, retired, created, updated, ends =
     body:match('^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ')
-  if redis.sha1hex(body) ~= text:sub(1, 40) or body:sub(-#session - 1) ~= ' ' .. session then
+  if redis.sha1hex(body) .. ' ' ~= text:sub(1, 41) or body:sub(-#session - 1) ~= ' ' .. session then
     return nil, 'the checksum of its head is wrong'
   end
   return {

@@ -42,8 +42,6 @@ class Server:
     def __init__(self, url: str, timeout: float) -> None:
         self._url = url
         self._options = {
-            "host": "localhost",
-            "port": 6379,
             "db": 0,
             "socket_timeout": timeout,
             "socket_connect_timeout": timeout,
@@ -212,4 +210,5 @@ def _place(options: dict[str, Any]) -> str:
     if "path" in options:
         return f"unix://{options['path']}?db={options['db']}"
     scheme = "rediss" if "connection_class" in options else "redis"
-    return f"{scheme}://{options['host']}:{options['port']}/{options['db']}"
+    host, port = options.get("host", "localhost"), options.get("port", 6379)
+    return f"{scheme}://{host}:{port}/{options['db']}"

@@ -51,39 +51,44 @@ def journal_prefix() -> Iterator[str]:
     remove(prefix)
 
 
+def free_port() -> int:
+    """A port of this machine that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class OwnServer:
     """A server of the test's own, with a folder that outlives it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.folder = folder
         self.options = options
         self.url = f"redis://127.0.0.1:{self.port}/0"
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> None:
         """Start it, and wait until it answers."""
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self.folder), "--save", "", *self.options, *options]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
                     connection.sendall(b"INFO persistence\r\n")
-                    if b"loading:0" in connection.recv(10_000) or "--requirepass" in command:
+                    if b"\nloading:0" in connection.recv(10_000) or "--requirepass" in command:
                         return
             except OSError:
-                assert self._process.poll() is None, "redis-server ended"
+                assert self.process.poll() is None, "redis-server ended"
         raise AssertionError("redis-server does not answer")
 
     def kill(self) -> None:
         """Kill it, as a power failure would but for the disk."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
 
     def client(self, **options: str) -> redis.Redis:
         return redis.Redis(port=self.port, **options)  # type: ignore[arg-type]
