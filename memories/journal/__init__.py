@@ -1,4 +1,4 @@
-"""Journals: append-only storage beneath a memory, in RAM or on disk."""
+"""Journals: append-only storage beneath a memory, in RAM, on disk or on a server."""
 
 from __future__ import annotations
 
@@ -10,4 +10,5 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.journal.base import Journal as Journal
     from agent_brain.memories.journal.entry import Entry as Entry
     from agent_brain.memories.journal.ram import RamJournal as RamJournal
+    from agent_brain.memories.journal.redis import RedisJournal as RedisJournal
     from agent_brain.memories.journal.sqlite import SQLiteJournal as SQLiteJournal

@@ -1,0 +1,167 @@
+"""Entries and heads of sessions, as a journal in Redis stores them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha1
+from typing import Any, TypeVar
+
+import anyio.to_thread
+
+from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.base import SessionRecord
+from agent_brain.memories.journal.entry import (
+    Entry,
+    Rows,
+    checksum,
+    from_line,
+    from_milliseconds,
+    seal,
+    to_line,
+    to_milliseconds,
+)
+
+T = TypeVar("T")
+ON_LOOP = 50  # entries; more are for a worker thread
+ON_LOOP_BYTES = 50_000
+RETIRED = ord("1")
+
+
+class Columns:
+    """Entries as columns: an object for each entry would make the garbage collector run."""
+
+    __slots__ = ("kinds", "lines", "retired", "seqs", "times", "versions")
+
+    def __init__(self) -> None:
+        self.seqs: list[int] = []
+        self.kinds: list[str] = []
+        self.versions: list[int] = []
+        self.times: list[int] = []
+        self.lines: list[str] = []
+        self.retired = b""  # a digit for each, 1 if it is retired
+
+    def add(self, start: int, text: bytes, after: int) -> bool:
+        """Add an entry as it is stored; return whether it is what was written, and is after all."""
+        try:
+            number, version, time, check, line, kind = text.decode().split("\0", 5)
+            seq, versions, times = int(number), int(version), int(time)
+            sound = int(check) == seal(start, seq, kind, versions, times, line)
+        except ValueError:
+            return False
+        if not sound or seq <= (self.seqs[-1] if self.seqs else after):
+            return False
+        self.seqs.append(seq)
+        self.kinds.append(kind)
+        self.versions.append(versions)
+        self.times.append(times)
+        self.lines.append(line)
+        return True
+
+    def entries(self) -> list[Entry]:
+        """Return the entries."""
+        columns = (self.kinds, self.lines, self.seqs, self.versions, self.times, self.retired)
+        return [
+            Entry(kind, from_line(line), seq, version, from_milliseconds(time), flag == RETIRED)
+            for kind, line, seq, version, time, flag in zip(*columns, strict=False)
+        ]
+
+    def add_to(self, rows: Rows) -> None:
+        """Append the entries to rows."""
+        rows.seqs.extend(self.seqs)
+        rows.kinds.extend(map(sys.intern, self.kinds))
+        rows.lines.extend(self.lines)
+        versions = zip(self.seqs, self.versions, strict=True)
+        rows.versions.update((seq, version) for seq, version in versions if version != 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries of a session as Redis returned them.
+
+    Attributes:
+        problem: What is wrong with the session; empty if nothing is.
+        born: Identifies the session among all that had its key; empty if there is none.
+        is_last: Whether no entries follow.
+        retired: A digit for each entry, 1 if it is retired.
+        texts: The entries.
+    """
+
+    problem: str
+    born: str
+    is_last: bool
+    retired: bytes
+    texts: Sequence[bytes]
+
+    @classmethod
+    def of(cls, answer: Any) -> Page:
+        """Return the page in an answer of the script PAGE."""
+        _, problem, born, is_last, retired, *texts = answer
+        return cls(problem.decode(), born.decode(), bool(is_last), retired, texts)
+
+    @property
+    def size(self) -> int:
+        """The size of the entries in bytes."""
+        return sum(map(len, self.texts))
+
+    def read(self, session: str, after: int) -> Columns:
+        """Return the entries after a number, up to the first that is not what was written there."""
+        start, found = checksum(session), Columns()
+        for text in self.texts:
+            if not found.add(start, text, after):
+                break
+        found.retired = self.retired
+        return found
+
+
+def pack(session: str, entries: Iterable[Entry], now: int, after: int | None = None) -> bytes:
+    """Return entries as one text, each after its length.
+
+    Args:
+        session: The session's key.
+        entries: The entries.
+        now: The time of those that have none, in milliseconds.
+        after: The number before that of the first one, for new entries; others keep their own
+            numbers and times.
+
+    Raises:
+        JournalError: A kind is no text that can be stored.
+    """
+    start = checksum(session)
+    parts = []
+    for place, entry in enumerate(entries, 1):
+        seq = entry.seq if after is None else after + place
+        time = now if after is not None or entry.time is None else to_milliseconds(entry.time)
+        line = to_line(entry.data)
+        check = seal(start, seq, entry.kind, entry.version, time, line)
+        # JSON text has no NUL; a kind may have one, so it is the last
+        text = f"{seq}\0{entry.version}\0{time}\0{check}\0{line}\0{entry.kind}"
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as error:
+            raise JournalError(f"The kind {entry.kind!r} cannot be encoded: {error}") from None
+        parts += [len(data).to_bytes(4, "big"), data]
+    return b"".join(parts)
+
+
+async def in_thread_if_much(count: int, size: int, work: Callable[[], T]) -> T:
+    """Return ``work()``, called in a worker thread if it handles many entries or bytes."""
+    if count <= ON_LOOP and size <= ON_LOOP_BYTES:
+        return work()
+    return await anyio.to_thread.run_sync(work)
+
+
+def read_head(session: str, text: bytes) -> SessionRecord | None:
+    """Return what the head of a session says; None if it is not what was written.
+
+    The scripts write it, see ``save_head`` in :mod:`agent_brain.memories.journal.redis_scripts`.
+    """
+    digest, body = text[:41], text[41:]
+    if sha1(body, usedforsecurity=False).hexdigest().encode() + b" " != digest:
+        return None
+    _, _, live, retired, created, updated, _, key = body.split(b" ", 7)
+    if key != session.encode():
+        return None
+    first, last = from_milliseconds(int(created)), from_milliseconds(int(updated))
+    return SessionRecord(session, first, last, int(live) + int(retired))

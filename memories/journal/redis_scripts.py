@@ -1,0 +1,367 @@
+"""The Lua scripts of a journal in Redis: each is one operation, which Redis does as a whole.
+
+All of them get the same keys (see :class:`agent_brain.memories.journal.redis_keys.Keys`):
+
+* ``HEAD``, a string: what is known of the session, after its SHA-1.
+* ``ENTRIES`` and ``HISTORY``, sorted sets: the entries, and those that were retired, by number.
+* ``LEASE``, a string: the token and the owner of the lease. It is kept for a day longer than the
+  lease lasts, as an ended one is still good for its owner if nobody else took it.
+* ``DELETED``, a string: the highest number of any session that was deleted or may have expired.
+* ``SESSIONS``, a sorted set: the keys of all sessions, by the time when they expire, or ``inf``.
+
+``ARGV[1]`` is the session's key. The answer is a list that begins with ``ok``, or with what
+prevented the operation; then nothing was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha1
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script; ``repeatable`` says whether doing it twice is the same as doing it once."""
+
+    text: str
+    repeatable: bool = False
+    sha: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = sha1(self.text.encode(), usedforsecurity=False)  # as Redis names it
+        object.__setattr__(self, "sha", digest.hexdigest())
+
+
+_COMMON = """
+local HEAD, ENTRIES, HISTORY, LEASE, DELETED, SESSIONS = unpack(KEYS)
+local GRACE = 24 * 60 * 60 * 1000
+local CLEANED = 100  -- at once
+local session = ARGV[1]
+
+local function now()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- The session, or nil if there is none; and what is wrong with it, if anything is.
+local function read_head()
+  local text = redis.pcall('GET', HEAD)
+  if type(text) == 'table' then return nil, 'its head is a key of another type' end
+  if not text then
+    local ends = redis.call('ZSCORE', SESSIONS, session)
+    local listed = ends and (ends == 'inf' or tonumber(ends) > now())
+    if listed or redis.call('EXISTS', ENTRIES, HISTORY) > 0 then
+      return nil, 'its head is missing'
+    end
+    return nil
+  end
+  local body = text:sub(42)
+  local born, last, live, retired, created, updated, ends =
+    body:match('^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ')
+  if redis.sha1hex(body) .. ' ' ~= text:sub(1, 41) or body:sub(-#session - 1) ~= ' ' .. session then
+    return nil, 'the checksum of its head is wrong'
+  end
+  return {
+    born = born, last = tonumber(last), live = tonumber(live), retired = tonumber(retired),
+    created = tonumber(created), updated = tonumber(updated), ends = tonumber(ends),
+  }
+end
+
+-- Write the head; let all keys of the session expire at the same time, or never.
+local function save_head(head)
+  local body = string.format('%s %.0f %.0f %.0f %.0f %.0f %.0f ', head.born, head.last, head.live,
+    head.retired, head.created, head.updated, head.ends) .. session
+  redis.call('SET', HEAD, redis.sha1hex(body) .. ' ' .. body)
+  for _, key in ipairs({HEAD, ENTRIES, HISTORY}) do
+    if head.ends > 0 then
+      redis.call('PEXPIREAT', key, head.ends)
+    else
+      redis.call('PERSIST', key)
+    end
+  end
+  redis.call('ZADD', SESSIONS, head.ends > 0 and head.ends or 'inf', session)
+end
+
+local function new_head(last, created, updated)
+  local time = redis.call('TIME')
+  return {
+    born = time[1] .. string.format('%06d', time[2]), last = last, live = 0, retired = 0,
+    created = created, updated = updated, ends = 0,
+  }
+end
+
+local function highest_deleted() return tonumber(redis.call('GET', DELETED) or '0') end
+
+local function note_deleted(last)
+  if last > highest_deleted() then redis.call('SET', DELETED, string.format('%.0f', last)) end
+end
+
+-- Remove keys of expired sessions from the list; return how many.
+local function clean()
+  local keys = redis.call('ZRANGEBYSCORE', SESSIONS, '-inf', now(), 'LIMIT', 0, CLEANED)
+  for _, key in ipairs(keys) do redis.call('ZREM', SESSIONS, key) end
+  return #keys
+end
+
+-- Let the session expire in `ttl` milliseconds, '' for never. What has expired counts as deleted.
+local function expire(head, ttl)
+  head.ends = 0
+  if ttl ~= '' then
+    head.ends = now() + tonumber(ttl)
+    note_deleted(head.last)
+    clean()
+  end
+end
+
+-- The token and the owner of the lease, and the milliseconds that it still lasts.
+local function read_lease()
+  local token, owner = (redis.call('GET', LEASE) or ''):match('^(%S+) (.*)$')
+  return token, owner, redis.call('PTTL', LEASE) - GRACE
+end
+
+-- Add the entries of a text, each after its length, to a sorted set; return how many, and the last.
+local function add(key, text)
+  local at, count, number, size = 1, 0, 0, 0
+  while at <= #text do
+    size, at = struct.unpack('>I4', text, at)
+    local entry = text:sub(at, at + size - 1)
+    number = entry:match('^%d+')
+    redis.call('ZADD', key, number, entry)
+    at, count = at + size, count + 1
+  end
+  return count, tonumber(number)
+end
+"""
+
+
+def _script(body: str, *, repeatable: bool = False) -> Script:
+    return Script(_COMMON + body, repeatable)
+
+
+# Append entries, if the writer may and knows the session's last number. The entries' checksums
+# contain their numbers: if they do not begin after `base`, the answer is where they must begin.
+APPEND = _script("""
+local expect, base, token, lasts, time, ttl, text = unpack(ARGV, 2)
+local head, problem = read_head()
+if problem then return {'damaged', problem} end
+local stored, owner, left = read_lease()
+if token ~= '' then
+  if stored ~= token then return {'lost'} end
+  redis.call('PEXPIRE', LEASE, lasts + GRACE)
+elseif stored and left > 0 then
+  return {'held', stored, owner, left}
+end
+local found = head and head.last or 0
+if expect ~= '' and tonumber(expect) ~= found then return {'conflict', found} end
+if text == '' then return {'ok', found} end
+local start = head and head.last or highest_deleted()
+if tonumber(base) ~= start then return {'again', start} end
+head = head or new_head(start, time, time)
+local count, last = add(ENTRIES, text)
+head.live, head.last = head.live + count, last
+head.updated = math.max(head.updated, time)
+expire(head, ttl)
+save_head(head)
+return {'ok', last}
+""")
+
+# Return a page of entries: at most `most`, and no more after `size` bytes. The answer: what is
+# wrong with the session or '', when it was born, whether the page is the last, a digit for each
+# entry that is 1 if it is retired, and the entries.
+PAGE = _script(
+    """
+local at, most, size, history = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] ~= ''
+local head, problem = read_head()
+local known, keys = {head and head.live or 0, head and head.retired or 0}, {}
+for which, key in ipairs({ENTRIES, HISTORY}) do
+  local count = redis.pcall('ZCARD', key)
+  if type(count) == 'table' then
+    problem = problem or 'one of its keys is of another type'
+  else
+    if count ~= known[which] then problem = problem or 'entries are missing or were added' end
+    if which == 1 or history then keys[#keys + 1] = {key, which - 1} end
+  end
+end
+local reply, retired = {'ok', problem or '', head and head.born or ''}, {}
+local count, bytes, ended = 0, 0, false
+while not ended and count < most and bytes < size do
+  local batch, step = {}, math.min(64, most - count)
+  for _, key in ipairs(keys) do
+    local got = redis.call('ZRANGEBYSCORE', key[1], '(' .. at, '+inf', 'WITHSCORES',
+      'LIMIT', 0, step)
+    for i = 1, #got, 2 do batch[#batch + 1] = {got[i + 1], got[i], key[2]} end
+  end
+  if #keys > 1 then table.sort(batch, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end) end
+  ended = #batch < step
+  for i = 1, math.min(#batch, step) do
+    count, at, bytes = count + 1, batch[i][1], bytes + #batch[i][2]
+    reply[5 + count], retired[count] = batch[i][2], batch[i][3]
+  end
+end
+reply[4], reply[5] = ended and 1 or 0, table.concat(retired)
+return reply
+""",
+    repeatable=True,
+)
+
+# Return the session's last number.
+LAST = _script(
+    """
+local head, problem = read_head()
+if problem then return {'damaged', problem} end
+return {'ok', head and head.last or 0}
+""",
+    repeatable=True,
+)
+
+# Remove the entries with the given numbers, retired or not; return how many.
+DELETE = _script("""
+local head, problem = read_head()
+if problem then return {'damaged', problem} end
+if not head then return {'ok', 0} end
+local before = head.live + head.retired
+for number in ARGV[2]:gmatch('%d+') do
+  head.live = head.live - redis.call('ZREMRANGEBYSCORE', ENTRIES, number, number)
+  head.retired = head.retired - redis.call('ZREMRANGEBYSCORE', HISTORY, number, number)
+end
+local count = before - head.live - head.retired
+if count > 0 then save_head(head) end
+return {'ok', count}
+""")
+
+# Remove the whole session with its history and its lease, even if it is damaged, and note its last
+# number; return how many entries it had.
+DELETE_SESSION = _script("""
+local head, problem = read_head()
+if not head and not problem then return {'ok', 0} end
+local count = 0
+for _, key in ipairs({ENTRIES, HISTORY}) do
+  local found = redis.pcall('ZCARD', key)
+  if type(found) == 'number' and found > 0 then
+    count = count + found
+    note_deleted(tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]))
+  end
+end
+if head then note_deleted(head.last) end
+redis.call('UNLINK', HEAD, ENTRIES, HISTORY, LEASE)
+redis.call('ZREM', SESSIONS, session)
+return {'ok', count}
+""")
+
+# Move the entries with the given numbers to the history; return how many.
+RETIRE = _script("""
+local head, problem = read_head()
+if problem then return {'damaged', problem} end
+local count = 0
+for number in ARGV[2]:gmatch('%d+') do
+  for _, entry in ipairs(redis.call('ZRANGEBYSCORE', ENTRIES, number, number)) do
+    redis.call('ZREM', ENTRIES, entry)
+    redis.call('ZADD', HISTORY, number, entry)
+    count = count + 1
+  end
+end
+if count > 0 then
+  head.live, head.retired = head.live - count, head.retired + count
+  save_head(head)
+end
+return {'ok', count}
+""")
+
+# Remove the entries of the history with smaller numbers than the given one; return how many.
+TRIM = _script("""
+local head, problem = read_head()
+if problem then return {'damaged', problem} end
+if not head then return {'ok', 0} end
+local count = redis.call('ZREMRANGEBYSCORE', HISTORY, '-inf', ARGV[2])
+if count > 0 then
+  head.retired = head.retired - count
+  save_head(head)
+end
+return {'ok', count}
+""")
+
+# Put entries into a sorted set of their own, KEYS[7], until LOAD moves it into a session.
+STAGE = _script("""
+add(KEYS[7], ARGV[2])
+redis.call('PEXPIRE', KEYS[7], 60 * 60 * 1000)
+return {'ok'}
+""")
+
+# Make a session of what was staged in KEYS[7] and, retired, in KEYS[8], unless it has entries.
+LOAD = _script("""
+local last, live, retired, created, updated, ttl = unpack(ARGV, 2)
+local head, problem = read_head()
+if problem then return {'damaged', problem} end
+if head then return {'conflict', head.last} end
+if redis.call('ZCARD', KEYS[7]) ~= tonumber(live)
+  or redis.call('ZCARD', KEYS[8]) ~= tonumber(retired) then return {'unstaged'} end
+for from, to in pairs({[KEYS[7]] = ENTRIES, [KEYS[8]] = HISTORY}) do
+  if redis.call('EXISTS', from) > 0 then redis.call('RENAME', from, to) end
+end
+head = new_head(math.max(tonumber(last), highest_deleted()), created, updated)
+head.live, head.retired = live, retired
+expire(head, ttl)
+save_head(head)
+return {'ok'}
+""")
+
+# Remove keys of expired sessions from the list; return how many.
+PURGE = _script("return {'ok', clean()}", repeatable=True)
+
+# Return some keys of sessions that match a pattern, after the cursor that the next call continues
+# at, which is 0 at the end.
+LIST = _script(
+    """
+local cursor, found = unpack(redis.call('ZSCAN', SESSIONS, ARGV[2], 'MATCH', ARGV[3],
+  'COUNT', 1000))
+local time, reply = now(), {'ok', cursor}
+for i = 1, #found, 2 do
+  if found[i + 1] == 'inf' or tonumber(found[i + 1]) > time then reply[#reply + 1] = found[i] end
+end
+return reply
+""",
+    repeatable=True,
+)
+
+# Store a lease, unless somebody has one that has not ended and is not `over`; then return that.
+TAKE = _script(
+    """
+local token, owner, lasts, over = unpack(ARGV, 2)
+local stored, holder, left = read_lease()
+if stored and left > 0 and stored ~= token and stored ~= over then
+  return {'held', stored, holder, left}
+end
+redis.call('SET', LEASE, token .. ' ' .. owner, 'PX', lasts + GRACE)
+return {'ok'}
+""",
+    repeatable=True,
+)
+
+# Let a lease last longer; return whether it is still there.
+RENEW = _script(
+    """
+local token, lasts = unpack(ARGV, 2)
+if read_lease() ~= token then return {'lost'} end
+redis.call('PEXPIRE', LEASE, lasts + GRACE)
+return {'ok'}
+""",
+    repeatable=True,
+)
+
+# Remove a lease, if it is still there.
+RELEASE = _script(
+    """
+if read_lease() == ARGV[2] then redis.call('DEL', LEASE) end
+return {'ok'}
+""",
+    repeatable=True,
+)
+
+# Return the layout version under KEYS[1]; the first process stores its own.
+OPEN = Script(
+    """
+if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return {'ok', ARGV[1]} end
+return {'ok', redis.call('GET', KEYS[1])}
+""",
+    repeatable=True,
+)
