@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 from collections.abc import Generator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +16,10 @@ from hypothesis import settings
 
 settings.register_profile("agent-brain", deadline=None)  # do not fail on a busy machine
 settings.load_profile("agent-brain")
+
+RAM = Path("/dev/shm")
+if RAM.is_dir() and shutil.disk_usage(RAM).free > 2**30:  # writing to disks makes tests wait
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(RAM))
 
 
 @pytest.fixture(params=["asyncio", "trio"])
