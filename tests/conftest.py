@@ -36,7 +36,9 @@ def _servers_end_promptly() -> Generator[None]:
         await asyncio.sleep(seconds / 10)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(uvicorn.server, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
+        patch.setattr(
+            uvicorn.server, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep})
+        )
         yield
 
 
