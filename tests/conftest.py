@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
+import shutil
 from collections.abc import Generator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import uvicorn.server
 from hypothesis import settings
 
 settings.register_profile("agent-brain", deadline=None)  # do not fail on a busy machine
 settings.load_profile("agent-brain")
+
+RAM = Path("/dev/shm")
+if RAM.is_dir() and shutil.disk_usage(RAM).free > 2**30:  # writing to disks makes tests wait
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(RAM))
 
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Both event loops, for tests that are marked ``anyio``."""
     return str(request.param)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _servers_end_promptly() -> Generator[None]:
+    """Servers in this process look every 10 ms whether they are to end; uvicorn waits 100 ms."""
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 10)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            uvicorn.server, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep})
+        )
+        yield
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is there from now on out of garbage collection, which it makes slow."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

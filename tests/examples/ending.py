@@ -6,11 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from tests.project.repository import ROOT
+
+
+def wait_until_it_waits(process: int) -> None:
+    """Wait until a process does nothing, where the system tells."""
+    status = Path(f"/proc/{process}/stat")
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] == "R":
+        time.sleep(0)
 
 
 def interrupt(
@@ -42,6 +50,7 @@ def interrupt(
                 assert piece, said
                 said += piece
             before(said)
+            wait_until_it_waits(program.pid)
             for _ in range(10):  # a signal between the prompt and the read is noticed with the next
                 program.send_signal(signal.SIGINT)
                 with suppress(subprocess.TimeoutExpired):

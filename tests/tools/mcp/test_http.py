@@ -63,7 +63,7 @@ def answering(
         def log_message(self, *args: Any) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/mcp"
