@@ -5,8 +5,7 @@
   that a damaged index is noticed and does not make a session disappear.
 * ``entry`` has the entries in use, and ``history`` the retired ones. The ``id`` is the number of
   the session and, in its low :data:`BITS` bits, that of the entry: a session's entries are one
-  range of the table and are read in order. ``prev`` is the number of the entry before it in this
-  table, so that one that is missing is noticed.
+  range of the table and are read in order.
 * ``lease`` has the leases.
 
 A process of an older version that has the file open finds views under the names of its tables; they
@@ -24,7 +23,6 @@ MOST = 2**BITS - 1  # the highest number of an entry
 
 _ENTRY = """ (
     id INTEGER PRIMARY KEY,
-    prev INTEGER NOT NULL,
     kind TEXT NOT NULL,
     version INTEGER NOT NULL,
     time INTEGER NOT NULL,
@@ -50,6 +48,7 @@ TABLES = (
     tail INTEGER NOT NULL,
     history_tail INTEGER NOT NULL,
     entries INTEGER NOT NULL,
+    version INTEGER NOT NULL,
     created INTEGER,
     updated INTEGER,
     touched INTEGER NOT NULL,
