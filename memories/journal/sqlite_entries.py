@@ -210,7 +210,7 @@ def add(
     numbered = [
         (replace(e, seq=seq), line) for seq, (e, line) in enumerate(lines, session.last + 1)
     ]
-    tail = _insert(db, LIVE, session, [(entry, line, now) for entry, line in numbered])
+    tail = insert(db, LIVE, session, [(entry, line, now) for entry, line in numbered])
     return replace(
         session,
         last=tail,
@@ -231,8 +231,8 @@ def add_as_they_were(
     return replace(
         session,
         last=max(session.last, entries[-1].seq),
-        tail=_insert(db, LIVE, session, [one for one in timed if not one[0].retired]),
-        history_tail=_insert(db, HISTORY, session, [one for one in timed if one[0].retired]),
+        tail=insert(db, LIVE, session, [one for one in timed if not one[0].retired]),
+        history_tail=insert(db, HISTORY, session, [one for one in timed if one[0].retired]),
         entries=len(entries),
         version=max(entry.version for entry in entries),
         created=min(times, default=None),
@@ -240,7 +240,7 @@ def add_as_they_were(
     )
 
 
-def _insert(
+def insert(
     db: sqlite3.Connection,
     table: str,
     session: SessionRow,

@@ -30,7 +30,7 @@ _ENTRY = """ (
     data TEXT NOT NULL
 )"""
 _NEWER = '"layout 2, of a newer version of agent-brain: restart this process with that version"'
-TABLES = (
+_TABLES = (
     """CREATE TABLE journal (
     id TEXT NOT NULL,
     open INTEGER NOT NULL,
@@ -65,20 +65,30 @@ TABLES = (
     seconds REAL NOT NULL,
     until REAL NOT NULL
 ) WITHOUT ROWID""",
+)
+_VIEWS = (
     f"CREATE VIEW sessions AS SELECT id, key, last FROM {_NEWER}",
     f"CREATE VIEW entries AS SELECT seq, session, kind, data FROM {_NEWER}",
 )
 
 
-def create(db: sqlite3.Connection) -> None:
-    """Create the tables, in a transaction of the caller, and mark the file as a journal."""
-    for statement in TABLES:
+def create_tables(db: sqlite3.Connection) -> None:
+    """Create the tables, in a transaction of the caller."""
+    for statement in _TABLES:
+        db.execute(statement)
+
+
+def finish(db: sqlite3.Connection) -> None:
+    """Create the views and mark the file as a journal of this layout."""
+    for statement in _VIEWS:
         db.execute(statement)
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def is_whole(db: sqlite3.Connection) -> bool:
-    """Return whether the tables are as :func:`create` makes them."""
-    found = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return sorted(sql for (sql,) in found) == sorted(TABLES)
+    """Return whether the tables are those of this layout."""
+    found = db.execute(
+        "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND name != ?", ("sqlite_sequence",)
+    )
+    return sorted(sql for (sql,) in found) == sorted([*_TABLES, *_VIEWS])
