@@ -23,6 +23,8 @@ from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease
 from agent_brain.memories.journal.sqlite_entries import Page
 from agent_brain.memories.journal.sqlite_file import IN_RAM, OpenFiles, connect
 from agent_brain.memories.journal.sqlite_job import Job
+from agent_brain.memories.journal.sqlite_layout import VERSION
+from agent_brain.memories.journal.sqlite_layout1 import OldOperations
 from agent_brain.memories.journal.sqlite_operations import Operations
 
 T = TypeVar("T")
@@ -77,6 +79,7 @@ class SQLiteJournal(Journal):
         self.readonly = readonly
         self.durability = _durability(self.path, durability)
         self._operations = Operations(self.path, _seconds(ttl))
+        self._layout = VERSION
         self._busy_timeout = busy_timeout
         self._files = OpenFiles()
         self._connection: sqlite3.Connection | None = None
@@ -133,18 +136,18 @@ class SQLiteJournal(Journal):
 
     async def _page(self, session: str, after: int, size: int | None, *, history: bool) -> Page:
         return await self._do(
-            lambda db: self._operations.page(db, session, after, size, history=history)
+            lambda db: self._reads(db).page(db, session, after, size, history=history)
         )
 
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
         if history:
             return await super().rows(session, after, history=True)
-        return await self._do(lambda db: self._operations.rows(db, session, after))
+        return await self._do(lambda db: self._reads(db).rows(db, session, after))
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
-        return await self._do(lambda db: self._operations.last(db, session))
+        return await self._do(lambda db: self._reads(db).last(db, session))
 
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
@@ -172,11 +175,11 @@ class SQLiteJournal(Journal):
 
     async def sessions(self, prefix: str = "") -> list[str]:
         """See :meth:`Journal.sessions`."""
-        return await self._do(lambda db: self._operations.keys(db, prefix))
+        return await self._do(lambda db: self._reads(db).keys(db, prefix))
 
     async def records(self, prefix: str = "") -> list[SessionRecord]:
         """See :meth:`Journal.records`."""
-        return await self._do(lambda db: self._operations.records(db, prefix))
+        return await self._do(lambda db: self._reads(db).records(db, prefix))
 
     async def purge(self) -> int:
         """See :meth:`Journal.purge`."""
@@ -217,7 +220,7 @@ class SQLiteJournal(Journal):
         if self.path == IN_RAM:
             return self._open()
         if self._leases is None:
-            self._leases = connect(self.path, self._busy_timeout, synchronous="NORMAL")
+            self._leases, _ = connect(self.path, self._busy_timeout, synchronous="NORMAL")
         return self._leases
 
     # Life
@@ -248,6 +251,12 @@ class SQLiteJournal(Journal):
 
         return await self._run(on_the_file)
 
+    def _reads(self, db: sqlite3.Connection) -> Operations | OldOperations:
+        """Return the calls that read the file's layout."""
+        if self._layout != VERSION:  # another process may have brought it to the present one
+            self._layout = db.execute("PRAGMA user_version").fetchone()[0]
+        return self._operations if self._layout == VERSION else OldOperations()
+
     def _check_writable(self) -> None:
         if self.readonly:
             raise JournalError(f"The journal {self.path!r} was opened with readonly=True")
@@ -271,7 +280,7 @@ class SQLiteJournal(Journal):
             raise self._is_closed()
         if self._connection is None:
             synchronous = "FULL" if self.durability == "disk" else "NORMAL"
-            self._connection = connect(
+            self._connection, self._layout = connect(
                 self.path, self._busy_timeout, readonly=self.readonly, synchronous=synchronous
             )
             if self.path != IN_RAM:

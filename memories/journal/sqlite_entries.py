@@ -1,10 +1,15 @@
-"""Entries of a session in a SQLite file: reading and checking them, adding and removing them."""
+"""Entries of a session in a SQLite file: reading and checking them, adding and removing them.
+
+The checksum of an entry covers the session's key, the entry, and the number of the one before it in
+its table. So an entry that is missing is noticed at the next one, or at the session's row, which
+has the number of the last one.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from heapq import merge
@@ -20,7 +25,6 @@ from agent_brain.memories.journal.entry import (
     checksum,
     from_line,
     from_milliseconds,
-    seal,
     to_line,
     to_milliseconds,
 )
@@ -30,12 +34,27 @@ from agent_brain.memories.journal.sqlite_sessions import ADVICE, SessionRow
 
 PAGE = 250  # rows that are read at once, so few that they do not make the garbage collector run
 LIVE, HISTORY = "entry", "history"
-_COLUMNS = "id, prev, kind, version, time, checksum, data"
+_COLUMNS = "id, kind, version, time, checksum, data"
+# A column less takes less time, and in most sessions every version is 1.
+_TO_CHECK = "id, kind, checksum - version - time, data"
 
-Stored: TypeAlias = tuple[int, int, str, int, int, int, str]  # the columns
+Checked: TypeAlias = tuple[int, str, int, str]  # the columns to check
 
 
-@dataclass
+def _seal(session_start: int, entry: Entry, line: str, before: int, time: int) -> int:
+    """Return the checksum of an entry.
+
+    The numbers are added, and not part of the text as in :func:`entry.seal`: checking the entries
+    of a session takes half the time.
+    """
+    start = _start(session_start, entry.kind)
+    return crc32(line.encode(), start) + entry.seq + before + entry.version + time
+
+
+def _start(session_start: int, kind: str) -> int:
+    return crc32(kind.encode() + b"\0", session_start)
+
+
 class _Chain:
     """Checks rows of one table in order: that each is what was written, and that none is missing.
 
@@ -43,55 +62,53 @@ class _Chain:
         at: The number of the last row that was checked.
     """
 
-    session: SessionRow
-    name: str  # of the journal, for errors
-    at: int
+    def __init__(self, session: SessionRow, at: int, name: str) -> None:
+        self.at = at
+        self._session = session
+        self._name = name  # of the journal
+        self._start = checksum(session.key)
+        self._starts: dict[str, int] = {}  # by kind
 
-    def check(self, rows: Iterable[Stored]) -> None:
+    def check(self, rows: Iterable[Checked]) -> None:
         """Check the next rows.
 
         Raises:
             JournalDamagedError: One is damaged; ``at`` is the number of the one before it.
         """
-        start, base, at = checksum(self.session.key), self.session.base, self.at
-        for number, prev, kind, version, time, found, line in rows:
-            # As seal() does, without the call: this runs for each entry of a session.
-            text = f"{number - base}\0{kind}\0{version}\0{time}\0{line}"
-            if found != crc32(text.encode("utf-8", "surrogatepass"), start):
+        base, at, starts = self._session.base, self.at, self._starts
+        for number, kind, found, line in rows:
+            if kind not in starts:
+                starts[kind] = _start(self._start, kind)
+            seq = number - base
+            if crc32(line.encode(), starts[kind]) + seq + at != found:
                 self.at = at
-                raise damaged(self.session.key, number - base, self.name)
-            if prev != at:
-                self.at = at
-                raise self.broken()
-            at = number - base
+                raise damaged(self._session.key, seq, self._name)
+            at = seq
         self.at = at
 
     def check_end(self, tail: int) -> None:
         """Check that the last row was the last one of the session."""
         if self.at != tail:
-            raise self.broken()
-
-    def broken(self) -> JournalDamagedError:
-        """Return the error of an entry that is not there or cannot be read."""
-        return _broken(self.session, self.at, f" in {self.name}")
+            raise self._broken()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Raise the errors of a damaged file as those of this session."""
         try:
             yield
-        except (sqlite3.Error, ValueError, OverflowError) as error:
-            if isinstance(error, sqlite3.Error) and not is_damage(error):
+        except sqlite3.Error as error:
+            if not is_damage(error):
                 raise
-            raise self.broken() from error
+            raise self._broken() from error
+        except (ValueError, OverflowError, TypeError, AttributeError) as error:  # other types
+            raise self._broken() from error
 
-
-def _broken(session: SessionRow, at: int, place: str = "") -> JournalDamagedError:
-    return JournalDamagedError(
-        f"Session {session.key!r}{place} is damaged: what comes after entry {at} is missing or "
-        f"cannot be read. {ADVICE}",
-        session=session.key,
-    )
+    def _broken(self) -> JournalDamagedError:
+        return JournalDamagedError(
+            f"Session {self._session.key!r} in {self._name} is damaged: what comes after entry "
+            f"{self.at} is missing or cannot be read. {ADVICE}",
+            session=self._session.key,
+        )
 
 
 def live_rows(db: sqlite3.Connection, session: SessionRow, after: int, name: str) -> Rows:
@@ -100,37 +117,38 @@ def live_rows(db: sqlite3.Connection, session: SessionRow, after: int, name: str
     Raises:
         JournalDamagedError: One is not what was written.
     """
-    found = Rows(as_written=True)
-    chain = _Chain(session, name, _before(db, LIVE, session, after))
-    cursor, base = _select(db, LIVE, session, after), session.base
+    found, base = Rows(as_written=True), session.base
+    chain = _Chain(session, _highest(db, LIVE, session, after), name)
     with chain.reading():
+        cursor = _select(db, _TO_CHECK, LIVE, session, after)
         while page := cursor.fetchmany(PAGE):
             chain.check(page)
-            ids, _, kinds, versions, _, _, lines = zip(*page, strict=True)
-            seqs = [number - base for number in ids]
-            found.seqs.extend(seqs)
+            ids, kinds, _, lines = zip(*page, strict=True)
+            found.seqs.extend([number - base for number in ids])
             found.kinds.extend(map(sys.intern, kinds))
             found.lines.extend(lines)
-            if versions.count(1) != len(versions):
-                pairs = zip(seqs, versions, strict=True)
-                found.versions.update({seq: version for seq, version in pairs if version != 1})
+        if session.version > 1:
+            versions = _select(db, "id, version", LIVE, session, after)
+            found.versions = {number - base: version for number, version in versions if version > 1}
     chain.check_end(session.tail)
     return found
 
 
-def _before(db: sqlite3.Connection, table: str, session: SessionRow, after: int) -> int:
-    """Return the highest number up to ``after`` that is in a table, 0 if there is none."""
-    if after <= 0:
+def _highest(db: sqlite3.Connection, table: str, session: SessionRow, upto: int = MOST) -> int:
+    """Return the highest number up to ``upto`` that is in a table, 0 if there is none."""
+    if upto <= 0:
         return 0
-    bounds = session.base, session.base + min(after, MOST)
+    bounds = session.base, session.base + min(upto, MOST)
     found = db.execute(f"SELECT max(id) FROM {table} WHERE id > ? AND id <= ?", bounds).fetchone()
     return 0 if found[0] is None else int(found[0]) - session.base
 
 
-def _select(db: sqlite3.Connection, table: str, session: SessionRow, after: int) -> sqlite3.Cursor:
+def _select(
+    db: sqlite3.Connection, columns: str, table: str, session: SessionRow, after: int
+) -> sqlite3.Cursor:
     start = session.base + min(max(after, 0), MOST)
     return db.execute(
-        f"SELECT {_COLUMNS} FROM {table} WHERE id > ? AND id < ? ORDER BY id", (start, session.end)
+        f"SELECT {columns} FROM {table} WHERE id > ? AND id < ? ORDER BY id", (start, session.end)
     )
 
 
@@ -166,14 +184,14 @@ def read_page(
 def _scan(
     db: sqlite3.Connection, table: str, session: SessionRow, after: int, name: str
 ) -> Iterator[Entry]:
-    chain = _Chain(session, name, _before(db, table, session, after))
+    chain = _Chain(session, _highest(db, table, session, after), name)
     with chain.reading():
-        for row in _select(db, table, session, after):
-            chain.check([row])
-            number, _, kind, version, time, _, line = row
+        columns = f"{_TO_CHECK}, version, time"
+        for *row, version, time in _select(db, columns, table, session, after):
+            chain.check([row])  # type: ignore[list-item]  # it has the columns to check
+            _, kind, _, line = row
             when = from_milliseconds(time) if time else None
-            seq = number - session.base
-            yield Entry(kind, from_line(line), seq, version, when, table == HISTORY)
+            yield Entry(kind, from_line(line), chain.at, version, when, table == HISTORY)
     chain.check_end(session.tail if table == LIVE else session.history_tail)
 
 
@@ -186,51 +204,56 @@ def add(
         JournalDamagedError: The session's last entry is missing.
         JournalError: There are no numbers left.
     """
-    _check_tail(db, LIVE, session)
-    first = session.last + 1
+    _Chain(session, _highest(db, LIVE, session), "the journal").check_end(session.tail)
     if session.last + len(lines) > MOST:
         raise JournalError(f"Session {session.key!r} has no numbers left: use another session")
-    start, base, prev, rows = checksum(session.key), session.base, session.tail, []
-    for seq, (entry, line) in enumerate(lines, first):
-        check = seal(start, seq, entry.kind, entry.version, now, line)
-        rows.append((base + seq, prev, entry.kind, entry.version, now, check, line))
-        prev = seq
-    _insert(db, LIVE, rows)
-    count = session.entries + len(rows)
-    return replace(session, last=prev, tail=prev, entries=count, updated=now, touched=now)
+    numbered = [
+        (replace(e, seq=seq), line) for seq, (e, line) in enumerate(lines, session.last + 1)
+    ]
+    tail = insert(db, LIVE, session, [(entry, line, now) for entry, line in numbered])
+    return replace(
+        session,
+        last=tail,
+        tail=tail,
+        entries=session.entries + len(lines),
+        version=max(session.version, *(entry.version for entry, _ in lines)),
+        updated=now,
+        touched=now,
+    )
 
 
 def add_as_they_were(
     db: sqlite3.Connection, session: SessionRow, entries: Sequence[Entry]
 ) -> SessionRow:
     """Add the entries of another journal; return the session as it is then, to be written."""
-    start, base = checksum(session.key), session.base
-    rows: dict[str, list[Stored]] = {LIVE: [], HISTORY: []}
-    tails = {LIVE: 0, HISTORY: 0}
-    times = []
-    for entry in entries:
-        table = HISTORY if entry.retired else LIVE
-        line, time = to_line(entry.data), to_milliseconds(entry.time) if entry.time else 0
-        check = seal(start, entry.seq, entry.kind, entry.version, time, line)
-        stored = (base + entry.seq, tails[table], entry.kind, entry.version, time, check, line)
-        rows[table].append(stored)
-        tails[table] = entry.seq
-        times += [time] if time else []
-    for table, stored_rows in rows.items():
-        _insert(db, table, stored_rows)
+    timed = [(e, to_line(e.data), to_milliseconds(e.time) if e.time else 0) for e in entries]
+    times = [time for _, _, time in timed if time]
     return replace(
         session,
         last=max(session.last, entries[-1].seq),
-        tail=tails[LIVE],
-        history_tail=tails[HISTORY],
+        tail=insert(db, LIVE, session, [one for one in timed if not one[0].retired]),
+        history_tail=insert(db, HISTORY, session, [one for one in timed if one[0].retired]),
         entries=len(entries),
+        version=max(entry.version for entry in entries),
         created=min(times, default=None),
         updated=max(times, default=None),
     )
 
 
-def _insert(db: sqlite3.Connection, table: str, rows: Iterable[Stored]) -> None:
-    db.executemany(f"INSERT INTO {table} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+def insert(
+    db: sqlite3.Connection,
+    table: str,
+    session: SessionRow,
+    entries: Iterable[tuple[Entry, str, int]],
+) -> int:
+    """Add entries with their data as text and their times; return the highest number."""
+    start, before, rows = checksum(session.key), _highest(db, table, session), []
+    for entry, line, time in entries:
+        check = _seal(start, entry, line, before, time)
+        rows.append((session.base + entry.seq, entry.kind, entry.version, time, check, line))
+        before = entry.seq
+    db.executemany(f"INSERT INTO {table} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", rows)
+    return before
 
 
 def retire(
@@ -242,32 +265,31 @@ def retire(
         The session as it is then, to be written, and the number of entries.
     """
     ids = _present(db, LIVE, session, seqs)
-    for table in (LIVE, HISTORY) if ids else ():
-        _check_tail(db, table, session)
-        _check_links(db, table, session, ids)
+    if not ids:
+        return session, 0
+    live, history = (_befores(db, table, session, ids) for table in (LIVE, HISTORY))
     db.executemany(
-        f"INSERT INTO {HISTORY} SELECT * FROM {LIVE} WHERE id = ?", [(number,) for number in ids]
+        f"INSERT INTO {HISTORY} ({_COLUMNS}) SELECT {_COLUMNS} FROM {LIVE} WHERE id = ?",
+        [(number,) for number in ids],
     )
+    history |= {number: live.pop(number) for number in ids}
     _delete(db, LIVE, ids)
-    for table in (LIVE, HISTORY):
-        _link(db, table, session, ids)
-    return _with_tails(db, session) if ids else session, len(ids)
+    _link(db, LIVE, session, live)
+    _link(db, HISTORY, session, history)
+    return _with_tails(db, session), len(ids)
 
 
 def remove(db: sqlite3.Connection, session: SessionRow, seqs: Collection[int]) -> SessionRow:
     """Remove entries, retired ones too; return the session as it is then, to be written."""
-    count = 0
+    left = session
     for table in (LIVE, HISTORY):
         ids = _present(db, table, session, seqs)
         if ids:
-            _check_tail(db, table, session)
-            _check_links(db, table, session, ids)
+            befores, gone = _befores(db, table, session, ids), {*ids}
             _delete(db, table, ids)
-            _link(db, table, session, ids)
-            count += len(ids)
-    if not count:
-        return session
-    return replace(_with_tails(db, session), entries=session.entries - count)
+            _link(db, table, session, {n: at for n, at in befores.items() if n not in gone})
+            left = replace(_with_tails(db, left), entries=left.entries - len(ids))
+    return left
 
 
 def retired(db: sqlite3.Connection, session: SessionRow, before: int | None) -> list[int]:
@@ -287,63 +309,53 @@ def _present(
     db: sqlite3.Connection, table: str, session: SessionRow, seqs: Collection[int]
 ) -> list[int]:
     """Return the ids of those of ``seqs`` that are in a table, in order."""
-    found = []
-    for seq in sorted({seq for seq in seqs if 0 < seq <= session.last}):
-        number = session.base + seq
-        if db.execute(f"SELECT 1 FROM {table} WHERE id = ?", (number,)).fetchone():
-            found.append(number)
-    return found
+    ids = [session.base + seq for seq in sorted({*seqs}) if 0 < seq <= session.last]
+    select = f"SELECT 1 FROM {table} WHERE id = ?"
+    return [number for number in ids if db.execute(select, (number,)).fetchone()]
 
 
 def _delete(db: sqlite3.Connection, table: str, ids: Iterable[int]) -> None:
     db.executemany(f"DELETE FROM {table} WHERE id = ?", [(number,) for number in ids])
 
 
-def _near(
+def _befores(
     db: sqlite3.Connection, table: str, session: SessionRow, ids: Iterable[int]
-) -> Iterator[tuple[int, int, int]]:
-    """Yield the id, ``prev``, and what that should be, of rows and of those that follow them."""
-    select = (
-        f"SELECT id, prev, coalesce((SELECT max(p.id) FROM {table} p "
-        f"WHERE p.id > ? AND p.id < {table}.id), ?) - ? FROM {table} "
-        "WHERE id >= ? AND id < ? ORDER BY id LIMIT 2"
-    )
-    base, done = session.base, 0
+) -> dict[int, int]:
+    """Return the numbers before the rows at ``ids``, and before those that follow them.
+
+    Raises:
+        JournalDamagedError: One of them is damaged or missing, which a change would hide.
+    """
+    tail = session.tail if table == LIVE else session.history_tail
+    _Chain(session, _highest(db, table, session), "the journal").check_end(tail)
+    found: dict[int, int] = {}
     for number in ids:
-        if number < done:  # the row that follows was seen already, and it is in between
-            continue
-        for found in db.execute(select, (base, base, base, number, session.end)).fetchall():
-            if found[0] > done:
-                yield found
-                done = found[0]
+        rows = _select(db, _TO_CHECK, table, session, number - session.base - 1)
+        before = None
+        for row in islice(rows, 2):
+            if row[0] not in found:
+                if before is None:
+                    before = _highest(db, table, session, row[0] - session.base - 1)
+                chain = _Chain(session, before, "the journal")
+                with chain.reading():
+                    chain.check([row])
+                found[row[0]] = before
+            before = row[0] - session.base
+    return found
 
 
-def _check_links(
-    db: sqlite3.Connection, table: str, session: SessionRow, ids: Iterable[int]
+def _link(
+    db: sqlite3.Connection, table: str, session: SessionRow, befores: Mapping[int, int]
 ) -> None:
-    """Check that nothing is missing around rows, as linking their neighbours would hide it."""
-    for _, prev, wanted in _near(db, table, session, ids):
-        if prev != wanted:
-            raise _broken(session, min(prev, wanted))
-
-
-def _link(db: sqlite3.Connection, table: str, session: SessionRow, ids: Iterable[int]) -> None:
-    """Link the rows around ids that were added or removed."""
-    wrong = [
-        (wanted, number)
-        for number, prev, wanted in _near(db, table, session, ids)
-        if prev != wanted
-    ]
-    db.executemany(f"UPDATE {table} SET prev = ? WHERE id = ?", wrong)
-
-
-def _check_tail(db: sqlite3.Connection, table: str, session: SessionRow) -> None:
-    wanted = session.tail if table == LIVE else session.history_tail
-    found = _before(db, table, session, MOST)
-    if found != wanted:
-        raise _broken(session, min(found, wanted))
+    """Change the checksums of rows which had other rows before them."""
+    changes = []
+    for number, before in befores.items():
+        now = _highest(db, table, session, number - session.base - 1)
+        if now != before:
+            changes.append((now - before, number))
+    db.executemany(f"UPDATE {table} SET checksum = checksum + ? WHERE id = ?", changes)
 
 
 def _with_tails(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
-    tail, history = (_before(db, table, session, MOST) for table in (LIVE, HISTORY))
+    tail, history = (_highest(db, table, session) for table in (LIVE, HISTORY))
     return replace(session, tail=tail, history_tail=history)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal import sqlite_layout as layout
+from agent_brain.memories.journal import sqlite_layout1 as layout1
 from agent_brain.memories.journal.sqlite_errors import explain
 from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, scrubbing_noted
 from agent_brain.memories.journal.sqlite_sessions import put_first
@@ -20,14 +21,17 @@ IN_RAM = ":memory:"
 
 def connect(
     path: str, busy_timeout: float, *, readonly: bool = False, synchronous: str = "FULL"
-) -> sqlite3.Connection:
-    """Open the file; create it if it is missing or empty.
+) -> tuple[sqlite3.Connection, int]:
+    """Open the file; create it if it is missing or empty, and bring it to the present layout.
 
     Args:
         path: The file.
         busy_timeout: Seconds to wait for other processes.
         readonly: Whether it must not be written to.
         synchronous: SQLite's name of how durable a write is.
+
+    Returns:
+        The connection, and the version of the file's layout.
 
     Raises:
         JournalError: It is not a journal, or one of an unknown version.
@@ -42,13 +46,14 @@ def connect(
     try:
         version = _version(db, path)
         if not readonly:
-            _prepare(db, busy_timeout, synchronous, known=version > 0)
+            _prepare(db, busy_timeout, synchronous, version)
+            version = layout.VERSION
     except BaseException as error:
         db.close()
         if isinstance(error, sqlite3.Error):
             raise explain(path, error) from error
         raise
-    return db
+    return db, version
 
 
 def _version(db: sqlite3.Connection, path: str) -> int:
@@ -57,16 +62,17 @@ def _version(db: sqlite3.Connection, path: str) -> int:
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        whole = version == layout.VERSION and layout.is_whole(db)
+        known = {layout.VERSION: layout.is_whole, layout1.VERSION: layout1.is_whole}
+        whole = version in known and known[version](db)
     if not (application or version or tables):
         return 0
     if application != layout.APPLICATION_ID:
         raise JournalError(
             f"{path!r} is a SQLite database of something else, not a journal: choose another file"
         )
-    if version != layout.VERSION:
+    if version > layout.VERSION:
         raise JournalError(
-            f"The journal {path!r} has layout version {version}; this library reads version "
+            f"The journal {path!r} has layout version {version}; this library reads versions up to "
             f"{layout.VERSION}. Open it with the library that wrote it, or a newer one"
         )
     if not whole:
@@ -76,16 +82,19 @@ def _version(db: sqlite3.Connection, path: str) -> int:
     return version
 
 
-def _prepare(db: sqlite3.Connection, busy_timeout: float, synchronous: str, *, known: bool) -> None:
+def _prepare(db: sqlite3.Connection, busy_timeout: float, synchronous: str, version: int) -> None:
     _write_ahead(db, busy_timeout)
     db.execute(f"PRAGMA synchronous = {synchronous}")
     db.execute("PRAGMA secure_delete = ON")
-    if not known:
+    if version == layout1.VERSION:
+        layout1.upgrade(db)
+    elif not version:
         with writing(db):
             if not db.execute("SELECT 1 FROM sqlite_master").fetchone():  # or another process did
-                layout.create(db)
+                layout.create_tables(db)
                 put_first(db)
-    elif scrubbing_noted(db):  # a process was stopped between deleting and rewriting
+                layout.finish(db)
+    if scrubbing_noted(db):  # a process was stopped between deleting and rewriting
         try:
             do_scrub(db)
         except sqlite3.OperationalError as error:  # the note stays, and so does the journal

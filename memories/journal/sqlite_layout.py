@@ -5,8 +5,7 @@
   that a damaged index is noticed and does not make a session disappear.
 * ``entry`` has the entries in use, and ``history`` the retired ones. The ``id`` is the number of
   the session and, in its low :data:`BITS` bits, that of the entry: a session's entries are one
-  range of the table and are read in order. ``prev`` is the number of the entry before it in this
-  table, so that one that is missing is noticed.
+  range of the table and are read in order.
 * ``lease`` has the leases.
 
 A process of an older version that has the file open finds views under the names of its tables; they
@@ -24,7 +23,6 @@ MOST = 2**BITS - 1  # the highest number of an entry
 
 _ENTRY = """ (
     id INTEGER PRIMARY KEY,
-    prev INTEGER NOT NULL,
     kind TEXT NOT NULL,
     version INTEGER NOT NULL,
     time INTEGER NOT NULL,
@@ -32,7 +30,7 @@ _ENTRY = """ (
     data TEXT NOT NULL
 )"""
 _NEWER = '"layout 2, of a newer version of agent-brain: restart this process with that version"'
-TABLES = (
+_TABLES = (
     """CREATE TABLE journal (
     id TEXT NOT NULL,
     open INTEGER NOT NULL,
@@ -50,6 +48,7 @@ TABLES = (
     tail INTEGER NOT NULL,
     history_tail INTEGER NOT NULL,
     entries INTEGER NOT NULL,
+    version INTEGER NOT NULL,
     created INTEGER,
     updated INTEGER,
     touched INTEGER NOT NULL,
@@ -66,20 +65,30 @@ TABLES = (
     seconds REAL NOT NULL,
     until REAL NOT NULL
 ) WITHOUT ROWID""",
+)
+_VIEWS = (
     f"CREATE VIEW sessions AS SELECT id, key, last FROM {_NEWER}",
     f"CREATE VIEW entries AS SELECT seq, session, kind, data FROM {_NEWER}",
 )
 
 
-def create(db: sqlite3.Connection) -> None:
-    """Create the tables, in a transaction of the caller, and mark the file as a journal."""
-    for statement in TABLES:
+def create_tables(db: sqlite3.Connection) -> None:
+    """Create the tables, in a transaction of the caller."""
+    for statement in _TABLES:
+        db.execute(statement)
+
+
+def finish(db: sqlite3.Connection) -> None:
+    """Create the views and mark the file as a journal of this layout."""
+    for statement in _VIEWS:
         db.execute(statement)
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def is_whole(db: sqlite3.Connection) -> bool:
-    """Return whether the tables are as :func:`create` makes them."""
-    found = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return sorted(sql for (sql,) in found) == sorted(TABLES)
+    """Return whether the tables are those of this layout."""
+    found = db.execute(
+        "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND name != ?", ("sqlite_sequence",)
+    )
+    return sorted(sql for (sql,) in found) == sorted([*_TABLES, *_VIEWS])

@@ -29,6 +29,7 @@ class SessionRow:
         tail: The highest number in use, 0 if there is none.
         history_tail: The highest number of a retired entry, 0 if there is none.
         entries: How many entries there are, retired ones included.
+        version: The highest version that an entry has had.
         created: When the first entry was written, in milliseconds since 1970; None if unknown.
         updated: When the last entry was written; None if unknown.
         touched: When the session was last written to in this file.
@@ -40,6 +41,7 @@ class SessionRow:
     tail: int = 0
     history_tail: int = 0
     entries: int = 0
+    version: int = 1
     created: int | None = None
     updated: int | None = None
     touched: int = 0
