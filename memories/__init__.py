@@ -16,7 +16,10 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.control import Spent as Spent
     from agent_brain.memories.errors import EmbedderMismatchError as EmbedderMismatchError
     from agent_brain.memories.errors import JournalConflictError as JournalConflictError
+    from agent_brain.memories.errors import JournalDamagedError as JournalDamagedError
     from agent_brain.memories.errors import JournalError as JournalError
+    from agent_brain.memories.errors import LeaseHeldError as LeaseHeldError
+    from agent_brain.memories.errors import LeaseLostError as LeaseLostError
     from agent_brain.memories.errors import MemoryBusyError as MemoryBusyError
     from agent_brain.memories.errors import MemoryDefinitionError as MemoryDefinitionError
     from agent_brain.memories.errors import MemoryUseError as MemoryUseError
@@ -40,7 +43,11 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.registry import create_memory as create_memory
     from agent_brain.memories.registry import memory_names as memory_names
     from agent_brain.memories.registry import register_memory as register_memory
+    from agent_brain.memories.sessions import SessionInfo as SessionInfo
+    from agent_brain.memories.sessions import delete_session as delete_session
+    from agent_brain.memories.sessions import list_sessions as list_sessions
     from agent_brain.memories.store.filters import Query as Query
+    from agent_brain.memories.store.history import SavedStep as SavedStep
     from agent_brain.memories.store.session import read_session_key as read_session_key
     from agent_brain.memories.store.session import session_key as session_key
     from agent_brain.memories.store.snapshot import Snapshot as Snapshot

@@ -16,7 +16,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Rows
+from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.store import removal
@@ -34,6 +34,7 @@ from agent_brain.memories.store.filters import (
     names,
 )
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
+from agent_brain.memories.store.history import SavedStep
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory, checked
@@ -472,6 +473,20 @@ class LayeredMemory(WrappingMemory):
         short = await self._without_handing(lambda: self.short.branch(name))
         place = (*self.short.step_place, name)
         return self._over(short, await self.long.branch_at(place, resumed=short.resumed))
+
+    async def as_of(self, step: int | SavedStep) -> LayeredMemory:
+        """Return both memories as they were at a step of the short-term one.
+
+        The long-term memory is as it was when the step was written.
+        """
+        short = await self._without_handing(lambda: self.short.as_of(step))
+        number = step.number if isinstance(step, SavedStep) else step
+        written = {saved.number: saved.time for saved in await self.short.steps()}[number]
+
+        def was_there(entry: Entry) -> bool:
+            return written is None or entry.time is None or entry.time <= written
+
+        return self._over(short, await self.long.as_of_entries(was_there))
 
     async def drop_branches(self) -> None:
         """Remove what both keep of branches of earlier steps and runs."""

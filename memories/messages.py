@@ -9,7 +9,7 @@ class MessagesMemory(StoredMemory):
     """Keeps every message, and shows all of them in order.
 
     Takes the options of :class:`StoredMemory`: ``journal``, ``session``, ``tenant``, ``ttl``,
-    ``clock``, ``readonly`` and ``shared``::
+    ``clock``, ``readonly``, ``shared``, ``history`` and ``lease_wait``::
 
         memory = MessagesMemory(journal="brain.db", session="alice/42")
         await memory.update([Message.user("hello")])

@@ -16,7 +16,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Rows
+from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure, strike
@@ -41,10 +41,22 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
+from agent_brain.memories.store.history import (
+    SavedStep,
+    copied_journal,
+    no_step,
+    saved_steps,
+)
 from agent_brain.memories.store.kinds import entry
 from agent_brain.memories.store.many import in_slices
 from agent_brain.memories.store.run_record import RunRecord
-from agent_brain.memories.store.session import History, Session, below, branch_key
+from agent_brain.memories.store.session import (
+    History,
+    Session,
+    below,
+    branch_key,
+    read_session_key,
+)
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import JournalLike, MessageStore
 from agent_brain.memories.views.base import View
@@ -76,8 +88,9 @@ class StoredMemory(Memory):
     Args:
         tools: The tools that the agent may call.
         views: What :meth:`context` shows: the first of them; none shows everything.
-        journal: Where the session is stored: a journal, or the path of a SQLite file, which is
-            closed with the memory. None keeps it in RAM only.
+        journal: Where the session is stored: a journal, or its place: the path of a SQLite file,
+            ``redis://…`` or ``postgresql://…``, which is then closed with the memory. None keeps it
+            in RAM only.
         session: Which conversation; any text.
         tenant: Whose; sessions of different tenants are separate.
         ttl: How long messages are kept, in seconds or as a timedelta, unless they are pinned or
@@ -360,6 +373,45 @@ class StoredMemory(Memory):
             noted = await session.append([entry("rollback", {"to": safe_at, "kept": [*kept]})])
             await session.remove([*undone, noted])
         await self._settle()
+
+    # Steps
+
+    async def steps(self) -> list[SavedStep]:
+        """Return the steps of runs that the journal has of this session, in order.
+
+        How many it keeps is set with ``history=``.
+        """
+        session = self.store.session
+        return [] if session is None else await saved_steps(session.journal, session.key)
+
+    async def as_of(self, step: int | SavedStep) -> Self:
+        """Return the memory as it was at a step: a copy in RAM, which changes nothing here.
+
+        A run that was in progress then can be resumed over it, and :meth:`fork` writes it to
+        another session.
+
+        Args:
+            step: One of :meth:`steps`, or its number.
+
+        Raises:
+            MemoryUseError: The journal does not have that step.
+        """
+        number = step.number if isinstance(step, SavedStep) else step
+        steps = await self.steps()
+        if self.store.session is None or number not in [saved.number for saved in steps]:
+            raise no_step(self.session, number, steps)
+        return await self.as_of_entries(lambda entry: entry.seq <= number)
+
+    async def as_of_entries(self, counts: Callable[[Entry], bool]) -> Self:
+        """Return a copy in RAM with the entries that ``counts`` accepts. Private."""
+        own = self.store.session
+        if own is None:
+            return await self.fork()
+        key = own.key
+        copied = self._copy(await copied_journal(own.journal, key, counts), *read_session_key(key))
+        await copied._forked()
+        await copied.open()
+        return copied
 
     async def reopen(self) -> None:
         """Drop what is in RAM and read the session again, with what others have written to it."""

@@ -14,6 +14,7 @@ from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Change, ValueSet
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.many import in_thread_if_many
+from agent_brain.memories.store.session import History
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory
@@ -67,8 +68,8 @@ class SummaryMemory(StoredMemory):
         max_summary_tokens: A longer summary is summarised itself, and cut if that does not help; at
             most half of ``max_tokens`` in any case.
         counter: Counts the tokens of a text.
-        journal: As for :class:`StoredMemory`, like ``session``, ``tenant``, ``ttl``, ``clock`` and
-            ``readonly``.
+        journal: As for :class:`StoredMemory`, like ``session``, ``tenant``, ``ttl``, ``clock``,
+            ``readonly``, ``history`` and ``lease_wait``.
 
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1, no limit at all, ``keep``
@@ -94,6 +95,8 @@ class SummaryMemory(StoredMemory):
         ttl: timedelta | float | None = None,
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
+        history: History | None = None,
+        lease_wait: float = 0,
     ) -> None:
         if form is not None and summarize is None:
             raise MemoryDefinitionError("form= needs summarize=, such as model_summarizer(llm, …)")
@@ -128,6 +131,8 @@ class SummaryMemory(StoredMemory):
             ttl=ttl,
             clock=clock,
             readonly=readonly,
+            history=history,
+            lease_wait=lease_wait,
         )
 
     @property

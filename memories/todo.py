@@ -15,6 +15,7 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
+from agent_brain.memories.store.history import SavedStep
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
@@ -219,6 +220,10 @@ class TodoMemory(WrappingMemory):
     async def branch(self, name: str) -> TodoMemory:
         """Return a branch with a list of its own."""
         return await self._over(await self.inner.branch(name))
+
+    async def as_of(self, step: int | SavedStep) -> TodoMemory:
+        """Return the memory as it was at a step; see :meth:`StoredMemory.as_of`."""
+        return await self._over(await self._with("as_of").as_of(step))
 
     async def _over(self, inner: Memory) -> TodoMemory:
         """Return a copy of this memory over a copy of the inner one."""

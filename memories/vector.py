@@ -18,7 +18,7 @@ from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where, checked_text
 from agent_brain.memories.store.log import MessageLog
-from agent_brain.memories.store.session import read_session_key
+from agent_brain.memories.store.session import History, read_session_key
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory, checked
@@ -68,8 +68,8 @@ class VectorMemory(StoredMemory):
         min_score: Recall for the goal only messages with this score or a better one, from 0 to 1;
             None for no limit. Start with 0.3 and look at the scores of :meth:`recall`.
         counter: Counts the tokens of a text.
-        journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly`` and
-            ``shared``.
+        journal: As for :class:`StoredMemory`, like ``ttl``, ``clock``, ``readonly``, ``shared``,
+            ``history`` and ``lease_wait``.
 
     Raises:
         MemoryDefinitionError: Options that do not go together.
@@ -97,6 +97,8 @@ class VectorMemory(StoredMemory):
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
         shared: bool = False,
+        history: History | None = None,
+        lease_wait: float = 0,
     ) -> None:
         if sum(place is not None for place in (path, url, client)) > 1:
             raise MemoryDefinitionError("Give at most one of path=, url= and client=")
@@ -128,6 +130,8 @@ class VectorMemory(StoredMemory):
             clock=clock,
             readonly=readonly,
             shared=shared,
+            history=history,
+            lease_wait=lease_wait,
         )
 
     @property

@@ -11,7 +11,7 @@ from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.lock import Lock
-from agent_brain.memories.store.session import PRUNE_AT
+from agent_brain.memories.store.session import PRUNE_AT, History
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged
@@ -48,7 +48,7 @@ class WindowedMemory(StoredMemory):
         on_evict: Called with what leaves, oldest first, in lists; sync or async. While it raises,
             these messages stay, and ``update``, which has added its messages, raises the error.
         journal: As for :class:`StoredMemory`, like ``session``, ``tenant``, ``ttl``, ``clock``,
-            ``readonly`` and ``shared``.
+            ``readonly``, ``shared``, ``history`` and ``lease_wait``.
 
     Raises:
         MemoryDefinitionError: A limit that is not a whole number from 1.
@@ -69,6 +69,8 @@ class WindowedMemory(StoredMemory):
         clock: Callable[[], datetime] = utc_now,
         readonly: bool = False,
         shared: bool = False,
+        history: History | None = None,
+        lease_wait: float = 0,
     ) -> None:
         if on_evict is not None and not callable(on_evict):
             raise MemoryDefinitionError(f"on_evict= must be a function, not {on_evict!r}")
@@ -87,6 +89,8 @@ class WindowedMemory(StoredMemory):
             clock=clock,
             readonly=readonly,
             shared=shared,
+            history=history,
+            lease_wait=lease_wait,
         )
         self._on_evict: OnEvict | None = None
         self.on_evict = on_evict

@@ -14,6 +14,7 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
+from agent_brain.memories.store.history import SavedStep
 from agent_brain.memories.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -168,6 +169,10 @@ class WrappingMemory(Memory):
     async def count(self) -> int:
         """Return the number of messages that the memory holds."""
         return await self._with("count").count()
+
+    async def steps(self) -> list[SavedStep]:
+        """As :meth:`StoredMemory.steps`."""
+        return await self._with("steps").steps()
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
         """As :meth:`StoredMemory.find_news`."""

@@ -17,6 +17,7 @@ from agent_brain.memories.errors import (
 )
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Rows
+from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import opening
 from agent_brain.memories.store.events import (
@@ -57,8 +58,8 @@ class MessageStore:
 
     Args:
         views: They are notified of every change.
-        journal: A journal, or the path of a SQLite file, which is closed with the store; None keeps
-            everything in RAM only.
+        journal: A journal, or its place (see :func:`open_journal`), which is closed with the store;
+            None keeps everything in RAM only.
         session: Which session of the journal.
         tenant: Whose session.
         ttl: How long messages are kept.
@@ -119,12 +120,11 @@ class MessageStore:
         self.ttl = as_duration("ttl", ttl)
         self._owned: Journal | None = None
         if isinstance(journal, str | PathLike):
-            from agent_brain.memories.journal.sqlite import SQLiteJournal
-
-            journal = self._owned = SQLiteJournal(journal, readonly=readonly)
+            journal = self._owned = open_journal(journal, readonly=readonly)
         elif journal is not None and not isinstance(journal, Journal):
             raise MemoryDefinitionError(
-                f"journal={journal!r} is not a journal: use SQLiteJournal(path), a path, or nothing"
+                f"journal={journal!r} is not a journal: use a path, the URL of a server, a journal "
+                "such as SQLiteJournal(path), or nothing"
             )
         history = _checked_history(history, journal)
         self.session = (

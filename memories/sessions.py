@@ -1,0 +1,111 @@
+"""The sessions of a journal, as a list for people."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import EllipsisType
+from typing import Any, cast
+
+from agent_brain.memories.journal.base import Journal, SessionRecord
+from agent_brain.memories.store.events import MESSAGES
+from agent_brain.memories.store.kinds import RUN, current
+from agent_brain.memories.store.log import decode
+from agent_brain.memories.store.session import (
+    delete_session,
+    is_branch,
+    read_session_key,
+    session_key,
+)
+
+__all__ = ["SessionInfo", "delete_session", "list_sessions", "session_key"]
+
+TITLE = 80  # characters
+FIRST = 20  # entries in which the first message of a user is looked for
+LATEST = 64  # entries in which the state of the run is looked for
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session of a journal.
+
+    Attributes:
+        session: Its name.
+        tenant: Whose it is.
+        title: The beginning of the first message of a user; empty if there is none.
+        status: Of its last run: ``"running"`` (or interrupted), ``"waiting"``, ``"ended"``; or
+            ``"idle"`` if there was none.
+        state: The state that the run is in.
+        created: When its first entry was written (aware, UTC); None if unknown.
+        updated: When its last entry was written.
+        entries: The number of its entries, history included.
+    """
+
+    session: str
+    tenant: str | None
+    title: str
+    status: str
+    state: str | None
+    created: datetime | None
+    updated: datetime | None
+    entries: int
+
+
+async def list_sessions(
+    journal: Journal, *, tenant: str | EllipsisType | None = ..., limit: int | None = None
+) -> list[SessionInfo]:
+    """Return the sessions of a journal, those that were written to last first.
+
+    Args:
+        journal: The journal.
+        tenant: Only the sessions of this tenant; None for those of nobody. Default: all.
+        limit: At most so many.
+    """
+    prefix = "[" if tenant is ... else session_key("", tenant)[: -len('""]')]
+    records = [r for r in await journal.records(prefix) if _is_session(r.key)]
+    records.sort(key=lambda record: record.updated or _LONG_AGO, reverse=True)
+    return [await _info(journal, record) for record in records[:limit]]
+
+
+def _is_session(key: str) -> bool:
+    try:
+        return isinstance(json.loads(key), list) and not is_branch(key)
+    except ValueError:
+        return False
+
+
+async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
+    session, tenant = read_session_key(record.key)
+    control = await _control(journal, record.key)
+    return SessionInfo(
+        session,
+        tenant,
+        await _title(journal, record.key),
+        control.get("status", "idle"),
+        control.get("state"),
+        record.created,
+        record.updated,
+        record.entries,
+    )
+
+
+async def _title(journal: Journal, key: str) -> str:
+    async for page in journal.pages(key, size=FIRST):
+        for entry in page:
+            if entry.kind in MESSAGES:
+                message = decode(json.dumps(entry.data), entry.seq)
+                if message.role == "user":
+                    return " ".join(message.content.split())[:TITLE]
+        break
+    return ""
+
+
+async def _control(journal: Journal, key: str) -> dict[str, Any]:
+    rows = current(await journal.rows(key, max(await journal.last(key) - LATEST, 0)))
+    for _, kind, line in reversed([*rows]):
+        if kind in RUN and kind not in ("call_begun", "call_finished", "part_finished"):
+            data = json.loads(line)
+            return cast("dict[str, Any]", data["control"] if kind == "amend" else data)
+    return {}

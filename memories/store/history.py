@@ -1,0 +1,94 @@
+"""The steps of a session that a journal has, and the entries as of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, cast
+
+from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.journal.ram import RamJournal
+from agent_brain.memories.store.kinds import STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStep:
+    """A step of a run that a journal has: a point to which a session can be taken back.
+
+    Attributes:
+        number: Identifies it in the session; it grows from step to step.
+        time: When it was written (aware, UTC); None if the journal does not know.
+        run_id: The run.
+        step: How many steps the run had completed.
+        state: The state that comes next, or that was the last one.
+        status: ``"running"``, ``"waiting"`` for a person, or ``"ended"``.
+        stop_reason: Why the run had stopped, if it had.
+        spent: What the run had spent: tokens, cost, calls.
+    """
+
+    number: int
+    time: datetime | None
+    run_id: str | None
+    step: int
+    state: str | None
+    status: str
+    stop_reason: str | None
+    spent: dict[str, Any]
+
+
+class CopiedJournal(RamJournal):
+    """A copy of a session's entries; memories treat it like the journal that it was copied from."""
+
+    persistent = True
+
+
+async def saved_steps(journal: Journal, key: str) -> list[SavedStep]:
+    """Return the steps that a journal has of a session, in order."""
+    found: list[SavedStep] = []
+    async for page in journal.pages(key, history=True):
+        found += [_step_of(entry) for entry in page if entry.kind in STEPS]
+    return found
+
+
+def _step_of(entry: Entry) -> SavedStep:
+    control = cast("dict[str, Any]", entry.data)
+    return SavedStep(
+        entry.seq,
+        entry.time,
+        control.get("run_id"),
+        control.get("step", 0),
+        control.get("state"),
+        control.get("status", "idle"),
+        control.get("stop_reason"),
+        control.get("spent", {}),
+    )
+
+
+async def copied_journal(
+    journal: Journal, key: str, counts: Callable[[Entry], bool]
+) -> CopiedJournal:
+    """Return a journal with those entries of a session that ``counts`` accepts, history included.
+
+    What is history now was not when they were the last ones.
+    """
+    entries: list[Entry] = []
+    async for page in journal.pages(key, history=True):
+        entries += [replace(entry, retired=False) for entry in page if counts(entry)]
+    into = CopiedJournal()
+    await into.load(key, entries)
+    return into
+
+
+def no_step(session: str | None, number: int, steps: list[SavedStep]) -> MemoryUseError:
+    """Return the error for a step that the journal does not have."""
+    numbers = [step.number for step in steps]
+    known = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
+    if session is None:
+        return MemoryUseError("A memory without a journal has no steps: give it journal=")
+    return MemoryUseError(
+        f"Session {session!r} has no step {number!r}. steps() lists those that are kept: {known}; "
+        "how many are kept is set with history="
+    )
