@@ -1,7 +1,5 @@
 """``agent-brain serve`` as a process: its address, its users, and how it ends."""
 
-# ruff: noqa: SIM117 - a server around its clients reads well when nested
-
 from __future__ import annotations
 
 import itertools
