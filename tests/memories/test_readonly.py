@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -29,7 +31,7 @@ def layered(**options):
     return create_memory("layered", long="messages", **options)
 
 
-MEMORIES = {
+MEMORIES: dict[str, Callable[..., Any]] = {
     "messages": MessagesMemory,
     "vector": VectorMemory,
     **{f"windowed-{n}": lambda n=n, **o: WindowedMemory(max_messages=n, **o) for n in (1, 2, 3)},
