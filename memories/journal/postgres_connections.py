@@ -20,7 +20,9 @@ GRACE = 5.0  # seconds that the server has to say that its time is over
 
 _WRITE = "ISOLATION LEVEL READ COMMITTED; "
 BEGIN = {
-    "read": "ISOLATION LEVEL REPEATABLE READ READ ONLY; ",
+    # Entries are read in the order of their index; without statistics a server would sort them.
+    "read": "ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_sort = off; "
+    "SET LOCAL enable_bitmapscan = off; ",
     "memory": f"{_WRITE}SET LOCAL synchronous_commit = off; ",
     # A server that promises more than the disk by itself is left to it.
     "disk": f"{_WRITE}SELECT set_config('synchronous_commit', 'on', true) "
@@ -59,12 +61,13 @@ class Transaction:
     """A transaction in a connection; it begins with the first statement.
 
     Attributes:
-        in_doubt: Whether its end was sent and not confirmed.
+        in_doubt: Whether it writes, and its end was sent and not confirmed.
     """
 
-    def __init__(self, connection: psycopg.Connection[Row], opening: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], kind: str, limits: str) -> None:
         self._connection = connection
-        self._opening = opening
+        self._opening = f"BEGIN {BEGIN[kind]}{limits}"
+        self._writes = kind != "read"
         self._ended = False
         self.in_doubt = False
 
@@ -98,7 +101,7 @@ class Transaction:
         """End the transaction, after ``sql``. It may be called twice."""
         if self._opening or self._ended:
             return
-        self.in_doubt = True
+        self.in_doubt = self._writes
         self.execute(f"{sql}COMMIT")
         self.in_doubt, self._ended = False, True
 
@@ -162,7 +165,7 @@ class Connections:
 
     def _attempt(self, kind: str, work: Callable[[Transaction], T]) -> T:
         connection = self._take()
-        tx = Transaction(connection, f"BEGIN {BEGIN[kind]}{self._limits}")
+        tx = Transaction(connection, kind, self._limits)
         try:
             done = work(tx)
             tx.commit()
