@@ -252,7 +252,7 @@ class PostgresJournal(Journal):
                 return remove_session(tx, self._layout, key, self._ttl)
             return remove_entries(tx, self._layout, key, seqs, self._ttl)
 
-        return await self._remove(session, delete, scrub=scrub)
+        return await self._remove(session, delete, scrub=scrub, whole=seqs is None)
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
@@ -273,12 +273,11 @@ class PostgresJournal(Journal):
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
         key = self._key(session, writing=True)
-        if entries:
-            await self._do(
-                self._durability,
-                lambda tx: load_entries(tx, self._layout, key, entries, self._ttl),
-                session,
-            )
+        await self._do(
+            self._durability,
+            lambda tx: load_entries(tx, self._layout, key, entries, self._ttl),
+            session,
+        )
 
     # Sessions
 
@@ -386,7 +385,7 @@ class PostgresJournal(Journal):
         if self._opened:
             return
         layout, place = self._layout, self._place
-        if not self._connections.run("read", lambda tx: layout.is_there(tx, place)):
+        if not self._connections.run("check", lambda tx: layout.is_there(tx, place)):
             if self.readonly:
                 raise JournalError(f"The {place} does not exist")
             try:
@@ -404,13 +403,18 @@ class PostgresJournal(Journal):
             self._purge_if_due()
 
     async def _remove(
-        self, session: str, work: Callable[[Transaction, Key], int], *, scrub: bool
+        self,
+        session: str,
+        work: Callable[[Transaction, Key], int],
+        *,
+        scrub: bool,
+        whole: bool = False,
     ) -> int:
         key = self._key(session, writing=True)
 
         def remove() -> int:
             removed = self._run(self._durability, lambda tx: work(tx, key))
-            if scrub and removed:
+            if scrub and (removed or whole):
                 self._vacuum()
             return removed
 

@@ -22,7 +22,8 @@ _WRITE = "ISOLATION LEVEL READ COMMITTED; "
 BEGIN = {
     # Entries are read in the order of their index; without statistics a server would sort them.
     "read": "ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_sort = off; "
-    "SET LOCAL enable_bitmapscan = off; ",
+    "SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off; ",
+    "check": "ISOLATION LEVEL READ COMMITTED READ ONLY; ",  # sees tables and rows as they are now
     "memory": f"{_WRITE}SET LOCAL synchronous_commit = off; ",
     # A server that promises more than the disk by itself is left to it.
     "disk": f"{_WRITE}SELECT set_config('synchronous_commit', 'on', true) "
@@ -67,7 +68,7 @@ class Transaction:
     def __init__(self, connection: psycopg.Connection[Row], kind: str, limits: str) -> None:
         self._connection = connection
         self._opening = f"BEGIN {BEGIN[kind]}{limits}"
-        self._writes = kind != "read"
+        self._writes = kind in ("disk", "memory")
         self._ended = False
         self.in_doubt = False
 
@@ -147,7 +148,7 @@ class Connections:
         What was certainly not committed because the connection was lost is tried once again.
 
         Args:
-            kind: "read"; or to write, what it has reached when it is committed: "disk" or the
+            kind: "read", "check"; or to write, what it has reached when it is committed: "disk" or the
                 server's "memory".
             work: Receives the transaction; it may commit it.
 

@@ -59,7 +59,7 @@ def read_entries(
         JournalDamagedError: An entry is not what was written; those before it have been yielded.
     """
     at, count = after, 0
-    while record.last:
+    while True:
         page = 0
         for entry in read_page(tx, layout, key, record, at, PAGE, history=history):
             yield entry
@@ -83,6 +83,8 @@ def read_page(
     history: bool,
 ) -> Iterator[Stored]:
     """Yield at most ``size`` entries as :func:`read_entries` does, without counting them."""
+    if not record.last:
+        return
     cursor = tx.execute(
         "SELECT seq, kind, version, time, data, retired, checksum "
         f"FROM {layout.entries if history else layout.live} "

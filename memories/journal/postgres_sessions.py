@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent_brain.memories.journal.postgres_connections import Transaction
 
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-_COLUMNS = "id, key, last, live, retired, created, updated, written, checksum, lease, owner, ends"
+_COLUMNS = "key, last, live, retired, created, updated, written, checksum, lease, owner, ends"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Record:
 def find(tx: Transaction, layout: Layout, key: Key) -> Record:
     """Return a session as it is; an unknown one is an empty record."""
     row = tx.get(f"SELECT {_COLUMNS}, {NOW} FROM {layout.sessions} WHERE id = '{key.id}'")
-    if row is None or not row[2]:
+    if row is None or not row[1]:
         _check_no_entries(tx, layout, key)
     return Record() if row is None else _read(row, key)
 
@@ -178,19 +178,17 @@ def every(
     )
     while rows := cursor.fetchmany(250):
         for row in rows:
-            key = Key(bytes(row[1]).decode(errors="replace"), place)
+            key = Key(row[0].decode(errors="replace"), place)
             yield key, _read(row, key)
 
 
 def _read(row: tuple[Any, ...], key: Key) -> Record:
-    found, stored, last, live, retired, created, updated, written, seal, lease, owner, ends, now = (
-        row
-    )
+    stored, last, live, retired, created, updated, written, seal, lease, owner, ends, now = row
     holder = None
     if lease is not None:
         holder = Holder(Owner.from_text(owner), lease, (ends - now) / 1000)
     record = Record(last, live, retired, created, updated, written, holder, now)
-    if bytes(stored) != key.stored or found != key.id or seal != record.seal(key.text):
+    if stored != key.stored or seal != record.seal(key.text):
         raise key.damaged("the checksum of its row is wrong")
     return record
 

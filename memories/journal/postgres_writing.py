@@ -64,8 +64,11 @@ def load_entries(
             f"The entries for session {key.text!r} in the {key.place} cannot be loaded: their "
             "numbers do not grow. Nothing was written"
         )
-    record = claim(tx, layout, key)
-    _check_empty(key, record.shown(ttl))
+    record = claim(tx, layout, key) if entries else lock(tx, layout, key)
+    if found := record.shown(ttl).last:
+        raise conflict(key.text, 0, found)
+    if not entries:
+        return
     record = _start(tx, layout, key, record, ttl)
     stored: list[Stored] = [
         (e.seq, e.kind, e.version, _time(e, record), line, e.retired)
@@ -84,11 +87,6 @@ def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) ->
         raise held(key.text, record.leased)
     if expect is not None and expect != record.last:
         raise conflict(key.text, expect, record.last)
-
-
-def _check_empty(key: Key, record: Record) -> None:
-    if record.last:
-        raise conflict(key.text, 0, record.last)
 
 
 def _start(tx: Transaction, layout: Layout, key: Key, record: Record, ttl: int | None) -> Record:

@@ -71,7 +71,8 @@ def clear(schema: str) -> None:
     """Make a journal in a schema as it was when it was created, if it was."""
     if run_sql(f"SELECT to_regclass('{schema}.layout')") != [(None,)]:
         run_sql(
-            f"TRUNCATE {schema}.sessions, {schema}.entries; UPDATE {schema}.layout SET deleted = 0"
+            f"SET synchronous_commit = off; DELETE FROM {schema}.sessions; "
+            f"DELETE FROM {schema}.entries; UPDATE {schema}.layout SET deleted = 0"
         )
 
 
@@ -93,7 +94,9 @@ class Server:
             shutil.chown(folder, "postgres")
             shutil.chown(secret, "postgres")
         data = str(folder / "data")
-        self._run("initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", f"--pwfile={secret}")
+        self._run(
+            "initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", f"--pwfile={secret}"
+        )
 
     def url(self, password: str = "p%40ss%3Aw%2Frd%251", database: str = "postgres") -> str:
         return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/{database}"
@@ -112,7 +115,13 @@ class Server:
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(_programs() / program), *arguments]
         if os.getuid() == 0:
-            command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
+            command = [
+                "setpriv",
+                "--reuid=postgres",
+                "--regid=postgres",
+                "--clear-groups",
+                *command,
+            ]
         if self._small is not None and program == "pg_ctl" and "start" in arguments:
             small = self.folder / "small"
             small.mkdir(exist_ok=True)

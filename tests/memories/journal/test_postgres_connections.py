@@ -80,7 +80,6 @@ def terminate(connection: psycopg.Connection) -> None:
     run_sql(f"SELECT pg_terminate_backend({connection.info.backend_pid}, 5000)")
 
 
-
 async def take_and_give_back(journal: PostgresJournal) -> None:
     await journal.release(await journal.acquire("other"))
 
@@ -303,7 +302,9 @@ async def test_a_full_disk_loses_nothing(server) -> None:
         last = await journal.append("s", A)
         run_sql("CREATE TABLE IF NOT EXISTS junk (data text)", url=url)
         with pytest.raises(psycopg.errors.DiskFull):
-            run_sql("INSERT INTO junk SELECT repeat('x', 1900) FROM generate_series(1, 99999)", url=url)
+            run_sql(
+                "INSERT INTO junk SELECT repeat('x', 1900) FROM generate_series(1, 99999)", url=url
+            )
         big = [Entry("a", "".join(chr(0x4E00 + n % 9973) for n in range(20_000)))] * 500
         with pytest.raises(JournalError, match=r"has no room .* Nothing of this call was written"):
             await journal.append("s", big, expect=last)

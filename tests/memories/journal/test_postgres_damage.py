@@ -53,7 +53,10 @@ def change(schema: str, statement: str) -> None:
     for session in ("s", "other"):
         found = run_sql(f"SELECT id FROM {schema}.sessions WHERE key = '{session}'")[0][0]
         statement = statement.replace(f"${session}", f"'{found}'")
-    run_sql(f"SET search_path = {schema}, pg_catalog", statement.replace(" entries ", f" {schema}.entries "))
+    run_sql(
+        f"SET search_path = {schema}, pg_catalog",
+        statement.replace(" entries ", f" {schema}.entries "),
+    )
 
 
 async def pages(journal, **options) -> tuple[list[int], JournalDamagedError]:
@@ -125,7 +128,10 @@ async def test_a_removed_row_of_a_session_is_noticed(journal, schema) -> None:
 
 
 async def test_reading_changes_nothing(journal, schema) -> None:
-    tables = [f"SELECT *, xmin FROM {schema}.{name} ORDER BY 1, 2" for name in ("sessions", "live", "history")]
+    tables = [
+        f"SELECT *, xmin FROM {schema}.{name} ORDER BY 1, 2"
+        for name in ("sessions", "live", "history")
+    ]
     before = [run_sql(table) for table in tables]
     await journal.read("s", history=True)
     await journal.rows("s")
