@@ -148,8 +148,8 @@ class Connections:
         What was certainly not committed because the connection was lost is tried once again.
 
         Args:
-            kind: "read", "check"; or to write, what it has reached when it is committed: "disk" or the
-                server's "memory".
+            kind: ``"read"`` or ``"check"``; to write, what it has reached when it is committed:
+                ``"disk"`` or the server's ``"memory"``.
             work: Receives the transaction; it may commit it.
 
         Raises:

@@ -259,9 +259,9 @@ async def test_tables_are_seen_with_what_is_in_them(schema) -> None:
             return journal._layout.is_there(tx, "journal")
 
         assert journal._connections.run("check", look)
+        run_sql(f"DROP SCHEMA {schema} CASCADE")
+        other._opened = False
         with pytest.raises(JournalError, match="layout version None"):
-            run_sql(f"DROP SCHEMA {schema} CASCADE")
-            other._opened = False
             journal._connections.run("read", look)
 
 
