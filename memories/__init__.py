@@ -31,6 +31,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.inbox import MessageQueue as MessageQueue
     from agent_brain.memories.journal import Entry as Entry
     from agent_brain.memories.journal import Journal as Journal
+    from agent_brain.memories.journal import PostgresJournal as PostgresJournal
     from agent_brain.memories.journal import RamJournal as RamJournal
     from agent_brain.memories.journal import RedisJournal as RedisJournal
     from agent_brain.memories.journal import SQLiteJournal as SQLiteJournal

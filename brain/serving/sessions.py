@@ -24,7 +24,7 @@ from agent_brain.errors import (
 )
 from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.sqlite import SQLiteJournal
+from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store.session import delete_session, session_key
@@ -136,7 +136,7 @@ class Sessions:
         if journal is None and (folder := self._memory_options.get("path")) is not None:
             journal = Path(folder) / "journal.db"  # where a vector memory keeps its messages
             journal.parent.mkdir(parents=True, exist_ok=True)
-        self._owned = None if isinstance(journal, Journal | None) else SQLiteJournal(journal)
+        self._owned = None if isinstance(journal, Journal | None) else open_journal(journal)
         self._journal = journal if isinstance(journal, Journal) else self._owned
         self._catalog = None if self._journal is None else Catalog(self._journal)
         self._max_sessions = max_sessions

@@ -1,0 +1,70 @@
+"""The calls of a journal in threads: so many at once, and those on a session one by one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
+
+from agent_brain.memories.errors import JournalError
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Loop:
+    """What orders the calls of one event loop."""
+
+    limiter: CapacityLimiter
+    turns: WeakValueDictionary[str, anyio.Lock] = field(default_factory=WeakValueDictionary)
+
+
+class Calls:
+    """Runs the calls of a journal in threads, on any event loop.
+
+    A call that is cancelled has either finished or never starts, before the next call on the same
+    session does anything.
+
+    Args:
+        most: How many of an event loop run at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._loop: RunVar[_Loop] = RunVar(f"postgres_calls_{id(self)}")
+        self._running: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._guard = threading.Lock()  # of the dictionary
+
+    async def run(self, work: Callable[[], T], session: str | None = None) -> T:
+        """Run ``work`` in a thread, after other calls on the same session."""
+        loop = self._loop.get(None)
+        if loop is None:
+            self._loop.set(loop := _Loop(CapacityLimiter(self._most)))
+        if session is None:
+            return await to_thread.run_sync(work, limiter=loop.limiter)
+        async with loop.turns.setdefault(session, anyio.Lock()):
+            return await self._run_alone(work, session, loop.limiter)
+
+    async def _run_alone(self, work: Callable[[], T], session: str, limiter: CapacityLimiter) -> T:
+        # A task that asyncio cancels does not wait for its thread, and there may be other loops.
+        with self._guard:
+            running = self._running.setdefault(session, threading.Lock())
+        abandoned = False
+
+        def run() -> T:
+            with running:
+                if abandoned:
+                    raise JournalError("The call was cancelled before it began")
+                return work()
+
+        try:
+            return await to_thread.run_sync(run, limiter=limiter)
+        except BaseException:
+            abandoned = True
+            raise

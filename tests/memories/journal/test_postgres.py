@@ -1,0 +1,32 @@
+"""PostgresJournal passes the conformance suite."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from agent_brain.memories import PostgresJournal
+from agent_brain.testing import Check, journal_conformance
+from tests.support.postgres_server import URL, clear, drop, needs_postgres
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA = f"test_{uuid4().hex}"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def schema():
+    needs_postgres()
+    yield
+    drop(SCHEMA)
+
+
+def make() -> PostgresJournal:
+    clear(SCHEMA)
+    return PostgresJournal(URL, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("check", journal_conformance(make), ids=str)
+async def test_a_journal_behaves(check: Check) -> None:
+    await check()

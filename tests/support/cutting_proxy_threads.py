@@ -1,0 +1,80 @@
+"""A TCP proxy that cuts connections at a given place."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Literal
+
+
+class CuttingProxy:
+    """Passes on what is sent to a server, until the client sends ``at``.
+
+    Args:
+        host: The server.
+        port: Its port.
+
+    Attributes:
+        port: The proxy's port.
+        at: What it waits for; None passes everything on. It is done once.
+        how: ``"before"`` cuts without passing it on, ``"after"`` passes it on and cuts instead of
+            passing on the answer, ``"never"`` does not answer and does not cut.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = host, port
+        self.at: bytes | None = None
+        self.how: Literal["before", "after", "never"] = "before"
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._ended = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def __enter__(self) -> CuttingProxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self, work, *arguments) -> None:
+        thread = threading.Thread(target=work, args=arguments)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                self._start(self._serve, self._listening.accept()[0])
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.create_connection(self._target) as server:
+            cut = threading.Event()
+            answers = threading.Thread(target=self._answer, args=(client, server, cut))
+            answers.start()
+            with suppress(OSError):
+                while sent := client.recv(65536):
+                    if self.at is not None and self.at in sent:
+                        self.at = None
+                        if self.how == "never":
+                            self._ended.wait()
+                        if self.how == "after":
+                            cut.set()
+                            server.sendall(sent)
+                            answers.join()
+                        break
+                    server.sendall(sent)
+            for each in (client, server):
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            answers.join()
+
+    def _answer(self, client: socket.socket, server: socket.socket, cut: threading.Event) -> None:
+        with suppress(OSError):
+            while (received := server.recv(65536)) and not cut.is_set():
+                client.sendall(received)
