@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, nullcontext
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from agent_brain.memories import PostgresJournal, RedisJournal, SQLiteJournal
+from agent_brain.memories import Journal, PostgresJournal, RedisJournal, SQLiteJournal
 from agent_brain.nets import net_names
 from tests.memories.durable.life import Life, OpenJournal
 from tests.support import postgres_server, redis_server
@@ -49,32 +51,46 @@ async def test_kills_at_random_writes_change_nothing(net: str, memory: str, tmp_
 
 
 class Place:
-    """Opens journals of one kind, each empty."""
+    """A place for journals of one kind.
 
-    def __init__(self, kind: str, place: str) -> None:
-        self.kind, self.place = kind, place
+    Args:
+        empty: Returns a journal without sessions.
+    """
 
-    def __call__(self, name: str) -> OpenJournal:
-        if self.kind == "sqlite":
-            return lambda: SQLiteJournal(f"{self.place}/{name}.db", durability="os")
-        if self.kind == "redis":
-            return lambda: RedisJournal(redis_server.URL, prefix=f"{self.place}-{name}")
-        postgres_server.clear(self.place)
-        url = postgres_server.URL
-        return lambda: PostgresJournal(url, schema=self.place, durability="memory")
+    def __init__(self, empty: Callable[[], Journal]) -> None:
+        self.empty = empty
+        self.opened: list[Journal] = []
+
+    def journal(self) -> OpenJournal:
+        """Return how to open an empty journal; it stays open until the end."""
+        journal = self.empty()
+        self.opened.append(journal)
+        return lambda: nullcontext(journal)
+
+    async def aclose(self) -> None:
+        for journal in self.opened:
+            await journal.aclose()
 
 
 @pytest.fixture(params=["sqlite", "redis", "postgres"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    number = count()
     if request.param == "sqlite":
-        yield Place("sqlite", str(tmp_path))
+        yield Place(lambda: SQLiteJournal(tmp_path / f"{next(number)}.db", durability="os"))
     elif request.param == "redis":
-        redis_server.redis_url()
+        url = redis_server.redis_url()
         with redis_server.journal_prefix() as prefix:
-            yield Place("redis", prefix)
+            yield Place(lambda: RedisJournal(url, prefix=f"{prefix}-{next(number)}"))
     else:
         with postgres_server.new_schema() as schema:
-            yield Place("postgres", schema)
+            url = postgres_server.URL
+            shared = PostgresJournal(url, schema=schema, durability="memory")
+
+            def cleared() -> Journal:
+                postgres_server.clear(schema)
+                return shared
+
+            yield Place(cleared)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -85,12 +101,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 async def test_it_is_so_in_every_journal(
     net: str, memory: str, after: bool, place: Place, tmp_path: Path
 ) -> None:
-    whole = Life(net, memory, tmp_path, place("whole"))
-    assert await whole.live()
-    wanted = await whole.told()
-    step = 1 if net == "react" else 7
-    for write in range(1, whole.writes + 1, step):
-        life = Life(net, memory, tmp_path, place(str(write)))
-        if not await life.live(write, after=after):
-            assert await life.live(), write
-        await life.check_against(whole, wanted)
+    async with aclosing(place):
+        whole = Life(net, memory, tmp_path, place.journal())
+        assert await whole.live()
+        wanted = await whole.told()
+        for write in range(1, whole.writes + 1, 1 if net == "react" else 7):
+            life = Life(net, memory, tmp_path, place.journal())
+            if not await life.live(write, after=after):
+                assert await life.live(), write
+            await life.check_against(whole, wanted)
