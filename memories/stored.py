@@ -28,7 +28,7 @@ from agent_brain.memories.store.events import (
     GoalSet,
     Tagged,
     ValueSet,
-    split_undone,
+    plan_undoing,
 )
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.export import read_export, write_export
@@ -369,13 +369,15 @@ class StoredMemory(Memory):
             if not session.run.at:
                 return
             safe_at = session.run.safe_at
-            undone, kept = split_undone(await session.rows(safe_at))
-            if not undone:
-                return
-            self.store.reread(adopt_control=True)
-            noted = await session.append([entry("rollback", {"to": safe_at, "kept": [*kept]})])
-            await session.remove([*undone, noted])
+            plan = plan_undoing(await session.rows(safe_at))
+            if plan.undone:
+                self.store.reread(adopt_control=True)
+                data: JsonValue = {"to": safe_at, "kept": [*plan.kept]}
+                noted = await session.append([entry("rollback", data)])
+                await session.remove([*plan.undone, noted])
         await self._settle()
+        if not plan.asked.isdisjoint(action.id for action in self.control.next_actions):
+            self.control.request_calls([])  # of the step itself, which is repeated
 
     # Steps
 
