@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from agent_brain.memories import (
@@ -82,8 +83,6 @@ async def test_scrubbing_leaves_no_row_behind(server) -> None:
 
 
 async def test_scrubbing_is_not_stopped_by_a_reader(schema, caplog) -> None:
-    import psycopg
-
     async with PostgresJournal(URL, schema=schema) as journal:
         await journal.append("s", [Entry("a", "secret")])
         with psycopg.connect(URL) as reader:
