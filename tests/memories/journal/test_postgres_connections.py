@@ -282,7 +282,7 @@ async def test_a_task_that_asyncio_cancels_is_waited_for_by_the_next_call(schema
 
 
 async def test_one_of_many_processes_wins(schema) -> None:
-    won = []
+    won: list[int] = []
 
     async def write(journal: PostgresJournal, number: int) -> None:
         with suppress(JournalConflictError):
