@@ -34,6 +34,7 @@ _TABLES = (
     """CREATE TABLE journal (
     id TEXT NOT NULL,
     open INTEGER NOT NULL,
+    machine TEXT NOT NULL,
     sessions INTEGER NOT NULL,
     deleted INTEGER NOT NULL,
     to_scrub INTEGER NOT NULL,

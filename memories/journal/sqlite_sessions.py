@@ -63,7 +63,8 @@ class JournalRow:
 
     Attributes:
         id: Tells this file from others.
-        open: Whether there may be writes in the ``-wal`` file.
+        open: Whether the ``-wal`` file has writes; see :mod:`sqlite_log`.
+        machine: Identifies the running machine that has last written the mark ``open``.
         sessions: How many sessions there are.
         deleted: The highest number of an entry of a session that was deleted.
         to_scrub: How many deletions wanted the file to be rewritten.
@@ -72,6 +73,7 @@ class JournalRow:
 
     id: str
     open: int = 0
+    machine: str = ""
     sessions: int = 0
     deleted: int = 0
     to_scrub: int = 0
