@@ -182,6 +182,14 @@ class SQLiteJournal(Journal):
         """See :meth:`Journal.records`."""
         return await self._do(lambda db: self._reads(db).records(db, prefix))
 
+    async def readable_sessions(self) -> list[str]:
+        """Return the keys that can be found in a damaged file; for :func:`salvage`."""
+        return await self._do(lambda db: self._reads(db).readable_keys(db))
+
+    async def readable_entries(self, session: str) -> tuple[list[Entry], str | None]:
+        """Return what can be read of a session, and what cannot; for :func:`salvage`."""
+        return await self._do(lambda db: self._reads(db).readable(db, session))
+
     async def purge(self) -> int:
         """See :meth:`Journal.purge`."""
         return await self._write(lambda db: self._operations.purge(db, scrub=True))
