@@ -196,9 +196,8 @@ def _scan(
     chain = _Chain(session, _highest(db, table, session, after), name, after)
     columns = f"{_TO_CHECK}, version, time"
     with chain.reading(), closing(_select(db, columns, table, session, after)) as cursor:
-        for *row, version, time in cursor:
-            chain.check([row])
-            _, kind, _, line = row
+        for number, kind, found, line, version, time in cursor:
+            chain.check([(number, kind, found, line)])
             when = from_milliseconds(time) if time else None
             yield Entry(kind, from_line(line), chain.at, version, when, table == HISTORY)
     chain.check_end(session.tail if table == LIVE else session.history_tail)
@@ -285,7 +284,7 @@ def retire(
     _delete(db, LIVE, ids)
     _link(db, LIVE, session, live)
     _link(db, HISTORY, session, history)
-    return _with_tails(db, session), len(ids)
+    return with_tails(db, session), len(ids)
 
 
 def remove(db: sqlite3.Connection, session: SessionRow, seqs: Collection[int]) -> SessionRow:
@@ -297,7 +296,7 @@ def remove(db: sqlite3.Connection, session: SessionRow, seqs: Collection[int]) -
             befores, gone = _befores(db, table, session, ids), {*ids}
             _delete(db, table, ids)
             _link(db, table, session, {n: at for n, at in befores.items() if n not in gone})
-            left = replace(_with_tails(db, left), entries=left.entries - len(ids))
+            left = replace(with_tails(db, left), entries=left.entries - len(ids))
     return left
 
 
@@ -366,6 +365,7 @@ def _link(
     db.executemany(f"UPDATE {table} SET checksum = checksum + ? WHERE id = ?", changes)
 
 
-def _with_tails(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
+def with_tails(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
+    """Return a session with the highest numbers that are in its tables."""
     tail, history = (_highest(db, table, session) for table in (LIVE, HISTORY))
     return replace(session, tail=tail, history_tail=history)

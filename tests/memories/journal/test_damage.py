@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,11 +87,9 @@ def keys_are_right(db: sqlite3.Connection, path: Path, written: dict[str, list[E
 
 def pages_are_right(db: sqlite3.Connection, path: Path, key: str, entries: list[Entry]) -> bool:
     found: list[Entry] = []
+    read = partial(Operations(str(path)).page, db, key, size=4, history=True)
     while True:
-        after = found[-1].seq if found else 0
-        page = attempt(
-            path, lambda at=after: Operations(str(path)).page(db, key, at, 4, history=True)
-        )
+        page = attempt(path, partial(read, after=found[-1].seq if found else 0))
         found += [] if page is None else page.entries
         assert found == entries[: len(found)]
         if page is None or page.error is not None:
