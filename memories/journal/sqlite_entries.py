@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
@@ -62,20 +62,23 @@ class _Chain:
         at: The number of the last row that was checked.
     """
 
-    def __init__(self, session: SessionRow, at: int, name: str) -> None:
+    def __init__(self, session: SessionRow, at: int, name: str, after: int = 0) -> None:
         self.at = at
+        self._after = after  # rows have numbers above this
         self._session = session
         self._name = name  # of the journal
         self._start = checksum(session.key)
         self._starts: dict[str, int] = {}  # by kind
 
-    def check(self, rows: Iterable[Checked]) -> None:
+    def check(self, rows: Sequence[Checked]) -> None:
         """Check the next rows.
 
         Raises:
             JournalDamagedError: One is damaged; ``at`` is the number of the one before it.
         """
         base, at, starts = self._session.base, self.at, self._starts
+        if rows[0][0] - base <= self._after:  # a damaged tree leads elsewhere
+            raise self.broken()
         for number, kind, found, line in rows:
             if kind not in starts:
                 starts[kind] = _start(self._start, kind)
@@ -89,7 +92,7 @@ class _Chain:
     def check_end(self, tail: int) -> None:
         """Check that the last row was the last one of the session."""
         if self.at != tail:
-            raise self._broken()
+            raise self.broken()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -99,11 +102,11 @@ class _Chain:
         except sqlite3.Error as error:
             if not is_damage(error):
                 raise
-            raise self._broken() from error
+            raise self.broken() from error
         except (ValueError, OverflowError, TypeError, AttributeError) as error:  # other types
-            raise self._broken() from error
+            raise self.broken() from error
 
-    def _broken(self) -> JournalDamagedError:
+    def broken(self) -> JournalDamagedError:
         return JournalDamagedError(
             f"Session {self._session.key!r} in {self._name} is damaged: what comes after entry "
             f"{self.at} is missing or cannot be read. {ADVICE}",
@@ -118,9 +121,8 @@ def live_rows(db: sqlite3.Connection, session: SessionRow, after: int, name: str
         JournalDamagedError: One is not what was written.
     """
     found, base = Rows(as_written=True), session.base
-    chain = _Chain(session, _highest(db, LIVE, session, after), name)
-    with chain.reading():
-        cursor = _select(db, _TO_CHECK, LIVE, session, after)
+    chain = _Chain(session, _highest(db, LIVE, session, after), name, after)
+    with chain.reading(), closing(_select(db, _TO_CHECK, LIVE, session, after)) as cursor:
         while page := cursor.fetchmany(PAGE):
             chain.check(page)
             ids, kinds, _, lines = zip(*page, strict=True)
@@ -140,7 +142,11 @@ def _highest(db: sqlite3.Connection, table: str, session: SessionRow, upto: int 
         return 0
     bounds = session.base, session.base + min(upto, MOST)
     found = db.execute(f"SELECT max(id) FROM {table} WHERE id > ? AND id <= ?", bounds).fetchone()
-    return 0 if found[0] is None else int(found[0]) - session.base
+    if found[0] is None:
+        return 0
+    if not bounds[0] < found[0] <= bounds[1]:  # a damaged tree leads elsewhere
+        raise _Chain(session, upto, "the journal").broken()
+    return int(found[0]) - session.base
 
 
 def _select(
@@ -170,26 +176,28 @@ def read_page(
     size: int | None = None,
 ) -> Page:
     """Return the next entries above ``after``; no more than ``size``, and none after a damage."""
-    live = _scan(db, LIVE, session, after, name)
-    retired = _scan(db, HISTORY, session, after, name) if history else iter(())
+    tables = (LIVE, HISTORY) if history else (LIVE,)
     page = Page([])
-    try:
-        for entry in islice(merge(live, retired, key=lambda entry: entry.seq), size):
-            page.entries.append(entry)
-    except JournalDamagedError as error:
-        page.error = error
+    with ExitStack() as scans:
+        sources = [
+            scans.enter_context(closing(_scan(db, table, session, after, name))) for table in tables
+        ]
+        try:
+            for entry in islice(merge(*sources, key=lambda entry: entry.seq), size):
+                page.entries.append(entry)
+        except JournalDamagedError as error:
+            page.error = error
     return page
 
 
 def _scan(
     db: sqlite3.Connection, table: str, session: SessionRow, after: int, name: str
-) -> Iterator[Entry]:
-    chain = _Chain(session, _highest(db, table, session, after), name)
-    with chain.reading():
-        columns = f"{_TO_CHECK}, version, time"
-        for *row, version, time in _select(db, columns, table, session, after):
-            chain.check([row])  # type: ignore[list-item]  # it has the columns to check
-            _, kind, _, line = row
+) -> Generator[Entry, None, None]:
+    chain = _Chain(session, _highest(db, table, session, after), name, after)
+    columns = f"{_TO_CHECK}, version, time"
+    with chain.reading(), closing(_select(db, columns, table, session, after)) as cursor:
+        for number, kind, found, line, version, time in cursor:
+            chain.check([(number, kind, found, line)])
             when = from_milliseconds(time) if time else None
             yield Entry(kind, from_line(line), chain.at, version, when, table == HISTORY)
     chain.check_end(session.tail if table == LIVE else session.history_tail)
@@ -276,7 +284,7 @@ def retire(
     _delete(db, LIVE, ids)
     _link(db, LIVE, session, live)
     _link(db, HISTORY, session, history)
-    return _with_tails(db, session), len(ids)
+    return with_tails(db, session), len(ids)
 
 
 def remove(db: sqlite3.Connection, session: SessionRow, seqs: Collection[int]) -> SessionRow:
@@ -288,7 +296,7 @@ def remove(db: sqlite3.Connection, session: SessionRow, seqs: Collection[int]) -
             befores, gone = _befores(db, table, session, ids), {*ids}
             _delete(db, table, ids)
             _link(db, table, session, {n: at for n, at in befores.items() if n not in gone})
-            left = replace(_with_tails(db, left), entries=left.entries - len(ids))
+            left = replace(with_tails(db, left), entries=left.entries - len(ids))
     return left
 
 
@@ -330,9 +338,10 @@ def _befores(
     _Chain(session, _highest(db, table, session), "the journal").check_end(tail)
     found: dict[int, int] = {}
     for number in ids:
-        rows = _select(db, _TO_CHECK, table, session, number - session.base - 1)
+        with closing(_select(db, _TO_CHECK, table, session, number - session.base - 1)) as cursor:
+            rows = cursor.fetchmany(2)
         before = None
-        for row in islice(rows, 2):
+        for row in rows:
             if row[0] not in found:
                 if before is None:
                     before = _highest(db, table, session, row[0] - session.base - 1)
@@ -356,6 +365,7 @@ def _link(
     db.executemany(f"UPDATE {table} SET checksum = checksum + ? WHERE id = ?", changes)
 
 
-def _with_tails(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
+def with_tails(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
+    """Return a session with the highest numbers that are in its tables."""
     tail, history = (_highest(db, table, session) for table in (LIVE, HISTORY))
     return replace(session, tail=tail, history_tail=history)
