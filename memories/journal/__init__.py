@@ -9,7 +9,7 @@ from agent_brain.tools.lazy_exports import lazy_exports
 if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.journal.base import Journal as Journal
     from agent_brain.memories.journal.entry import Entry as Entry
-    from agent_brain.memories.journal.postgres import PostgresJournal as PostgresJournal
+    from agent_brain.memories.journal.postgres.journal import PostgresJournal as PostgresJournal
     from agent_brain.memories.journal.ram import RamJournal as RamJournal
-    from agent_brain.memories.journal.redis import RedisJournal as RedisJournal
-    from agent_brain.memories.journal.sqlite import SQLiteJournal as SQLiteJournal
+    from agent_brain.memories.journal.redis.journal import RedisJournal as RedisJournal
+    from agent_brain.memories.journal.sqlite.journal import SQLiteJournal as SQLiteJournal

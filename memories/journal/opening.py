@@ -23,15 +23,15 @@ def open_journal(place: str | PathLike[str], *, readonly: bool = False) -> Journ
     text = fspath(place)
     scheme, separator, _ = text.partition("://")
     if not separator:
-        from agent_brain.memories.journal.sqlite import SQLiteJournal
+        from agent_brain.memories.journal.sqlite.journal import SQLiteJournal
 
         return SQLiteJournal(place, readonly=readonly)
     if scheme in ("redis", "rediss", "unix"):
-        from agent_brain.memories.journal.redis import RedisJournal
+        from agent_brain.memories.journal.redis.journal import RedisJournal
 
         return RedisJournal(text)
     if scheme in ("postgres", "postgresql"):
-        from agent_brain.memories.journal.postgres import PostgresJournal
+        from agent_brain.memories.journal.postgres.journal import PostgresJournal
 
         return PostgresJournal(text, readonly=readonly)
     raise MemoryDefinitionError(

@@ -17,9 +17,9 @@ import pytest
 from agent_brain.memories import Entry, JournalError, SQLiteJournal
 from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.entry import to_line
-from agent_brain.memories.journal.sqlite_file import connect
-from agent_brain.memories.journal.sqlite_job import Job
-from agent_brain.memories.journal.sqlite_operations import Operations
+from agent_brain.memories.journal.sqlite.file import connect
+from agent_brain.memories.journal.sqlite.job import Job
+from agent_brain.memories.journal.sqlite.operations import Operations
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")

@@ -161,7 +161,8 @@ anyio.run(main)
 def test_a_kill_at_any_point_of_the_upgrade_leaves_one_layout_or_the_other(old: Path) -> None:
     program = """
 import os, signal, sqlite3, sys
-from agent_brain.memories.journal import sqlite_file, sqlite_layout1
+from agent_brain.memories.journal.sqlite import file as sqlite_file
+from agent_brain.memories.journal.sqlite import layout1 as sqlite_layout1
 left = int(sys.argv[2])
 upgrade = sqlite_layout1.upgrade
 def count_down(statement):

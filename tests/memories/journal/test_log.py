@@ -17,8 +17,8 @@ import pytest
 
 from agent_brain.memories import Entry, JournalError, SQLiteJournal
 from agent_brain.memories.errors import JournalDamagedError
-from agent_brain.memories.journal import sqlite_log
 from agent_brain.memories.journal.lease import Owner
+from agent_brain.memories.journal.sqlite import log as sqlite_log
 
 pytestmark = pytest.mark.anyio
 

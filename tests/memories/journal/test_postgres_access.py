@@ -186,8 +186,8 @@ async def test_a_wrong_argument_is_refused(wrong, said) -> None:
 async def test_without_psycopg_the_extra_is_named(monkeypatch) -> None:
     for name in [name for name in sys.modules if name.startswith("psycopg")]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("postgres_address", "postgres_connections"):
-        monkeypatch.delitem(sys.modules, f"agent_brain.memories.journal.{name}")
+    for name in ("address", "connections"):
+        monkeypatch.delitem(sys.modules, f"agent_brain.memories.journal.postgres.{name}")
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(JournalError, match=r"pip install 'agent-brain\[postgres\]'"):
         PostgresJournal(URL)
@@ -291,7 +291,7 @@ async def test_no_session_state_is_left_in_a_connection(schema) -> None:
 
 
 async def test_a_commit_waits_for_the_disk_as_it_is_told(schema, monkeypatch) -> None:
-    from agent_brain.memories.journal import postgres_connections
+    from agent_brain.memories.journal.postgres import connections as postgres_connections
 
     seen: list[str] = []
 

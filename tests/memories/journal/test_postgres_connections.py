@@ -19,8 +19,8 @@ from agent_brain.memories import (
     PostgresJournal,
 )
 from agent_brain.memories.errors import LeaseHeldError
-from agent_brain.memories.journal import postgres_connections
-from agent_brain.memories.journal.postgres_connections import Transaction
+from agent_brain.memories.journal.postgres import connections as postgres_connections
+from agent_brain.memories.journal.postgres.connections import Transaction
 from tests.support.cutting_proxy_threads import CuttingProxy
 from tests.support.postgres_server import URL, new_schema, new_server, run_sql
 
@@ -150,7 +150,7 @@ async def test_a_call_is_done_or_raises(schema, monkeypatch, name, call) -> None
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_reading_is_tried_again(schema, monkeypatch) -> None:
     terminator = Terminator(monkeypatch)
-    monkeypatch.setattr("agent_brain.memories.journal.postgres_entries.PAGE", 2)
+    monkeypatch.setattr("agent_brain.memories.journal.postgres.entries.PAGE", 2)
     async with PostgresJournal(URL, schema=schema) as journal:
         await journal.delete("s")
         await journal.append("s", [Entry("a", n) for n in range(5)])

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_brain.memories import Entry, JournalError, PostgresJournal, session_key
-from agent_brain.memories.journal.postgres_layout import SORTED
+from agent_brain.memories.journal.postgres.layout import SORTED
 from tests.support.postgres_server import URL, clear, new_schema
 
 pytestmark = pytest.mark.anyio

@@ -30,7 +30,7 @@ def schema():
 
 def age(schema: str, session: str) -> None:
     """Make a session two hours older, as its journal would have written it."""
-    from agent_brain.memories.journal.postgres_sessions import Record
+    from agent_brain.memories.journal.postgres.sessions import Record
 
     names = "last", "live", "retired", "created", "updated", "written"
     row = run_sql(f"SELECT {', '.join(names)} FROM {schema}.sessions WHERE key = '{session}'")[0]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from agent_brain.memories import Entry, JournalConflictError, JournalError, RedisJournal
-from agent_brain.memories.journal import redis_scripts as scripts
-from agent_brain.memories.journal.redis import PAGE_BYTES, STAGED
-from agent_brain.memories.journal.redis_scripts import Script
+from agent_brain.memories.journal.redis import scripts
+from agent_brain.memories.journal.redis.journal import PAGE_BYTES, STAGED
+from agent_brain.memories.journal.redis.scripts import Script
 from tests.support.redis_server import URL, journal_prefix, redis_url
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]

@@ -13,9 +13,9 @@ import pytest
 
 from agent_brain.memories import Entry, JournalError, MemoryDefinitionError, SQLiteJournal
 from agent_brain.memories.errors import LeaseHeldError, LeaseLostError
-from agent_brain.memories.journal import sqlite as module
-from agent_brain.memories.journal import sqlite_operations
 from agent_brain.memories.journal.lease import Lease, Owner
+from agent_brain.memories.journal.sqlite import journal as module
+from agent_brain.memories.journal.sqlite import operations as sqlite_operations
 
 pytestmark = pytest.mark.anyio
 

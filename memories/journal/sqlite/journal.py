@@ -16,17 +16,17 @@ from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
-from agent_brain.memories.journal import sqlite_leases as leases
 from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease
-from agent_brain.memories.journal.sqlite_entries import Page
-from agent_brain.memories.journal.sqlite_file import IN_RAM, OpenFiles, connect
-from agent_brain.memories.journal.sqlite_job import Job
-from agent_brain.memories.journal.sqlite_layout import VERSION
-from agent_brain.memories.journal.sqlite_layout1 import OldOperations
-from agent_brain.memories.journal.sqlite_log import Log
-from agent_brain.memories.journal.sqlite_operations import Operations
+from agent_brain.memories.journal.sqlite import leases
+from agent_brain.memories.journal.sqlite.entries import Page
+from agent_brain.memories.journal.sqlite.file import IN_RAM, OpenFiles, connect
+from agent_brain.memories.journal.sqlite.job import Job
+from agent_brain.memories.journal.sqlite.layout import VERSION
+from agent_brain.memories.journal.sqlite.layout1 import OldOperations
+from agent_brain.memories.journal.sqlite.log import Log
+from agent_brain.memories.journal.sqlite.operations import Operations
 
 T = TypeVar("T")
 Durability: TypeAlias = Literal["disk", "os", "memory"]

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from agent_brain.memories.journal.base import held, lost
 from agent_brain.memories.journal.lease import Holder, Lease, Owner
-from agent_brain.memories.journal.sqlite_transactions import writing
+from agent_brain.memories.journal.sqlite.transactions import writing
 
 
 def check(db: sqlite3.Connection, session: str, lease: Lease | None) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from agent_brain.memories.journal.lease import Holder, Lease
-from agent_brain.memories.journal.postgres_layout import Layout
-from agent_brain.memories.journal.postgres_sessions import NOW, Key, claim
+from agent_brain.memories.journal.postgres.layout import Layout
+from agent_brain.memories.journal.postgres.sessions import NOW, Key, claim
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.postgres_connections import Transaction
+    from agent_brain.memories.journal.postgres.connections import Transaction
 
 
 def take_lease(

@@ -11,14 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from agent_brain.memories.errors import JournalDamagedError
-from agent_brain.memories.journal import sqlite_entries as stored
-from agent_brain.memories.journal import sqlite_layout as layout
-from agent_brain.memories.journal import sqlite_sessions as sessions
 from agent_brain.memories.journal.base import SessionRecord
 from agent_brain.memories.journal.entry import Entry, Rows, from_line
-from agent_brain.memories.journal.sqlite_errors import is_damage
-from agent_brain.memories.journal.sqlite_sessions import ADVICE, SessionRow
-from agent_brain.memories.journal.sqlite_transactions import reading, writing
+from agent_brain.memories.journal.sqlite import entries as stored
+from agent_brain.memories.journal.sqlite import layout, sessions
+from agent_brain.memories.journal.sqlite.errors import is_damage
+from agent_brain.memories.journal.sqlite.sessions import ADVICE, SessionRow
+from agent_brain.memories.journal.sqlite.transactions import reading, writing
 
 VERSION = 1
 _TABLES = """

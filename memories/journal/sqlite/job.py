@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.sqlite_errors import explain
+from agent_brain.memories.journal.sqlite.errors import explain
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from zlib import crc32
 from agent_brain.memories.errors import JournalDamagedError, JournalError
 from agent_brain.memories.journal.entry import checksum
 from agent_brain.memories.journal.lease import Holder, Owner
-from agent_brain.memories.journal.postgres_layout import SORTED, Layout
+from agent_brain.memories.journal.postgres.layout import SORTED, Layout
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.postgres_connections import Transaction
+    from agent_brain.memories.journal.postgres.connections import Transaction
 
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _COLUMNS = "key, last, live, retired, created, updated, written, checksum, lease, owner, ends"

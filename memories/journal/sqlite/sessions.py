@@ -9,8 +9,8 @@ from zlib import crc32
 
 from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.entry import checksum
-from agent_brain.memories.journal.sqlite_errors import is_damage
-from agent_brain.memories.journal.sqlite_layout import BITS
+from agent_brain.memories.journal.sqlite.errors import is_damage
+from agent_brain.memories.journal.sqlite.layout import BITS
 from agent_brain.tools.ids import new_id
 
 ADVICE = (

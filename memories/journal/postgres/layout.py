@@ -10,7 +10,7 @@ from agent_brain.memories.errors import JournalError, MemoryDefinitionError
 from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.postgres_connections import Transaction
+    from agent_brain.memories.journal.postgres.connections import Transaction
 
 log = get_logger(__name__)
 VERSION = 1

@@ -1,6 +1,6 @@
 """The Lua scripts of a journal in Redis: each is one operation, which Redis does as a whole.
 
-All of them get the same keys (see :class:`agent_brain.memories.journal.redis_keys.Keys`):
+All of them get the same keys (see :class:`agent_brain.memories.journal.redis.keys.Keys`):
 
 * ``HEAD``, a string: what is known of the session, after its SHA-1.
 * ``ENTRIES`` and ``HISTORY``, sorted sets: the entries, and those that were retired, by number.

@@ -28,9 +28,9 @@ from agent_brain.memories.journal.entry import (
     to_line,
     to_milliseconds,
 )
-from agent_brain.memories.journal.sqlite_errors import is_damage
-from agent_brain.memories.journal.sqlite_layout import MOST
-from agent_brain.memories.journal.sqlite_sessions import ADVICE, SessionRow
+from agent_brain.memories.journal.sqlite.errors import is_damage
+from agent_brain.memories.journal.sqlite.layout import MOST
+from agent_brain.memories.journal.sqlite.sessions import ADVICE, SessionRow
 
 PAGE = 250  # rows that are read at once, so few that they do not make the garbage collector run
 LIVE, HISTORY = "entry", "history"

@@ -8,16 +8,15 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal import sqlite_entries as stored
-from agent_brain.memories.journal import sqlite_leases as leases
-from agent_brain.memories.journal import sqlite_sessions as sessions
 from agent_brain.memories.journal.base import SessionRecord, conflict
 from agent_brain.memories.journal.entry import Entry, Rows, from_milliseconds, to_line
 from agent_brain.memories.journal.lease import Lease
-from agent_brain.memories.journal.sqlite_layout import MOST
-from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, note_scrubbing
-from agent_brain.memories.journal.sqlite_sessions import SessionRow
-from agent_brain.memories.journal.sqlite_transactions import reading, writing
+from agent_brain.memories.journal.sqlite import entries as stored
+from agent_brain.memories.journal.sqlite import leases, sessions
+from agent_brain.memories.journal.sqlite.layout import MOST
+from agent_brain.memories.journal.sqlite.scrubbing import do_scrub, note_scrubbing
+from agent_brain.memories.journal.sqlite.sessions import SessionRow
+from agent_brain.memories.journal.sqlite.transactions import reading, writing
 
 
 @dataclass(frozen=True, slots=True)

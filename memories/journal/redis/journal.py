@@ -12,7 +12,6 @@ import anyio
 import anyio.to_thread
 
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
-from agent_brain.memories.journal import redis_scripts as scripts
 from agent_brain.memories.journal.base import (
     PAGE,
     Journal,
@@ -24,17 +23,18 @@ from agent_brain.memories.journal.base import (
 )
 from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
 from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease, Owner
-from agent_brain.memories.journal.redis_entries import (
+from agent_brain.memories.journal.redis import scripts
+from agent_brain.memories.journal.redis.entries import (
     Columns,
     Page,
     in_thread_if_much,
     pack,
     read_head,
 )
-from agent_brain.memories.journal.redis_errors import damaged as damaged_session
-from agent_brain.memories.journal.redis_keys import Keys, pattern
-from agent_brain.memories.journal.redis_opening import check_durability, check_server
-from agent_brain.memories.journal.redis_server import Server
+from agent_brain.memories.journal.redis.errors import damaged as damaged_session
+from agent_brain.memories.journal.redis.keys import Keys, pattern
+from agent_brain.memories.journal.redis.opening import check_durability, check_server
+from agent_brain.memories.journal.redis.server import Server
 from agent_brain.memories.store.expiry import as_duration
 from agent_brain.tools.ids import new_id
 

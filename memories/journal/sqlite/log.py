@@ -18,9 +18,9 @@ from pathlib import Path
 
 from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.lease import Owner
-from agent_brain.memories.journal.sqlite_log_pages import ignored_pages
-from agent_brain.memories.journal.sqlite_sessions import JournalRow, about, put_about
-from agent_brain.memories.journal.sqlite_transactions import reading, writing
+from agent_brain.memories.journal.sqlite.log_pages import ignored_pages
+from agent_brain.memories.journal.sqlite.sessions import JournalRow, about, put_about
+from agent_brain.memories.journal.sqlite.transactions import reading, writing
 from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)

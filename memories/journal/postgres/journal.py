@@ -16,17 +16,17 @@ from agent_brain.memories.errors import JournalDamagedError, JournalError, Memor
 from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
 from agent_brain.memories.journal.entry import Entry, Rows, from_milliseconds
 from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease
-from agent_brain.memories.journal.postgres_calls import Calls
-from agent_brain.memories.journal.postgres_entries import (
+from agent_brain.memories.journal.postgres.calls import Calls
+from agent_brain.memories.journal.postgres.entries import (
     check_count,
     collect,
     read_entries,
     read_page,
     to_entry,
 )
-from agent_brain.memories.journal.postgres_layout import Layout
-from agent_brain.memories.journal.postgres_leases import release_lease, renew_leases, take_lease
-from agent_brain.memories.journal.postgres_removal import (
+from agent_brain.memories.journal.postgres.layout import Layout
+from agent_brain.memories.journal.postgres.leases import release_lease, renew_leases, take_lease
+from agent_brain.memories.journal.postgres.removal import (
     find_expired,
     remove_entries,
     remove_expired,
@@ -35,12 +35,12 @@ from agent_brain.memories.journal.postgres_removal import (
     retire_entries,
     trim_history,
 )
-from agent_brain.memories.journal.postgres_sessions import Key, Record, every, find
-from agent_brain.memories.journal.postgres_writing import append_entries, load_entries
+from agent_brain.memories.journal.postgres.sessions import Key, Record, every, find
+from agent_brain.memories.journal.postgres.writing import append_entries, load_entries
 from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.postgres_connections import Transaction
+    from agent_brain.memories.journal.postgres.connections import Transaction
 
 T = TypeVar("T")
 log = get_logger(__name__)
@@ -103,8 +103,8 @@ class PostgresJournal(Journal):
     ) -> None:
         _check_arguments(pool_size, timeout, ttl, durability)
         try:
-            from agent_brain.memories.journal.postgres_address import Address
-            from agent_brain.memories.journal.postgres_connections import Connections
+            from agent_brain.memories.journal.postgres.address import Address
+            from agent_brain.memories.journal.postgres.connections import Connections
         except ImportError as error:
             raise JournalError(
                 f"PostgresJournal needs the package psycopg ({error}): "

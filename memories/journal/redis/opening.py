@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
-from agent_brain.memories.journal.redis_errors import is_forbidden
-from agent_brain.memories.journal.redis_keys import Keys
-from agent_brain.memories.journal.redis_scripts import OPEN
-from agent_brain.memories.journal.redis_server import Server
+from agent_brain.memories.journal.redis.errors import is_forbidden
+from agent_brain.memories.journal.redis.keys import Keys
+from agent_brain.memories.journal.redis.scripts import OPEN
+from agent_brain.memories.journal.redis.server import Server
 from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)

@@ -155,7 +155,7 @@ async def in_thread_if_much(count: int, size: int, work: Callable[[], T]) -> T:
 def read_head(session: str, text: bytes) -> SessionRecord | None:
     """Return what the head of a session says; None if it is not what was written.
 
-    The scripts write it, see ``save_head`` in :mod:`agent_brain.memories.journal.redis_scripts`.
+    The scripts write it, see ``save_head`` in :mod:`agent_brain.memories.journal.redis.scripts`.
     """
     digest, body = text[:41], text[41:]
     if sha1(body, usedforsecurity=False).hexdigest().encode() + b" " != digest:

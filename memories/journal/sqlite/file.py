@@ -7,13 +7,12 @@ import time
 from pathlib import Path
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal import sqlite_layout as layout
-from agent_brain.memories.journal import sqlite_layout1 as layout1
-from agent_brain.memories.journal.sqlite_errors import explain
-from agent_brain.memories.journal.sqlite_log import check_log, log_of, unmark
-from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, scrubbing_noted
-from agent_brain.memories.journal.sqlite_sessions import put_first
-from agent_brain.memories.journal.sqlite_transactions import reading, writing
+from agent_brain.memories.journal.sqlite import layout, layout1
+from agent_brain.memories.journal.sqlite.errors import explain
+from agent_brain.memories.journal.sqlite.log import check_log, log_of, unmark
+from agent_brain.memories.journal.sqlite.scrubbing import do_scrub, scrubbing_noted
+from agent_brain.memories.journal.sqlite.sessions import put_first
+from agent_brain.memories.journal.sqlite.transactions import reading, writing
 from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)

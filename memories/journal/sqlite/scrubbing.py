@@ -6,9 +6,9 @@ import sqlite3
 import time
 from dataclasses import replace
 
-from agent_brain.memories.journal.sqlite_log import mark
-from agent_brain.memories.journal.sqlite_sessions import about, put_about
-from agent_brain.memories.journal.sqlite_transactions import writing
+from agent_brain.memories.journal.sqlite.log import mark
+from agent_brain.memories.journal.sqlite.sessions import about, put_about
+from agent_brain.memories.journal.sqlite.transactions import writing
 
 
 def note_scrubbing(db: sqlite3.Connection) -> None:

@@ -14,11 +14,11 @@ from agent_brain.memories.journal.entry import (
     from_milliseconds,
     seal,
 )
-from agent_brain.memories.journal.postgres_layout import Layout
-from agent_brain.memories.journal.postgres_sessions import Key, Record
+from agent_brain.memories.journal.postgres.layout import Layout
+from agent_brain.memories.journal.postgres.sessions import Key, Record
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.postgres_connections import Transaction
+    from agent_brain.memories.journal.postgres.connections import Transaction
 
 # An entry as it is stored: seq, kind, version, time, data, retired
 Stored: TypeAlias = tuple[int, str, int, int, str, bool]

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.postgres_errors import explain
+from agent_brain.memories.journal.postgres.errors import explain
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

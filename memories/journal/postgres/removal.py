@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from agent_brain.memories.errors import JournalDamagedError
-from agent_brain.memories.journal.postgres_entries import RETIRED
-from agent_brain.memories.journal.postgres_layout import Layout
-from agent_brain.memories.journal.postgres_sessions import (
+from agent_brain.memories.journal.postgres.entries import RETIRED
+from agent_brain.memories.journal.postgres.layout import Layout
+from agent_brain.memories.journal.postgres.sessions import (
     NOW,
     Key,
     Record,
@@ -19,7 +19,7 @@ from agent_brain.memories.journal.postgres_sessions import (
 )
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.postgres_connections import Transaction
+    from agent_brain.memories.journal.postgres.connections import Transaction
 
 _COUNT = "SELECT count(*) FILTER (WHERE NOT retired), count(*) FILTER (WHERE retired) FROM gone"
 

@@ -10,13 +10,13 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import conflict, held, lost
 from agent_brain.memories.journal.entry import Entry, to_line, to_milliseconds
 from agent_brain.memories.journal.lease import Lease
-from agent_brain.memories.journal.postgres_entries import Stored, write_entries
-from agent_brain.memories.journal.postgres_layout import Layout
-from agent_brain.memories.journal.postgres_removal import clear_session
-from agent_brain.memories.journal.postgres_sessions import Key, Record, begin, claim, lock, save
+from agent_brain.memories.journal.postgres.entries import Stored, write_entries
+from agent_brain.memories.journal.postgres.layout import Layout
+from agent_brain.memories.journal.postgres.removal import clear_session
+from agent_brain.memories.journal.postgres.sessions import Key, Record, begin, claim, lock, save
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.postgres_connections import Transaction
+    from agent_brain.memories.journal.postgres.connections import Transaction
 
 
 def append_entries(

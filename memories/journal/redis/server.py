@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
-from agent_brain.memories.journal.redis_errors import explain, is_broken
-from agent_brain.memories.journal.redis_scripts import Script
+from agent_brain.memories.journal.redis.errors import explain, is_broken
+from agent_brain.memories.journal.redis.scripts import Script
 
 if TYPE_CHECKING:
     from redis import Redis

@@ -1,0 +1,10 @@
+"""A journal in a SQLite file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_brain.tools.lazy_exports import lazy_exports
+
+if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.memories.journal.sqlite.journal import SQLiteJournal as SQLiteJournal
