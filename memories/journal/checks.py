@@ -1,0 +1,105 @@
+"""Checks of what journals are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.journal.entry import Entry
+
+
+def checked_session(session: object) -> str:
+    """Return the key of a session.
+
+    Raises:
+        MemoryUseError: It is not a text.
+    """
+    if not isinstance(session, str):
+        raise MemoryUseError(f"The key of a session is a text, not {session!r}")
+    return session
+
+
+def checked_entries(entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries to append.
+
+    Raises:
+        MemoryUseError: One is not an entry, or its kind or version cannot be stored.
+    """
+    found = list(entries)
+    for place, entry in enumerate(found):
+        if not isinstance(entry, Entry):
+            raise MemoryUseError(f"Entry {place} to append is not an Entry: {entry!r:.200}")
+        if not isinstance(entry.kind, str):
+            raise MemoryUseError(f"The kind of entry {place} is a text, not {entry.kind!r}")
+        if type(entry.version) is not int or not 0 < entry.version < 2**31:
+            raise MemoryUseError(
+                f"The version of entry {place} is a whole number from 1, not {entry.version!r}"
+            )
+    return found
+
+
+def checked_loaded(entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries to load, with the numbers that they have.
+
+    Raises:
+        MemoryUseError: As :func:`checked_entries`, or the numbers do not grow.
+    """
+    found = checked_entries(entries)
+    before = 0
+    for entry in found:
+        if type(entry.seq) is not int or not before < entry.seq < 2**53:
+            raise MemoryUseError(
+                f"load() takes entries whose numbers grow from 1, and {entry.seq!r} follows "
+                f"{before}"
+            )
+        before = entry.seq
+    return found
+
+
+def checked_after(after: object) -> int:
+    """Return the sequence number to read after.
+
+    Raises:
+        MemoryUseError: It is not a whole number.
+    """
+    if type(after) is not int:
+        raise MemoryUseError(f"after= is a sequence number, not {after!r}")
+    return after
+
+
+def checked_size(size: object) -> int:
+    """Return the size of a page.
+
+    Raises:
+        MemoryUseError: It is not a whole number from 1.
+    """
+    if type(size) is not int or size < 1:
+        raise MemoryUseError(f"size= is a number of entries from 1, not {size!r}")
+    return size
+
+
+def checked_seconds(what: str, seconds: float, *, least: float, most: float = 10**9) -> float:
+    """Return a number of seconds.
+
+    Raises:
+        MemoryUseError: It is not a number from ``least`` to ``most``.
+    """
+    number = isinstance(seconds, int | float) and type(seconds) is not bool
+    if not number or not least <= seconds <= most:
+        raise MemoryUseError(
+            f"{what}= is a number of seconds from {least:g} to {most:g}, not {seconds!r}"
+        )
+    return seconds
+
+
+def checked_seqs(seqs: Iterable[int]) -> Sequence[int]:
+    """Return sequence numbers.
+
+    Raises:
+        MemoryUseError: One is not a whole number.
+    """
+    found = list(seqs)
+    for seq in found:
+        if type(seq) is not int:
+            raise MemoryUseError(f"A sequence number is a whole number, not {seq!r}")
+    return found
