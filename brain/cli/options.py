@@ -30,6 +30,8 @@ class Options:
     max_cost: float | None = None
     folder: Path | None = None
     session: str | None = None
+    journal: str | None = None
+    tenant: str | None = None
     approve: Sequence[str] = ()
     deny: Sequence[str] = ()
     edit: Sequence[str] = ()
@@ -129,6 +131,23 @@ STORAGE = [
         "--session", "NAME", "Which conversation in the folder. Default: 'default'.", callback=_name
     ),
 ]
+JOURNAL = [
+    option(
+        "--folder",
+        "DIR",
+        "The folder of the other commands: its memory.db (or journal.db of a vector memory).",
+        callback=_folder,
+    ),
+    option(
+        "--journal",
+        "PLACE",
+        "A SQLite file, redis://… or postgresql://…. Prefer AGENT_BRAIN_JOURNAL for a URL with a "
+        "password: other users of this computer can read options.",
+        envvar="AGENT_BRAIN_JOURNAL",
+        callback=_name,
+    ),
+]
+TENANT = option("--tenant", "NAME", "Whose session it is. Default: nobody's.", callback=_name)
 DECISIONS = [
     option("--approve", "ID|all", "Approve a tool call.", multiple=True),
     option("--deny", "ID[=WHY]|all", "Deny a tool call; the model reads why.", multiple=True),
