@@ -22,7 +22,7 @@ from agent_brain.memories.recall.results import Recalled, checked_score, recalle
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.erasure import Erasure, deleted
-from agent_brain.memories.store.events import replay, split_undone
+from agent_brain.memories.store.events import plan_undoing, replay
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import (
     Filters,
@@ -180,7 +180,7 @@ class LayeredMemory(WrappingMemory):
         session = self.short.store.session
         if session is not None and session.run.at:
             rows = await session.rows(session.run.safe_at)
-            undone = {*split_undone(rows)[0]}
+            undone = {*plan_undoing(rows).undone}
             going = Rows(row for row in rows if row[0] in undone)
             unfinished = [*replay(going, removed=True)]
             if unfinished:

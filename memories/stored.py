@@ -28,7 +28,7 @@ from agent_brain.memories.store.events import (
     GoalSet,
     Tagged,
     ValueSet,
-    split_undone,
+    plan_undoing,
 )
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.export import read_export, write_export
@@ -55,6 +55,7 @@ from agent_brain.memories.store.session import (
     Session,
     below,
     branch_key,
+    branch_place,
     read_session_key,
 )
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
@@ -175,7 +176,7 @@ class StoredMemory(Memory):
         return self.durable and not self.readonly
 
     async def acquire(self) -> None:
-        """Get the lease of the session.
+        """Get the lease of the session, and read the session again if another runner wrote to it.
 
         Raises:
             LeaseHeldError: Another runner has it, and does not release it within ``lease_wait``.
@@ -183,6 +184,8 @@ class StoredMemory(Memory):
         session = self.store.session
         if session is not None and session.lease is None and self.leasable:
             await session.acquire(self.store.lease_wait)
+            if not self.store.stale and await session.is_outdated():
+                self.store.reread(adopt_control=True)
 
     async def release(self) -> None:
         """Give the lease of the session back."""
@@ -366,13 +369,15 @@ class StoredMemory(Memory):
             if not session.run.at:
                 return
             safe_at = session.run.safe_at
-            undone, kept = split_undone(await session.rows(safe_at))
-            if not undone:
-                return
-            self.store.reread(adopt_control=True)
-            noted = await session.append([entry("rollback", {"to": safe_at, "kept": [*kept]})])
-            await session.remove([*undone, noted])
+            plan = plan_undoing(await session.rows(safe_at))
+            if plan.undone:
+                self.store.reread(adopt_control=True)
+                data: JsonValue = {"to": safe_at, "kept": [*plan.kept]}
+                noted = await session.append([entry("rollback", data)])
+                await session.remove([*plan.undone, noted])
         await self._settle()
+        if not plan.asked.isdisjoint(action.id for action in self.control.next_actions):
+            self.control.request_calls([])  # of the step itself, which is repeated
 
     # Steps
 
@@ -548,14 +553,26 @@ class StoredMemory(Memory):
         """Remove what the journal has of branches of earlier steps and runs."""
         await self.drop_branches_but(self.step_place)
 
-    async def drop_branches_but(self, place: Sequence[str]) -> None:
+    async def drop_branches_but(self, place: Sequence[str], *, scrub: bool = False) -> None:
         """Remove the branches that are not at a place. Private."""
         own = self.store.session
         if own is not None and self.durable:
-            current = below(branch_key(own.key, *place))
+            current = below(branch_key(own.key, *place)) if place else None
             for key in await own.journal.sessions(below(own.key)):
-                if not key.startswith(current):
-                    await own.journal.delete(key, scrub=False)
+                if current is None or not key.startswith(current):
+                    await own.journal.delete(key, scrub=scrub)
+
+    async def _interrupted_branches(self) -> list[Self]:
+        """Return the branches that an interrupted run has left, unless it is in progress."""
+        own = self.store.session
+        if own is None or not self.durable or self.busy:
+            return []
+        places = [branch_place(own.key, key) for key in await own.journal.sessions(below(own.key))]
+        return [
+            await self.branch_at(place, resumed=True)
+            for place in places
+            if len(place) == len((*self.step_place, "name"))
+        ]
 
     async def _forked(self) -> None:
         """Share nothing with the memory that this one was copied from."""
@@ -763,6 +780,7 @@ class StoredMemory(Memory):
             How many messages were removed.
         """
         await self._write("clear()")
+        await self.drop_branches_but((), scrub=True)
         return await removal.clear(self, keep_pinned=keep_pinned)
 
     async def forget(
@@ -807,6 +825,8 @@ class StoredMemory(Memory):
         count = await removal.forget(self, fits, wanted, text)
         if self.store.evicted:
             await self._hand_over()
+        for branch in await self._interrupted_branches():
+            count += await branch.forget(ids, **which)
         return count
 
     # Files

@@ -114,6 +114,7 @@ class RamJournal(Journal):
             return 0
         if seqs is None:
             del self._sessions[session]
+            (self._held or {}).pop(session, None)
             self._deleted = max(self._deleted, known.last)
             return len(known.entries)
         return sum(known.entries.pop(seq, None) is not None for seq in seqs)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import anyio
 import anyio.to_thread
 
 from agent_brain.memories.errors import JournalError, MemoryDefinitionError
@@ -248,8 +250,10 @@ class RedisJournal(Journal):
                     await self._server.run(scripts.STAGE, [*keys[:6], key], session, text)
             sizes = (entries[-1].seq, len(parts[0]), len(parts[1]), min(times), max(times))
             answer = await self._server.run(scripts.LOAD, keys, session, *sizes, self._ttl)
-        finally:
-            await self._server.ask("UNLINK", *keys[6:])
+        except BaseException:
+            with suppress(JournalError):  # Redis removes them later then
+                await self._server.ask("UNLINK", *keys[6:])
+            raise
         self._check(session, answer)
         if answer[0] == b"conflict":
             raise conflict(session, 0, answer[1])
@@ -327,8 +331,9 @@ class RedisJournal(Journal):
         """Close the connections. A closed journal cannot be used again."""
         if not self._closed:
             self._closed = True
-            await anyio.to_thread.run_sync(self._stop)
-            await self._server.aclose()
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._stop)
+                await self._server.aclose()
 
     def _stop(self) -> None:
         self._heartbeat.stop()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Command = tuple[Any, ...]
 CONNECTIONS = 20
+_FIXED = {"protocol": 2, "decode_responses": False, "encoding": "utf-8"}  # also if the URL has them
 
 
 class Server:
@@ -46,9 +47,7 @@ class Server:
             "socket_timeout": timeout,
             "socket_connect_timeout": timeout,
             **_parse(url),
-            "protocol": 2,
-            "decode_responses": False,
-            "encoding": "utf-8",
+            **_FIXED,
         }
         self._wait = timeout
         self.place = _place(self._options)
@@ -86,14 +85,14 @@ class Server:
         from redis.retry import Retry
 
         url: dict[str, Any] = dict(parse_url(self._url))  # type: ignore[no-untyped-call]
-        options = {**self._options, **url, "decode_responses": False}
+        options = {**self._options, **url, **_FIXED}
         pool = ConnectionPool(**options, retry=Retry(NoBackoff(), 1))
         return Redis.from_pool(pool)
 
     async def aclose(self) -> None:
         """Close all connections."""
-        here = asyncio.get_running_loop()
         pools, self._pools = self._pools, {}
+        here = asyncio.get_running_loop() if pools else None
         for loop, (keeper, _) in pools.items():
             if loop is here:
                 await keeper.aclose()

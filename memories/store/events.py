@@ -15,6 +15,7 @@ from agent_brain.memories.store.kinds import LASTING, entry
 from agent_brain.memories.store.log import decode, unreadable
 
 MESSAGES = ("part", "message")
+_CALL = '"tool_call'  # in the text of a message with calls, or with the result of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,30 +236,36 @@ def effective(rows: Sequence[Row]) -> Rows:
     return Rows(counting, as_written=rows.as_written)
 
 
-def split_undone(later: Rows) -> tuple[list[int], list[int]]:
-    """Return which entries since the last step a rollback undoes, and which messages it keeps.
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What a rollback does with the entries since the last step.
 
-    It keeps the messages that ask for a call that has begun since then, and those that answer one:
-    what a call did cannot be undone.
-
-    Args:
-        later: The entries since then.
+    Attributes:
+        undone: The entries that it undoes.
+        kept: The messages that it keeps: those that ask for a call that has begun since the last
+            step, and those that answer one. What a call did cannot be undone.
+        asked: The IDs of all calls that these messages ask for.
     """
+
+    undone: list[int]
+    kept: list[int]
+    asked: set[str]
+
+
+def plan_undoing(later: Rows) -> Undoing:
+    """Return what a rollback does; ``later`` has the entries since the last step."""
     begun = {json.loads(line)["action"]["id"] for _, kind, line in later if kind == "call_begun"}
-    undone, kept = [], []
+    plan = Undoing([], [], set())
     for seq, kind, line in later:
         if kind in LASTING:
             continue
-        if (
-            begun
-            and kind in MESSAGES
-            and '"tool_call' in line
-            and _is_about(decode(line, seq), begun)
-        ):
-            kept.append(seq)
+        message = decode(line, seq) if begun and kind in MESSAGES and _CALL in line else None
+        if message is not None and _is_about(message, begun):
+            plan.kept.append(seq)
+            plan.asked.update(call.id for call in message.tool_calls)
         else:
-            undone.append(seq)
-    return undone, kept
+            plan.undone.append(seq)
+    return plan
 
 
 def _is_about(message: Message, calls: set[str]) -> bool:

@@ -169,10 +169,7 @@ class MessageLog:
         self.encoded += len(self._messages) - before
 
     def _decode(self, message_id: str, line: str) -> Message:
-        try:
-            message = Message.model_validate_json(line)
-        except ValidationError as error:
-            raise unreadable(self.place(message_id), error) from error
+        message = decode(line, self.place(message_id))
         self._messages[message_id] = message
         self.encoded -= 1
         return message
@@ -447,7 +444,7 @@ def id_of(line: str) -> str:
 
 
 def decode(line: str, seq: int) -> Message:
-    """Return the message of a journal entry.
+    """Return the message of a journal entry; fields that this version does not know are ignored.
 
     Raises:
         JournalError: The text is not a message.
@@ -455,7 +452,16 @@ def decode(line: str, seq: int) -> Message:
     try:
         return Message.model_validate_json(line)
     except ValidationError as error:
-        raise unreadable(seq, error) from error
+        unknown = [e["loc"] for e in error.errors() if e["type"] == "extra_forbidden"]
+        if len(unknown) < error.error_count():
+            raise unreadable(seq, error) from error
+    data = json.loads(line)
+    for *path, name in unknown:
+        inner = data
+        for key in path:
+            inner = inner[key]
+        del inner[name]
+    return Message.model_validate_json(json.dumps(data))
 
 
 def _decode_lines(lines: dict[str, str], places: dict[str, int]) -> dict[str, Message]:

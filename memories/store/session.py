@@ -43,6 +43,12 @@ def branch_key(key: str, *names: str) -> str:
     return json.dumps([*json.loads(key), *names], ensure_ascii=False)
 
 
+def branch_place(key: str, branch: str) -> list[str]:
+    """Return the names of a branch of a session, as :func:`branch_key` was given them."""
+    names: list[str] = json.loads(branch)[len(json.loads(key)) :]
+    return names
+
+
 def is_branch(key: str) -> bool:
     """Return whether a key is that of a branch of a session."""
     return len(json.loads(key)) > len(("tenant", "session"))
@@ -145,6 +151,10 @@ class Session:
             LeaseHeldError: Another runner has it, and does not release it in time.
         """
         self.lease = await self.journal.acquire(self.key, wait=wait)
+
+    async def is_outdated(self) -> bool:
+        """Return whether another memory has written to the session since it was read."""
+        return self.offset + await self.journal.last(self.key) != self.last
 
     async def release(self) -> None:
         """Give the lease back, if there is one; if that fails, it ends by itself."""

@@ -200,9 +200,12 @@ def test_a_journal_is_used_in_two_event_loops_at_once(anyio_backend: str) -> Non
 
 
 def test_trio_is_refused(anyio_backend: str) -> None:
-    journal = RedisJournal("redis://localhost")
+    async def main() -> None:
+        async with RedisJournal("redis://localhost") as journal:
+            await journal.read("s")
+
     with pytest.raises(JournalError, match="needs asyncio"):
-        anyio.run(journal.read, "s", backend="trio")
+        anyio.run(main, backend="trio")
 
 
 async def test_an_append_that_the_server_never_got_is_not_in_doubt(tmp_path: Path) -> None:

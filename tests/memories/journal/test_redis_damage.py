@@ -138,6 +138,17 @@ async def test_an_entry_of_another_session_is_found(journal: RedisJournal) -> No
     assert await until_damage(journal) == ([1, 3], 4)
 
 
+async def test_the_head_of_another_session_is_found(journal: RedisJournal) -> None:
+    await journal.append("other", [Entry("kind", f"data {n}") for n in range(6)])
+    with client() as other:
+        name = keys(journal)["head"]
+        other.copy(name.replace("{s:s}", "{s:other}"), name, replace=True)
+    with pytest.raises(JournalDamagedError, match="head"):
+        await journal.append("s", [Entry("a", 1)], expect=6)
+    with pytest.raises(JournalDamagedError, match="head"):
+        await journal.records("s")
+
+
 @pytest.mark.parametrize("which", ["head", "entries", "history"])
 async def test_a_key_of_another_type_is_found(journal: RedisJournal, which: str) -> None:
     with client() as other:

@@ -31,14 +31,14 @@ async def journal() -> AsyncIterator[RedisJournal]:
 
 @asynccontextmanager
 async def longest_stop() -> AsyncIterator[list[float]]:
-    """The longest time for which the event loop did nothing else, in seconds."""
+    """The longest work of the event loop without a pause, in seconds of its thread."""
     longest = [0.0]
 
     async def watch() -> None:
         while True:
-            began = time.perf_counter()
+            began = time.thread_time()  # unlike other clocks it stands still on a busy machine
             await asyncio.sleep(0)
-            longest[0] = max(longest[0], time.perf_counter() - began)
+            longest[0] = max(longest[0], time.thread_time() - began)
 
     watching = asyncio.create_task(watch())
     yield longest
@@ -61,12 +61,9 @@ async def test_a_long_session_is_read_as_written(journal: RedisJournal) -> None:
 async def test_reading_a_long_session_lets_other_tasks_run(journal: RedisJournal) -> None:
     entries = [Entry("message", {"role": "user", "content": "x" * 200})] * 20_000
     await journal.append("s", entries)
-    stops = []
-    for _ in range(3):  # another process may stop this one meanwhile
-        async with longest_stop() as longest:
-            assert len(await journal.rows("s")) == 20_000
-        stops.append(longest[0])
-    assert min(stops) < 0.02
+    async with longest_stop() as longest:
+        assert len(await journal.rows("s")) == 20_000
+    assert 0 < longest[0] < 0.02
 
 
 async def test_pages_of_large_entries_are_short(journal: RedisJournal) -> None:

@@ -1,0 +1,142 @@
+"""Branches of a run that was interrupted continue where they stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from agent_brain import Brain, tool
+from agent_brain.memories import MessagesMemory, RamJournal, delete_session, session_key
+from agent_brain.memories.store.session import below
+from agent_brain.nets import MapState, Net, ParallelState, SubnetState, react
+from agent_brain.testing import ModelCall
+from agent_brain.tools import Action
+from tests.nets.models import FunctionLLM
+
+pytestmark = pytest.mark.anyio
+
+NAMES = ["a", "b", "c", "d", "e"]
+
+
+class Outer(Enum):
+    ALL = "all"
+
+
+class Work:
+    """Five branches of two rounds of calls each, one of which fails at its third model call."""
+
+    def __init__(self) -> None:
+        self.done: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
+        self.broken = True
+
+        @tool
+        async def pay(name: str, number: int) -> str:
+            """Pay."""
+            self.done[f"{name}{number}"] += 1
+            return f"paid {number}"
+
+        self.tools = [pay]
+
+    def llm(self, name: str) -> FunctionLLM:
+        def reply(call: ModelCall) -> Any:
+            self.asked[name] += 1
+            rounds = sum(1 for m in call.messages if m.role == "tool")
+            if rounds == 2:
+                if name == "c" and self.broken:
+                    return RuntimeError("the provider is down")
+                return f"{name} is done"
+            return Action(name="pay", args={"name": name, "number": rounds})
+
+        return FunctionLLM(reply)
+
+    def parallel(self) -> Net:
+        branches = {name: react(self.llm(name)) for name in NAMES}
+        return Net({Outer.ALL: ParallelState(branches, on_error="report", join=_strict)})
+
+    def mapped(self) -> Net:
+        def reply(call: ModelCall) -> Any:
+            name = [m.content for m in call.messages if m.role == "user"][-1]
+            return self.llm(name).reply(call)
+
+        state = MapState(lambda _: NAMES, react(FunctionLLM(reply)))
+        return Net({Outer.ALL: state})
+
+
+def _strict(_: Any, branches: Any) -> str:
+    for branch in branches:
+        if branch.error is not None:
+            raise branch.error
+    return ", ".join(branch.answer for branch in branches)
+
+
+@pytest.mark.parametrize("kind", ["parallel", "mapped"])
+async def test_one_failed_branch_of_five_costs_one_branch(kind: str) -> None:
+    work, journal = Work(), RamJournal()
+    memory = MessagesMemory(journal=journal)
+    with pytest.raises(RuntimeError, match="provider is down"):
+        await Brain(getattr(work, kind)(), memory, work.tools).run("go")
+    work.broken = False
+    asked = work.asked.copy()
+    later = MessagesMemory(journal=journal)
+    result = await Brain(getattr(work, kind)(), later, work.tools).resume()
+    assert all(f"{name} is done" in result.answer for name in NAMES)
+    assert work.done == {f"{name}{number}": 1 for name in NAMES for number in range(2)}
+    if kind == "parallel":  # where the others had finished
+        assert work.asked - asked == {"c": 1}
+    assert not await journal.sessions(below(session_key("default"))), "what branches wrote is gone"
+
+
+async def test_a_subnet_on_a_fork_continues_where_it_stopped() -> None:
+    work, journal = Work(), RamJournal()
+    net = Net({Outer.ALL: SubnetState(react(work.llm("c")), fork=True, goal="inner")})
+    with pytest.raises(RuntimeError, match="provider is down"):
+        await Brain(net, MessagesMemory(journal=journal), work.tools).run("go")
+    work.broken = False
+    memory = MessagesMemory(journal=journal)
+    result = await Brain(net, memory, work.tools).resume()
+    assert result.answer == "c is done"
+    assert work.done == {"c0": 1, "c1": 1}
+    assert work.asked == {"c": 4}, "two calls, one that failed, and that again"
+
+
+async def interrupted() -> tuple[Work, RamJournal]:
+    work, journal = Work(), RamJournal()
+    memory = MessagesMemory(journal=journal)
+    with pytest.raises(RuntimeError):
+        await Brain(work.parallel(), memory, work.tools).run("go")
+    return work, journal
+
+
+async def test_forgetting_reaches_branches_that_were_interrupted() -> None:
+    _, journal = await interrupted()
+    assert "paid 1" in repr([await journal.read(key) for key in await journal.sessions()])
+    assert await MessagesMemory(journal=journal).forget(text="paid 1") > 0
+    left = repr([await journal.read(key, history=True) for key in await journal.sessions()])
+    assert "paid 1" not in left
+
+
+async def test_clearing_removes_branches() -> None:
+    _, journal = await interrupted()
+    await MessagesMemory(journal=journal).clear()
+    assert await journal.sessions() == [session_key("default")]
+
+
+async def test_deleting_a_session_removes_its_branches() -> None:
+    _, journal = await interrupted()
+    await MessagesMemory(journal=journal, session="default 2").set_goal("another")
+    await delete_session(journal, session_key("default"))
+    assert await journal.sessions() == [session_key("default 2")]
+
+
+async def test_a_new_goal_begins_new_branches() -> None:
+    work, journal = await interrupted()
+    work.broken = False
+    memory = MessagesMemory(journal=journal)
+    result = await Brain(work.parallel(), memory, work.tools).run("go again")
+    assert result.stop_reason == "done"
+    assert {*work.done.values()} == {2}
+    assert not await journal.sessions(below(session_key("default")))
