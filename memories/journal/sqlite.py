@@ -25,6 +25,7 @@ from agent_brain.memories.journal.sqlite_file import IN_RAM, OpenFiles, connect
 from agent_brain.memories.journal.sqlite_job import Job
 from agent_brain.memories.journal.sqlite_layout import VERSION
 from agent_brain.memories.journal.sqlite_layout1 import OldOperations
+from agent_brain.memories.journal.sqlite_log import Log
 from agent_brain.memories.journal.sqlite_operations import Operations
 
 T = TypeVar("T")
@@ -58,6 +59,8 @@ class SQLiteJournal(Journal):
             opened, at times during appends, and by :meth:`purge`, which also rewrites the file.
         busy_timeout: Seconds to wait while another process writes.
         readonly: Never write to the file or create it; for viewers and backups.
+        accept_loss: Open the file although its ``-wal`` file is missing or damaged, without the
+            writes that are lost with it. Otherwise that is an error, as the file may be put back.
 
     Raises:
         MemoryDefinitionError: ``durability`` or ``ttl`` cannot be used.
@@ -74,6 +77,7 @@ class SQLiteJournal(Journal):
         ttl: float | timedelta | None = None,
         busy_timeout: float = 30.0,
         readonly: bool = False,
+        accept_loss: bool = False,
     ) -> None:
         self.path = fspath(path)
         self.readonly = readonly
@@ -81,6 +85,7 @@ class SQLiteJournal(Journal):
         self._operations = Operations(self.path, _seconds(ttl))
         self._layout = VERSION
         self._busy_timeout = busy_timeout
+        self._accept_loss = accept_loss
         self._files = OpenFiles()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
@@ -90,6 +95,7 @@ class SQLiteJournal(Journal):
         self._leases_lock = self._lock if self.path == IN_RAM else threading.Lock()
         self._heartbeat = Heartbeat(self._renew)
         self._purge_at = 0.0
+        self._log = Log(None if self.path == IN_RAM else self.path)
 
     def __repr__(self) -> str:
         return f"SQLiteJournal({self.path!r})"
@@ -105,13 +111,12 @@ class SQLiteJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
-        self._check_writable()
 
         def write(db: sqlite3.Connection) -> int:
             self._purge_at_times(db)
             return self._operations.append(db, session, entries, expect, lease)
 
-        return await self._do(write)
+        return await self._write(write)
 
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
@@ -153,23 +158,19 @@ class SQLiteJournal(Journal):
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`. Scrubbing rewrites the whole file."""
-        self._check_writable()
-        return await self._do(lambda db: self._operations.delete(db, session, seqs, scrub=scrub))
+        return await self._write(lambda db: self._operations.delete(db, session, seqs, scrub=scrub))
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
-        self._check_writable()
-        return await self._do(lambda db: self._operations.retire(db, session, seqs))
+        return await self._write(lambda db: self._operations.retire(db, session, seqs))
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
-        self._check_writable()
-        return await self._do(lambda db: self._operations.trim(db, session, before, scrub=scrub))
+        return await self._write(lambda db: self._operations.trim(db, session, before, scrub=scrub))
 
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
-        self._check_writable()
-        await self._do(lambda db: self._operations.load(db, session, entries))
+        await self._write(lambda db: self._operations.load(db, session, entries))
 
     # Sessions
 
@@ -181,10 +182,17 @@ class SQLiteJournal(Journal):
         """See :meth:`Journal.records`."""
         return await self._do(lambda db: self._reads(db).records(db, prefix))
 
+    async def readable_sessions(self) -> list[str]:
+        """Return the keys that can be found in a damaged file; for :func:`salvage`."""
+        return await self._do(lambda db: self._reads(db).readable_keys(db))
+
+    async def readable_entries(self, session: str) -> tuple[list[Entry], str | None]:
+        """Return what can be read of a session, and what cannot; for :func:`salvage`."""
+        return await self._do(lambda db: self._reads(db).readable(db, session))
+
     async def purge(self) -> int:
         """See :meth:`Journal.purge`."""
-        self._check_writable()
-        return await self._do(lambda db: self._operations.purge(db, scrub=True))
+        return await self._write(lambda db: self._operations.purge(db, scrub=True))
 
     def _purge_at_times(self, db: sqlite3.Connection) -> None:
         now = time.monotonic()
@@ -211,7 +219,9 @@ class SQLiteJournal(Journal):
 
     def _renew(self, held: Collection[Lease]) -> Collection[str]:
         with self._leases_lock:
-            return leases.renew(self._open_leases(), held)
+            db = self._open_leases()
+            self._log.before_write(db)
+            return leases.renew(db, held)
 
     def _open_leases(self) -> sqlite3.Connection:
         """Return the connection for leases; it does not wait for the disk."""
@@ -220,7 +230,9 @@ class SQLiteJournal(Journal):
         if self.path == IN_RAM:
             return self._open()
         if self._leases is None:
-            self._leases, _ = connect(self.path, self._busy_timeout, synchronous="NORMAL")
+            self._leases, _ = connect(
+                self.path, self._busy_timeout, synchronous="NORMAL", accept_loss=self._accept_loss
+            )
         return self._leases
 
     # Life
@@ -250,6 +262,15 @@ class SQLiteJournal(Journal):
             return done
 
         return await self._run(on_the_file)
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        self._check_writable()
+
+        def write(db: sqlite3.Connection) -> T:
+            self._log.before_write(db)
+            return work(db)
+
+        return await self._do(write)
 
     def _reads(self, db: sqlite3.Connection) -> Operations | OldOperations:
         """Return the calls that read the file's layout."""
@@ -281,7 +302,11 @@ class SQLiteJournal(Journal):
         if self._connection is None:
             synchronous = "FULL" if self.durability == "disk" else "NORMAL"
             self._connection, self._layout = connect(
-                self.path, self._busy_timeout, readonly=self.readonly, synchronous=synchronous
+                self.path,
+                self._busy_timeout,
+                readonly=self.readonly,
+                synchronous=synchronous,
+                accept_loss=self._accept_loss,
             )
             if self.path != IN_RAM:
                 self._files = OpenFiles(self.path)

@@ -62,20 +62,23 @@ class _Chain:
         at: The number of the last row that was checked.
     """
 
-    def __init__(self, session: SessionRow, at: int, name: str) -> None:
+    def __init__(self, session: SessionRow, at: int, name: str, after: int = 0) -> None:
         self.at = at
+        self._after = after  # rows have numbers above this
         self._session = session
         self._name = name  # of the journal
         self._start = checksum(session.key)
         self._starts: dict[str, int] = {}  # by kind
 
-    def check(self, rows: Iterable[Checked]) -> None:
+    def check(self, rows: Sequence[Checked]) -> None:
         """Check the next rows.
 
         Raises:
             JournalDamagedError: One is damaged; ``at`` is the number of the one before it.
         """
         base, at, starts = self._session.base, self.at, self._starts
+        if rows[0][0] - base <= self._after:  # a damaged tree leads elsewhere
+            raise self.broken()
         for number, kind, found, line in rows:
             if kind not in starts:
                 starts[kind] = _start(self._start, kind)
@@ -89,7 +92,7 @@ class _Chain:
     def check_end(self, tail: int) -> None:
         """Check that the last row was the last one of the session."""
         if self.at != tail:
-            raise self._broken()
+            raise self.broken()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -99,11 +102,11 @@ class _Chain:
         except sqlite3.Error as error:
             if not is_damage(error):
                 raise
-            raise self._broken() from error
+            raise self.broken() from error
         except (ValueError, OverflowError, TypeError, AttributeError) as error:  # other types
-            raise self._broken() from error
+            raise self.broken() from error
 
-    def _broken(self) -> JournalDamagedError:
+    def broken(self) -> JournalDamagedError:
         return JournalDamagedError(
             f"Session {self._session.key!r} in {self._name} is damaged: what comes after entry "
             f"{self.at} is missing or cannot be read. {ADVICE}",
@@ -118,7 +121,7 @@ def live_rows(db: sqlite3.Connection, session: SessionRow, after: int, name: str
         JournalDamagedError: One is not what was written.
     """
     found, base = Rows(as_written=True), session.base
-    chain = _Chain(session, _highest(db, LIVE, session, after), name)
+    chain = _Chain(session, _highest(db, LIVE, session, after), name, after)
     with chain.reading():
         cursor = _select(db, _TO_CHECK, LIVE, session, after)
         while page := cursor.fetchmany(PAGE):
@@ -140,7 +143,11 @@ def _highest(db: sqlite3.Connection, table: str, session: SessionRow, upto: int 
         return 0
     bounds = session.base, session.base + min(upto, MOST)
     found = db.execute(f"SELECT max(id) FROM {table} WHERE id > ? AND id <= ?", bounds).fetchone()
-    return 0 if found[0] is None else int(found[0]) - session.base
+    if found[0] is None:
+        return 0
+    if not bounds[0] < found[0] <= bounds[1]:  # a damaged tree leads elsewhere
+        raise _Chain(session, upto, "the journal").broken()
+    return int(found[0]) - session.base
 
 
 def _select(
@@ -184,11 +191,11 @@ def read_page(
 def _scan(
     db: sqlite3.Connection, table: str, session: SessionRow, after: int, name: str
 ) -> Iterator[Entry]:
-    chain = _Chain(session, _highest(db, table, session, after), name)
+    chain = _Chain(session, _highest(db, table, session, after), name, after)
     with chain.reading():
         columns = f"{_TO_CHECK}, version, time"
         for *row, version, time in _select(db, columns, table, session, after):
-            chain.check([row])  # type: ignore[list-item]  # it has the columns to check
+            chain.check([row])
             _, kind, _, line = row
             when = from_milliseconds(time) if time else None
             yield Entry(kind, from_line(line), chain.at, version, when, table == HISTORY)

@@ -10,6 +10,7 @@ from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal import sqlite_layout as layout
 from agent_brain.memories.journal import sqlite_layout1 as layout1
 from agent_brain.memories.journal.sqlite_errors import explain
+from agent_brain.memories.journal.sqlite_log import check_log, log_of, unmark
 from agent_brain.memories.journal.sqlite_scrubbing import do_scrub, scrubbing_noted
 from agent_brain.memories.journal.sqlite_sessions import put_first
 from agent_brain.memories.journal.sqlite_transactions import reading, writing
@@ -20,7 +21,12 @@ IN_RAM = ":memory:"
 
 
 def connect(
-    path: str, busy_timeout: float, *, readonly: bool = False, synchronous: str = "FULL"
+    path: str,
+    busy_timeout: float,
+    *,
+    readonly: bool = False,
+    synchronous: str = "FULL",
+    accept_loss: bool = False,
 ) -> tuple[sqlite3.Connection, int]:
     """Open the file; create it if it is missing or empty, and bring it to the present layout.
 
@@ -29,6 +35,7 @@ def connect(
         busy_timeout: Seconds to wait for other processes.
         readonly: Whether it must not be written to.
         synchronous: SQLite's name of how durable a write is.
+        accept_loss: Whether writes in a lost or damaged log may be missing.
 
     Returns:
         The connection, and the version of the file's layout.
@@ -36,6 +43,8 @@ def connect(
     Raises:
         JournalError: It is not a journal, or one of an unknown version.
     """
+    if path != IN_RAM:
+        check_log(path, accept_loss=accept_loss)
     name = f"{Path(path).absolute().as_uri()}?mode=ro" if readonly else path
     try:
         db = sqlite3.connect(
@@ -86,6 +95,7 @@ def _prepare(db: sqlite3.Connection, busy_timeout: float, synchronous: str, vers
     _write_ahead(db, busy_timeout)
     db.execute(f"PRAGMA synchronous = {synchronous}")
     db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA wal_autocheckpoint = 0")  # see sqlite_log
     if version == layout1.VERSION:
         layout1.upgrade(db)
     elif not version:
@@ -94,6 +104,7 @@ def _prepare(db: sqlite3.Connection, busy_timeout: float, synchronous: str, vers
                 layout.create_tables(db)
                 put_first(db)
                 layout.finish(db)
+    unmark(db)
     if scrubbing_noted(db):  # a process was stopped between deleting and rewriting
         try:
             do_scrub(db)
@@ -127,8 +138,7 @@ class OpenFiles:
     def __init__(self, path: str | None = None) -> None:
         names: list[Path] = []
         if path is not None:
-            real = Path(path).resolve()  # SQLite keeps the log beside the file, not beside a link
-            names = [Path(path).absolute(), real.with_name(real.name + "-wal")]
+            names = [Path(path).absolute(), log_of(path)]
         self._known = {name: found for name in names if (found := _identity(name)) is not None}
 
     def check(self) -> None:

@@ -34,6 +34,7 @@ _TABLES = (
     """CREATE TABLE journal (
     id TEXT NOT NULL,
     open INTEGER NOT NULL,
+    machine TEXT NOT NULL,
     sessions INTEGER NOT NULL,
     deleted INTEGER NOT NULL,
     to_scrub INTEGER NOT NULL,
@@ -91,4 +92,4 @@ def is_whole(db: sqlite3.Connection) -> bool:
     found = db.execute(
         "SELECT sql FROM sqlite_master WHERE sql NOT NULL AND name != ?", ("sqlite_sequence",)
     )
-    return sorted(sql for (sql,) in found) == sorted([*_TABLES, *_VIEWS])
+    return sorted(str(sql) for (sql,) in found) == sorted([*_TABLES, *_VIEWS])

@@ -106,6 +106,18 @@ class OldOperations:
             if key.startswith(prefix)
         ]
 
+    def readable_keys(self, db: sqlite3.Connection) -> list[str]:
+        """See :meth:`Operations.readable_keys`."""
+        return sorted(
+            sessions.readable_texts(db, "sessions NOT INDEXED", "key", "id")
+            | sessions.readable_texts(db, "sessions", "key", "key")
+        )
+
+    def readable(self, db: sqlite3.Connection, key: str) -> tuple[list[Entry], str | None]:
+        """See :meth:`Operations.readable`."""
+        page = self.page(db, key, 0, None, history=False)
+        return page.entries, None if page.error is None else str(page.error)
+
 
 def upgrade(db: sqlite3.Connection) -> None:
     """Bring a file of layout 1 to layout 2, all or nothing; numbers are kept.

@@ -176,6 +176,29 @@ class Operations:
             ]
         return sorted(found, key=lambda session: session.key)
 
+    # What is damaged
+
+    def readable_keys(self, db: sqlite3.Connection) -> list[str]:
+        """Return the keys that can be found in a damaged file, sorted."""
+        with reading(db):
+            return sorted(sessions.readable_keys(db))
+
+    def readable(self, db: sqlite3.Connection, key: str) -> tuple[list[Entry], str | None]:
+        """Return the entries of a session before a damage, and what is wrong.
+
+        If the damage is in the history, entries in use are returned up to their own damage.
+        """
+        name = repr(self.path)
+        with reading(db):
+            session = sessions.readable(db, key)
+            if session is None:
+                return [], "It is not in the table of the sessions"
+            page = stored.read_page(db, session, 0, name, history=True)
+            if page.error is not None:
+                after = page.entries[-1].seq if page.entries else 0
+                page.entries += stored.read_page(db, session, after, name, history=False).entries
+        return page.entries, None if page.error is None else str(page.error)
+
     def purge(self, db: sqlite3.Connection, *, scrub: bool) -> int:
         """See :meth:`Journal.purge`."""
         going = [*self._ended(db)]

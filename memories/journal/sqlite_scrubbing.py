@@ -6,6 +6,7 @@ import sqlite3
 import time
 from dataclasses import replace
 
+from agent_brain.memories.journal.sqlite_log import mark
 from agent_brain.memories.journal.sqlite_sessions import about, put_about
 from agent_brain.memories.journal.sqlite_transactions import writing
 
@@ -42,3 +43,4 @@ def do_scrub(db: sqlite3.Connection) -> None:
     with writing(db):
         row = about(db)
         put_about(db, replace(row, scrubbed=max(row.scrubbed, noted)))
+    mark(db)

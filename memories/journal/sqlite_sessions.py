@@ -9,6 +9,7 @@ from zlib import crc32
 
 from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.entry import checksum
+from agent_brain.memories.journal.sqlite_errors import is_damage
 from agent_brain.memories.journal.sqlite_layout import BITS
 from agent_brain.tools.ids import new_id
 
@@ -63,7 +64,8 @@ class JournalRow:
 
     Attributes:
         id: Tells this file from others.
-        open: Whether there may be writes in the ``-wal`` file.
+        open: Whether the ``-wal`` file has writes; see :mod:`sqlite_log`.
+        machine: Identifies the running machine that has last written the mark ``open``.
         sessions: How many sessions there are.
         deleted: The highest number of an entry of a session that was deleted.
         to_scrub: How many deletions wanted the file to be rewritten.
@@ -72,6 +74,7 @@ class JournalRow:
 
     id: str
     open: int = 0
+    machine: str = ""
     sessions: int = 0
     deleted: int = 0
     to_scrub: int = 0
@@ -121,6 +124,51 @@ def touched_before(db: sqlite3.Connection, time: int) -> list[SessionRow]:
     """Return the sessions that were last written to at a time, in milliseconds, or before it."""
     found = db.execute(_SELECT + "WHERE touched <= ?", (time,)).fetchall()
     return [_checked(row, row[1]) for row in found]
+
+
+def readable_keys(db: sqlite3.Connection) -> set[str]:
+    """Return the keys that can be found in a damaged file: in the table or in an index."""
+    return (
+        readable_texts(db, "session NOT INDEXED", "key", "id")
+        | readable_texts(db, "session INDEXED BY session_by_key", "key", "key")
+        | readable_texts(db, "session INDEXED BY session_by_hash", "key", "hash")
+    )
+
+
+def readable_texts(db: sqlite3.Connection, table: str, column: str, order: str) -> set[str]:
+    """Return the texts in a column from both ends of a table up to what cannot be read."""
+    found: set[str] = set()
+    for direction in ("", " DESC"):
+        try:
+            for (text,) in db.execute(f"SELECT {column} FROM {table} ORDER BY {order}{direction}"):
+                found |= {text} if isinstance(text, str) else set()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+    return found
+
+
+def readable(db: sqlite3.Connection, key: str) -> SessionRow | None:
+    """Return the row of a session; if it is damaged, one that has only its id and its key."""
+    try:
+        return find(db, key)
+    except (JournalDamagedError, sqlite3.Error) as error:
+        if isinstance(error, sqlite3.Error) and not is_damage(error):
+            raise
+    for table, column, value in (
+        ("session INDEXED BY session_by_key", "key", key),
+        ("session INDEXED BY session_by_hash", "hash", checksum(key)),
+        ("session NOT INDEXED", "key", key),
+    ):
+        try:
+            row = db.execute(f"SELECT id FROM {table} WHERE {column} = ?", (value,)).fetchone()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+        else:
+            if row is not None:
+                return SessionRow(row[0], key, 0, tail=-1, history_tail=-1)
+    return None
 
 
 def _checked(found: tuple[object, ...], key: str) -> SessionRow:
