@@ -35,6 +35,8 @@ def show_sessions(options: Options, limit: int | None) -> None:
     if not found:
         notify("There are no sessions", kind="")
         return
+    if any(info.status == "damaged" for info in found):
+        notify("Save what is left of damaged sessions: agent-brain sessions salvage", kind="Note")
     columns = ("session", "tenant", "title", "status", "state", "updated", "", "entries")
     print_table(columns, map(_session_row, found), long="title")
 

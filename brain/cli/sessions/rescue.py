@@ -21,15 +21,16 @@ def salvage_journal(source: str, target: str) -> ExitCode:
             return await salvage(damaged, whole)
 
     found = run_async(run)
-    print_table(("session", "copied", "lost"), map(_row, found.sessions), long="lost")
-    if found.problem is not None:
-        notify(found.problem)
-    whole = found.problem is None and not any(each.problem for each in found.sessions)
-    return ExitCode.ANSWERED if whole else ExitCode.FAILED
+    print_table(("session", "copied", "lost"), map(_row, found.sessions), long="session")
+    problems = [found.problem, *(each.problem for each in found.sessions)]
+    for problem in filter(None, problems):
+        notify(problem, kind="Note")
+    return ExitCode.FAILED if any(problems) else ExitCode.ANSWERED
 
 
 def _row(session: SalvagedSession) -> tuple[str, str, str]:
     name = (
         describe(session.key).removeprefix("session ") if is_session(session.key) else session.key
     )
-    return name, f"{session.entries:,} entries", session.problem or ""
+    lost = f"all after entry {session.last}" if session.last else "all"
+    return name, f"{session.entries:,} entries", lost if session.problem else ""
