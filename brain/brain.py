@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import anyio
 from typing_extensions import Unpack
@@ -70,6 +70,9 @@ class Brain(Generic[OutputT_co]):
         limits: Limits on steps, tokens, cost, tool calls and time.
         stuck: What to do about a run that repeats itself; None to do nothing.
         dry_run: Validate tool calls but do not execute them; their results say so.
+        on_uncertain: What happens when a run is resumed after a crash to calls that had begun, may
+            have taken effect and are not idempotent: ``"tell"`` tells the model so, ``"pause"``
+            waits for a person, who approves to run them again or denies it.
         hooks: Hooks around every model call, each of its attempts, and every tool call, in the nets
             inside as well (:class:`agent_brain.states.Hook`).
         net_options: For a net by name: further options of its function.
@@ -116,6 +119,7 @@ class Brain(Generic[OutputT_co]):
         limits: Limits = Limits(),  # noqa: B008 - frozen
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
         dry_run: bool = False,
+        on_uncertain: Literal["tell", "pause"] = "tell",
         hooks: Iterable[Hook] = (),
         net_options: Mapping[str, Any] | None = None,
         memory_options: Mapping[str, Any] | None = None,
@@ -130,6 +134,9 @@ class Brain(Generic[OutputT_co]):
         if not isinstance(dry_run, bool):
             raise BrainDefinitionError(f"dry_run={dry_run!r}: True or False")
         self.dry_run = dry_run
+        if on_uncertain not in ("tell", "pause"):
+            raise BrainDefinitionError(f"on_uncertain={on_uncertain!r}: 'tell' or 'pause'")
+        self.on_uncertain = on_uncertain
         self.hooks = as_hooks(hooks)
 
     @overload
@@ -399,6 +406,7 @@ class Brain(Generic[OutputT_co]):
             self.dry_run,
             self._set_last_result,
             self.hooks,
+            self.on_uncertain == "pause",
         )
 
     def _set_last_result(self, result: Result[Any] | None) -> None:

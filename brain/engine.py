@@ -73,6 +73,7 @@ class Engine:
         left: Whether the consumer has closed the stream, so that no event can be yielded.
         memory: The memory.
         pace: Yields to the event loop regularly, for the time limit of a quiet run.
+        pauses: Whether a person is asked about calls that may have taken effect before a crash.
         over: Whether the net has ended.
         quiet: Whether nobody reads the events: they are recorded and not yielded.
         reason: Why it stopped; None before that.
@@ -102,6 +103,7 @@ class Engine:
         "memory",
         "over",
         "pace",
+        "pauses",
         "quiet",
         "reason",
     )
@@ -123,6 +125,7 @@ class Engine:
         outer: Position = NOWHERE,
         call_id: str = "",
         resumed: bool = False,
+        pauses: bool = False,
     ) -> None:
         self._net = net
         self._outer = outer  # the run, or the step that runs the net
@@ -145,6 +148,7 @@ class Engine:
         self._around = () if hooks is None else hooks.around
         self.at = NOWHERE
         self.quiet = quiet
+        self.pauses = pauses
         self.pace = Pace() if quiet and budget.limits.timeout is not None else None
         self.left = False
         # Between the last step and the end of the run, the process may have ended.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from agent_brain.limits import Limits
 from agent_brain.states.hooks import Hook
@@ -19,6 +19,7 @@ class BrainOptions(TypedDict, total=False):
     limits: Limits
     stuck: StuckPolicy | None
     dry_run: bool
+    on_uncertain: Literal["tell", "pause"]
     hooks: Iterable[Hook]
     net_options: Mapping[str, Any] | None
     memory_options: Mapping[str, Any] | None

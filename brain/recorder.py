@@ -154,7 +154,7 @@ class StepRecorder:
     def _note_approval(self, event: ApprovalRequested) -> Event:
         self._check_may_ask(event)
         self.report.waits = StopReason.APPROVAL
-        self._memory.control.request_approval(event.actions)
+        self._memory.control.request_approval(event.actions, event.uncertain)
         return event
 
     def _note_question(self, event: InputRequested) -> Event:

@@ -59,6 +59,7 @@ class RunPlan:
     dry_run: bool = False
     on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
     hooks: tuple[Hook, ...] = ()
+    pauses: bool = False  # where calls may have taken effect before a crash
 
 
 set_slots_directly(RunPlan)
@@ -351,6 +352,7 @@ class Run(Generic[OutputT_co]):
                 quiet=self._quiet,
                 steering=self._steering,
                 resumed=self._goal is None,
+                pauses=plan.pauses,
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 

@@ -114,12 +114,15 @@ class HumanRequests(BaseModel, defer_build=True):
             own question has the ID ``""``.
         decisions: Decisions by the ID of the call.
         answers: Answers by the ID of the question.
+        uncertain: IDs of calls that may have taken effect before the run was interrupted, of which
+            the person says whether they run again.
     """
 
     approvals: list[str] = Field(default_factory=list)
     questions: dict[str, str] = Field(default_factory=dict)
     decisions: dict[str, Decision] = Field(default_factory=dict)
     answers: dict[str, str] = Field(default_factory=dict)
+    uncertain: list[str] = Field(default_factory=list)
 
     @property
     def waiting(self) -> bool:
@@ -136,6 +139,7 @@ class HumanRequests(BaseModel, defer_build=True):
     def forget(self, calls: Collection[str]) -> None:
         """Remove everything about the calls of these IDs."""
         self.approvals = [call_id for call_id in self.approvals if call_id not in calls]
+        self.uncertain = [call_id for call_id in self.uncertain if call_id not in calls]
         for register in (self.questions, self.decisions, self.answers):
             for call_id in register.keys() & set(calls):
                 del register[call_id]
@@ -426,6 +430,8 @@ class Control(BaseModel, defer_build=True):
         """Record that calls begin."""
         for action in actions:
             self.pending[action.id] = Call(action=action)
+            if self.human_requests is not None and action.id in self.human_requests.uncertain:
+                self.human_requests.uncertain.remove(action.id)  # asked again, if need be
 
     def finish_call(self, action: Action, result: Message, *, reported: bool = False) -> None:
         """Record the result of a call.
@@ -474,9 +480,19 @@ class Control(BaseModel, defer_build=True):
 
     # -- people -----------------------------------------------------------------------------------
 
-    def request_approval(self, actions: Iterable[Action]) -> None:
-        """Record that calls wait for a person's decision."""
-        self._requests().approvals = [action.id for action in actions]
+    def request_approval(self, actions: Iterable[Action], uncertain: Iterable[str] = ()) -> None:
+        """Record that calls wait for a person's decision.
+
+        Args:
+            actions: The calls.
+            uncertain: IDs of those that may have taken effect; earlier decisions about them do not
+                count.
+        """
+        requests = self._requests()
+        requests.approvals = [action.id for action in actions]
+        requests.uncertain = [*uncertain]
+        for call_id in requests.uncertain:
+            requests.decisions.pop(call_id, None)
 
     def request_input(self, question_id: str, prompt: str) -> None:
         """Record that a question waits for a person's answer."""
@@ -486,6 +502,11 @@ class Control(BaseModel, defer_build=True):
         """Return what a person decided about a call; None if they have not."""
         requests = self.human_requests
         return None if requests is None else requests.decisions.get(action.id)
+
+    def is_uncertain(self, action: Action) -> bool:
+        """Return whether a person is asked, or was asked, if a call runs again."""
+        requests = self.human_requests
+        return requests is not None and action.id in requests.uncertain
 
     def question_of(self, action: Action) -> str | None:
         """Return the question of a call that still waits for an answer."""

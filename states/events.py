@@ -240,10 +240,15 @@ class StuckDetected(Event):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested(Event):
-    """The run waits for a person to approve or deny these calls."""
+    """The run waits for a person to approve or deny these calls.
+
+    ``uncertain`` has the IDs of those that may have taken effect before the run was interrupted:
+    to approve one is to run it again.
+    """
 
     kind: ClassVar[Literal["approval_requested"]] = "approval_requested"
     actions: tuple[Action, ...]
+    uncertain: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,9 +110,8 @@ class ToolRound(Work):
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
         self._attach(context)
-        undecided = self.undecided()
-        if undecided:
-            yield ApprovalRequested(tuple(undecided))
+        if (undecided := self.undecided()) is not None:
+            yield undecided
             return
         try:
             self.sort_out()
@@ -134,9 +133,8 @@ class ToolRound(Work):
     async def complete(self, context: WorkContext, report: Callable[[Any], object]) -> None:
         """Run the calls; pass ``report`` what happens to each."""
         self._attach(context)
-        undecided = self.undecided()
-        if undecided:
-            report(ApprovalRequested(tuple(undecided)))
+        if (undecided := self.undecided()) is not None:
+            report(undecided)
             return
         if any(call.tool is not None and call.tool.nested for call in self._calls):
             await super().complete(context, report)
@@ -185,19 +183,33 @@ class ToolRound(Work):
         beside = live(self.run_all, may_drop=is_progress)
         return tool.order(self._runs, beside=beside, on_end=self._take_answer).events(self._context)
 
-    def undecided(self) -> list[Action]:
-        """Return the calls that wait for a person's decision."""
+    def undecided(self) -> ApprovalRequested | None:
+        """Return the request for the calls that wait for a person's decision, if any do."""
         control = self.control
-        found: list[Action] = []
+        if control.dry_run or control.branch:
+            return None
+        uncertain = [call.action for call in self._calls if self._needs_repeating(call)]
+        found = list(uncertain)
         for call in self._calls:
             tool, action = call.tool, call.action
             if tool is None or tool.requires_approval is False or action.unparsed is not None:
                 continue
-            if control.dry_run or control.branch or action.id in control.pending:
+            if action.id in control.pending:
                 continue
             if control.decision_on(action) is None and tool.needs_approval(action.args):
                 found.append(action)
-        return found
+        if not found:
+            return None
+        return ApprovalRequested(tuple(found), tuple(action.id for action in uncertain))
+
+    def _needs_repeating(self, call: _Call) -> bool:
+        """Return whether a person must say if a call that may have taken effect runs again."""
+        begun = self.control.pending.get(call.action.id)
+        if begun is None or begun.result is not None or self._may_repeat(call):
+            return False
+        asked = self.control.is_uncertain(call.action)
+        pauses = self._context is not None and self._context.pauses
+        return pauses and not (asked and self.control.decision_on(call.action) is not None)
 
     def sort_out(self) -> None:
         """Sort the calls into those with a result, those that the Brain runs, and others."""
@@ -218,11 +230,21 @@ class ToolRound(Work):
                 call.message = known.result
                 call.reported = known.reported
             elif not self._may_repeat(call):
-                call.outcome = Outcome(uncertain(call.action), is_error=True)
+                call.outcome = Outcome(self._doubt(call.action), is_error=True)
+
+    def _doubt(self, action: Action) -> str:
+        """Return what the model is told about a call that may have taken effect."""
+        decision = self.control.decision_on(action)
+        if decision is None or not self.control.is_uncertain(action):
+            return uncertain(action)
+        why = f": {decision.reason}" if decision.reason else ""
+        return f"{uncertain(action)}, as a person decided{why}"
 
     def _may_repeat(self, call: _Call) -> bool:
         """Whether a call that was begun and has no result may be run (again)."""
         decision = self.control.decision_on(call.action)
+        if decision is not None and self.control.is_uncertain(call.action):
+            return decision.approved
         refused = decision is not None and not decision.approved
         return (
             call.tool is None

@@ -91,6 +91,11 @@ class WorkContext(Protocol):
         """Gives the time limit of a run that nobody reads a chance, if it has one."""
         ...
 
+    @property
+    def pauses(self) -> bool:
+        """Whether a person is asked about calls that may have taken effect before a crash."""
+        ...
+
     def delegate(self, order: Any, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of a :class:`~agent_brain.nets.Delegate`.
 

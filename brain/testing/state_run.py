@@ -189,6 +189,7 @@ class _Context:
 
     at = NOWHERE
     hooks = pace = None
+    pauses = False
 
     def __init__(self, state: State, memory: Memory) -> None:
         self._path = (type(state).__name__,)

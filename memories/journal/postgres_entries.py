@@ -89,7 +89,7 @@ def read_page(
         "SELECT seq, kind, version, time, data, retired, checksum "
         f"FROM {layout.entries if history else layout.live} "
         f"WHERE session = '{key.id}' AND seq > %s ORDER BY seq LIMIT %s",
-        [max(after, 0), size],
+        [min(max(after, 0), record.last), size],
     )
     start = checksum(key.text)
     while rows := cursor.fetchmany(DECODED):

@@ -171,8 +171,8 @@ class PartNoted:
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
-        data: dict[str, JsonValue] = {"key": self.key, "value": self.value}
-        return [entry("part_finished", data | {"counts": self.counts})]
+        data: dict[str, Any] = {"key": self.key, "value": self.value, "counts": self.counts}
+        return [entry("part_finished", data)]
 
 
 Change: TypeAlias = (

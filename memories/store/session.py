@@ -99,7 +99,7 @@ class Session:
         self.parent = parent
         self.offset: int = 0 if parent is None else parent.last
         self.shared = shared
-        self.history = history
+        self.history: History = history
         self.lease: Lease | None = None
         self.lock = Lock()
         self.last: int = self.offset

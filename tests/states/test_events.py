@@ -114,6 +114,7 @@ BY_HINT = {
     "text": st.text(),
     "action": ACTIONS,
     "actions": st.lists(ACTIONS, max_size=2).map(tuple),
+    "uncertain": st.lists(st.text(), max_size=2).map(tuple),
     "goal": st.none() | MESSAGES,
     "result": MESSAGES,
     "error": ERRORS,

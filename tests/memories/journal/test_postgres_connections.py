@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import asyncio
+from contextlib import AsyncExitStack, contextmanager, suppress
 from uuid import uuid4
 
 import anyio
@@ -11,6 +12,7 @@ import pytest
 
 from agent_brain.memories import (
     Entry,
+    JournalConflictError,
     JournalError,
     Message,
     MessagesMemory,
@@ -258,23 +260,46 @@ async def test_sessions_do_not_wait_for_each_other(schema) -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_task_that_asyncio_cancels_leaves_nothing_half_done(schema) -> None:
-    import asyncio
-
+async def test_a_task_that_asyncio_cancels_is_waited_for_by_the_next_call(schema) -> None:
     async with PostgresJournal(URL, schema=schema) as journal:
         last = await journal.append("cancelled", A)
         with locked(schema, "cancelled") as other:
-            tasks = [asyncio.create_task(journal.append("cancelled", A)) for _ in range(3)]
-            while not other.execute(b"SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
-                await asyncio.sleep(0)
-            for task in tasks:
+            for _ in range(3):  # the first one has begun; the others never do
+                task = asyncio.create_task(journal.append("cancelled", A))
+                while not other.execute(b"SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
+                    await asyncio.sleep(0)
+                await journal.last("another")
                 task.cancel()
-            await asyncio.wait(tasks)
-            assert all(task.cancelled() for task in tasks)
-        found = await journal.last("cancelled")
-        assert found in (last, last + 2)
-        assert await journal.append("cancelled", A, expect=found) == found + 2
-        assert len(await journal.read("cancelled")) == found - last + 4
+                await asyncio.wait([task])
+                assert task.cancelled()
+            found = asyncio.create_task(journal.last("cancelled"))
+            for _ in range(3):
+                await journal.last("another")
+            assert not found.done()
+            other.rollback()
+            assert await found == last + 2
+        assert await journal.append("cancelled", A, expect=last + 2) == last + 4
+
+
+async def test_one_of_many_processes_wins(schema) -> None:
+    won: list[int] = []
+
+    async def write(journal: PostgresJournal, number: int) -> None:
+        with suppress(JournalConflictError):
+            await journal.append("raced", [Entry("a", number)] * 3, expect=last)
+            won.append(number)
+
+    async with AsyncExitStack() as stack:
+        journals = [
+            await stack.enter_async_context(PostgresJournal(URL, schema=schema)) for _ in range(8)
+        ]
+        for journal in journals:
+            last = await journal.last("raced")
+        async with anyio.create_task_group() as group:
+            for number, journal in enumerate(journals):
+                group.start_soon(write, journal, number)
+        assert [entry.data for entry in await journal.read("raced", last)] == won * 3
+    assert len(won) == 1
 
 
 async def test_a_restarted_server_is_used_again(server) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 
 import anyio
+import psycopg
 import pytest
 
 from agent_brain.memories import Entry, JournalError, PostgresJournal
@@ -126,8 +126,6 @@ async def test_renewing_leaves_out_what_is_locked_and_finds_what_was_lost(schema
         run_sql(f"UPDATE {schema}.sessions SET ends = 1")
         run_sql(f"UPDATE {schema}.sessions SET lease = 'x' WHERE key = 'lost'")
         run_sql(f"DELETE FROM {schema}.sessions WHERE key = 'released'")
-        import psycopg
-
         with psycopg.connect(URL) as other:
             other.execute(
                 f"SELECT 1 FROM {schema}.sessions WHERE key = 'locked' FOR UPDATE".encode()
@@ -182,16 +180,15 @@ async def test_a_closed_journal_renews_nothing(schema) -> None:
 async def test_a_child_process_leaves_the_connections_of_its_parent(schema) -> None:
     async with PostgresJournal(URL, schema=schema) as journal:
         await journal.append("s", A)
+        pid = journal._connections._idle[0].info.backend_pid
         child = os.fork()
         if child == 0:
             try:
-                journal._connections.run("read", lambda tx: tx.get("SELECT 1"))
-                assert len(journal._connections._idle) == 1
+                own = "SELECT pg_backend_pid()"
+                assert journal._connections.run("read", lambda tx: tx.get(own)) != (pid,)
             except BaseException:
                 os._exit(1)
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        pid = journal._connections._idle[0].info.backend_pid
         assert await journal.append("s", A, expect=1) == 2
         assert journal._connections._idle[0].info.backend_pid == pid
-    assert signal.SIGKILL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from agent_brain.memories import (
@@ -82,8 +83,6 @@ async def test_scrubbing_leaves_no_row_behind(server) -> None:
 
 
 async def test_scrubbing_is_not_stopped_by_a_reader(schema, caplog) -> None:
-    import psycopg
-
     async with PostgresJournal(URL, schema=schema) as journal:
         await journal.append("s", [Entry("a", "secret")])
         with psycopg.connect(URL) as reader:
@@ -173,3 +172,13 @@ async def test_purging_leaves_damaged_sessions_to_be_looked_at(schema, caplog) -
         assert await journal.purge() == 1
         assert "may have expired" in caplog.text
         assert run_sql(f"SELECT count(*) FROM {schema}.sessions") == [(1,)]
+
+
+async def test_opening_a_session_reads_no_history(schema) -> None:
+    async with PostgresJournal(URL, schema=schema) as journal:
+        await journal.append("s", A * 500)
+        assert await journal.retire("s", range(1, 498)) == 497
+        assert len(await journal.rows("s")) == 3
+    assert run_sql(f"SELECT count(*) FROM {schema}.live") == [(3,)]
+    plan = run_sql(f"EXPLAIN SELECT * FROM {schema}.live ORDER BY seq")
+    assert not any("history" in row[0] for row in plan)
