@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from functools import cache, partial
 from typing import Any, Unpack
 
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
@@ -22,7 +23,7 @@ from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
-from agent_brain.tools.function import tool
+from agent_brain.tools.function import FunctionTool, tool
 from agent_brain.tools.toolset import ToolLike
 
 KEPT_AS = "todo"  # the name of the stored value
@@ -77,8 +78,7 @@ class TodoMemory(WrappingMemory):
             raise MemoryDefinitionError(f"{inner!r} has a to-do list already: use it as it is")
         self._own = _List()  # if the inner memory cannot store it
         self._lock = Lock()  # the model may call several tools at once
-        edits = (self.add_todo, self.complete_todo, self.revise_todo, self.remove_todo)
-        self._tools = [tool(edit) for edit in edits]
+        self._tools = [edit.over(getattr(self, edit.name)) for edit in _edits(type(self))]
         self.add_tools(self._tools)
 
     async def todos(self) -> list[Todo]:
@@ -235,6 +235,13 @@ class TodoMemory(WrappingMemory):
             todos = await self._list()
             await copied._write(todos.items, todos.next)
         return copied
+
+
+@cache
+def _edits(kind: type[TodoMemory]) -> list[FunctionTool]:
+    """Return the tools of a list, of no memory yet: their signatures are read once."""
+    names = ("add_todo", "complete_todo", "revise_todo", "remove_todo")
+    return [tool(name=name)(partial(getattr(kind, name), None)) for name in names]
 
 
 def _stored(memory: Memory) -> Iterator[StoredMemory]:

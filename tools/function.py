@@ -92,6 +92,12 @@ class FunctionTool(BaseTool):
         call = functools.partial(self.function, *positional, **values)
         return await maybe_await(await run_in_thread(self.name, call))
 
+    def over(self, function: Callable[..., Any]) -> Self:
+        """Return the same tool for another function of the same signature, without reading it."""
+        copied = self._copy_as(self.name)
+        copied.function = function
+        return copied
+
     def renamed(self, name: str) -> Self:
         """Return the same tool under another name; limits are shared with this one."""
         return self._copy_as(name)
