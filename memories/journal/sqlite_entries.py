@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
@@ -122,8 +122,7 @@ def live_rows(db: sqlite3.Connection, session: SessionRow, after: int, name: str
     """
     found, base = Rows(as_written=True), session.base
     chain = _Chain(session, _highest(db, LIVE, session, after), name, after)
-    with chain.reading():
-        cursor = _select(db, _TO_CHECK, LIVE, session, after)
+    with chain.reading(), closing(_select(db, _TO_CHECK, LIVE, session, after)) as cursor:
         while page := cursor.fetchmany(PAGE):
             chain.check(page)
             ids, kinds, _, lines = zip(*page, strict=True)
@@ -177,26 +176,28 @@ def read_page(
     size: int | None = None,
 ) -> Page:
     """Return the next entries above ``after``; no more than ``size``, and none after a damage."""
-    live = _scan(db, LIVE, session, after, name)
-    retired = _scan(db, HISTORY, session, after, name) if history else iter(())
+    tables = (LIVE, HISTORY) if history else (LIVE,)
     page = Page([])
-    try:
-        for entry in islice(merge(live, retired, key=lambda entry: entry.seq), size):
-            page.entries.append(entry)
-    except JournalDamagedError as error:
-        page.error = error
+    with ExitStack() as scans:
+        sources = [
+            scans.enter_context(closing(_scan(db, table, session, after, name))) for table in tables
+        ]
+        try:
+            for entry in islice(merge(*sources, key=lambda entry: entry.seq), size):
+                page.entries.append(entry)
+        except JournalDamagedError as error:
+            page.error = error
     return page
 
 
 def _scan(
     db: sqlite3.Connection, table: str, session: SessionRow, after: int, name: str
-) -> Iterator[Entry]:
+) -> Generator[Entry, None, None]:
     chain = _Chain(session, _highest(db, table, session, after), name, after)
-    with chain.reading():
-        columns = f"{_TO_CHECK}, version, time"
-        for *row, version, time in _select(db, columns, table, session, after):
-            chain.check([row])
-            _, kind, _, line = row
+    columns = f"{_TO_CHECK}, version, time"
+    with chain.reading(), closing(_select(db, columns, table, session, after)) as cursor:
+        for number, kind, found, line, version, time in cursor:
+            chain.check([(number, kind, found, line)])
             when = from_milliseconds(time) if time else None
             yield Entry(kind, from_line(line), chain.at, version, when, table == HISTORY)
     chain.check_end(session.tail if table == LIVE else session.history_tail)
@@ -283,7 +284,7 @@ def retire(
     _delete(db, LIVE, ids)
     _link(db, LIVE, session, live)
     _link(db, HISTORY, session, history)
-    return _with_tails(db, session), len(ids)
+    return with_tails(db, session), len(ids)
 
 
 def remove(db: sqlite3.Connection, session: SessionRow, seqs: Collection[int]) -> SessionRow:
@@ -295,7 +296,7 @@ def remove(db: sqlite3.Connection, session: SessionRow, seqs: Collection[int]) -
             befores, gone = _befores(db, table, session, ids), {*ids}
             _delete(db, table, ids)
             _link(db, table, session, {n: at for n, at in befores.items() if n not in gone})
-            left = replace(_with_tails(db, left), entries=left.entries - len(ids))
+            left = replace(with_tails(db, left), entries=left.entries - len(ids))
     return left
 
 
@@ -337,9 +338,10 @@ def _befores(
     _Chain(session, _highest(db, table, session), "the journal").check_end(tail)
     found: dict[int, int] = {}
     for number in ids:
-        rows = _select(db, _TO_CHECK, table, session, number - session.base - 1)
+        with closing(_select(db, _TO_CHECK, table, session, number - session.base - 1)) as cursor:
+            rows = cursor.fetchmany(2)
         before = None
-        for row in islice(rows, 2):
+        for row in rows:
             if row[0] not in found:
                 if before is None:
                     before = _highest(db, table, session, row[0] - session.base - 1)
@@ -363,6 +365,7 @@ def _link(
     db.executemany(f"UPDATE {table} SET checksum = checksum + ? WHERE id = ?", changes)
 
 
-def _with_tails(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
+def with_tails(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
+    """Return a session with the highest numbers that are in its tables."""
     tail, history = (_highest(db, table, session) for table in (LIVE, HISTORY))
     return replace(session, tail=tail, history_tail=history)

@@ -59,7 +59,7 @@ def connect(
             version = layout.VERSION
     except BaseException as error:
         db.close()
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, sqlite3.Error | ValueError):  # its message may not be text
             raise explain(path, error) from error
         raise
     return db, version

@@ -98,7 +98,7 @@ def _without_log(path: str) -> JournalRow | None:
     try:
         with closing(sqlite3.connect(uri, uri=True)) as db:
             return about(db)
-    except (sqlite3.Error, JournalDamagedError):
+    except (sqlite3.Error, JournalDamagedError, ValueError):
         return None
 
 
@@ -110,7 +110,7 @@ def _check_content(path: str, stored: JournalRow, *, accept_loss: bool) -> None:
             with reading(db):
                 fits = about(db).id == stored.id
                 ignored = ignored_pages(log_of(path)) if fits else 0
-        except JournalDamagedError:
+        except (JournalDamagedError, ValueError):
             fits, ignored = False, 0
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError) and "no such" not in str(error):

@@ -193,11 +193,17 @@ class Operations:
             session = sessions.readable(db, key)
             if session is None:
                 return [], "It is not in the table of the sessions"
+            row_is_damaged = session.tail < 0
+            if row_is_damaged:
+                session = stored.with_tails(db, session)
             page = stored.read_page(db, session, 0, name, history=True)
+            last = page.entries[-1].seq if page.entries else 0
             if page.error is not None:
-                after = page.entries[-1].seq if page.entries else 0
-                page.entries += stored.read_page(db, session, after, name, history=False).entries
-        return page.entries, None if page.error is None else str(page.error)
+                page.entries += stored.read_page(db, session, last, name, history=False).entries
+                return page.entries, str(page.error)
+        if row_is_damaged:
+            return page.entries, f"Its row is damaged: what came after entry {last} is unknown"
+        return page.entries, None
 
     def purge(self, db: sqlite3.Connection, *, scrub: bool) -> int:
         """See :meth:`Journal.purge`."""

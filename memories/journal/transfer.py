@@ -102,44 +102,67 @@ async def import_session(
         JournalConflictError: The session has entries.
         JournalError: A line is wrong or missing, or the format is that of a newer version.
     """
-    header: _Header | None = None
-    entries: list[Entry] = []
-    end: int | None = None
-    number = 0
-    async for line in _each(lines):
-        number += 1
-        if not line.strip():
-            continue
-        if end is not None:
-            raise _wrong(number, "there is nothing after the line with the number of entries")
-        if header is None:
-            header = _read_header(number, line)
-            continue
-        found = _read(number, line)
-        if isinstance(found, _End):
-            end = found.entries
-            continue
-        if entries and found.seq <= entries[-1].seq:
-            raise _wrong(number, f"number {found.seq} comes after {entries[-1].seq}")
-        entries.append(
-            Entry(found.kind, found.data, found.seq, found.version, found.time, found.retired)
-        )
-    if header is None:
-        raise JournalError("There is no session: the first line says what it is. Export it again")
-    if end != len(entries):
-        raise _wrong(number, f"the session is cut off after {len(entries)} entries")
-    key = header.session if session is None else session
-    await journal.load(key, entries)
+    reader = _Reader()
+    if isinstance(lines, AsyncIterable):
+        async for line in lines:
+            reader.take(line)
+    else:
+        for line in lines:
+            reader.take(line)
+    exported = reader.finish()
+    key = exported if session is None else session
+    await journal.load(key, reader.entries)
     return key
 
 
-async def _each(lines: AsyncIterable[str] | Iterable[str]) -> AsyncIterator[str]:
-    if isinstance(lines, AsyncIterable):
-        async for line in lines:
-            yield line
-    else:
-        for line in lines:
-            yield line
+class _Reader:
+    """Checks the lines of a session in order.
+
+    Attributes:
+        entries: The entries.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._number = 0
+        self._header: _Header | None = None
+        self._ended = False
+
+    def take(self, line: str) -> None:
+        """Read the next line."""
+        self._number += 1
+        if not line.strip():
+            return
+        if self._ended:
+            raise _wrong(self._number, "there is nothing after the number of entries")
+        if self._header is None:
+            self._header = _read_header(self._number, line)
+            return
+        found = _read(self._number, line)
+        if isinstance(found, _End):
+            self._ended = True
+            if found.entries != len(self.entries):
+                problem = f"the session had {found.entries} entries, and {len(self.entries)} came"
+                raise _wrong(self._number, problem)
+        else:
+            self._add(found)
+
+    def _add(self, found: _EntryLine) -> None:
+        if self.entries and found.seq <= self.entries[-1].seq:
+            problem = f"number {found.seq} comes after {self.entries[-1].seq}"
+            raise _wrong(self._number, problem)
+        self.entries.append(
+            Entry(found.kind, found.data, found.seq, found.version, found.time, found.retired)
+        )
+
+    def finish(self) -> str:
+        """Check that the session is whole; return its key."""
+        if self._header is None:
+            raise JournalError("There is no session: the first line says what it is")
+        if not self._ended:
+            problem = f"the session is cut off after {len(self.entries)} entries"
+            raise _wrong(self._number, problem)
+        return self._header.session
 
 
 def _read_header(number: int, line: str) -> _Header:

