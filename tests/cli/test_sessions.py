@@ -11,9 +11,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agent_brain import Message
+from agent_brain import Brain, Message
 from agent_brain.cli.sessions.tables import how_long_ago, local_time
 from agent_brain.memories import MessagesMemory, WindowedMemory
+from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.cli.stored import store, summarizing
 from tests.cli.support import Terminal, in_order, invoke, json_lines, run, without_styles
@@ -164,7 +165,7 @@ def test_a_session_is_shown_step_by_step(place):
 def test_the_tokens_of_a_run_are_not_subtracted_from_those_of_the_next(place):
     store(place, count=3)
     shown = sessions("show", place, "ann").stdout
-    assert shown.count("110 tokens, $0.0100") == 6
+    assert shown.count("110 tokens, $0.0100") == shown.count("tokens") == 6
 
 
 def test_long_texts_are_cut_unless_all_is_wanted(place):
@@ -223,6 +224,25 @@ def test_a_call_that_may_have_happened_is_shown_after_the_last_step(place):
     assert in_order(
         sessions("show", place, "ann").stdout,
         ["After the last step", "begun", "fire(number=7): it may have happened"],
+    )
+
+
+def test_a_person_is_asked_about_a_call_that_may_have_happened(place):
+    assert subprocess.run([sys.executable, "-c", KILLED, place], check=False).returncode == 9
+
+    def fire(number: int) -> str:
+        """Fire."""
+        return ""
+
+    async def resume() -> None:
+        async with MessagesMemory(journal=place, session="ann") as memory:
+            brain = Brain("react", memory, [fire], llm=ScriptedLLM(), on_uncertain="pause")
+            await brain.resume()
+
+    anyio.run(resume)
+    assert in_order(
+        sessions("show", place, "ann").stdout,
+        ["waits: approval", "approval", "fire(number=7): it may have happened"],
     )
 
 

@@ -20,6 +20,7 @@ from agent_brain.memories import (
 )
 from agent_brain.serving import Sessions
 from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
 from tests.cli.stored import look, store, summarizing
 from tests.cli.support import Terminal, in_order, invoke, json_lines
 
@@ -111,11 +112,14 @@ def test_a_fork_replaces_nothing(place):
 # diff
 
 
-def test_the_same_conversation_in_two_sessions_is_no_difference(place):
-    store(place, "a")
-    store(place, "b")
+@pytest.mark.parametrize("script", [None, lambda: [[Action(name="send", args={"to": "Bob"})]]])
+def test_the_same_conversation_in_two_sessions_is_no_difference(place, script):
+    for session in "ab":
+        store(place, session, script=script and script())  # calls with IDs of their own
     done = sessions("diff", place, "a", "b")
-    assert (done.exit_code, done.stdout) == (0, "No difference: 4 messages, and the same state\n")
+    messages = 2 if script else 4
+    same = f"No difference: {messages} messages, and the same state\n"
+    assert (done.exit_code, done.stdout) == (0, same)
 
 
 def test_two_steps_of_a_session_differ_in_what_came_between(place):
@@ -316,7 +320,8 @@ def test_a_journal_that_is_not_there_is_not_created(tmp_path, command):
         (["--journal", "mysql://me:hunter22@host/db"], "is not the place of a journal"),
         (["--journal", "redis://me:hunter22@127.0.0.1:1/0"], "redis"),
         (["--journal", "postgresql://me:hunter22@127.0.0.1:1/db"], "127.0.0.1"),
-        (["--journal", "."], "."),
+        (["--journal", "mysql://me:pass@hunter22@host/db"], "is not the place of a journal"),
+        (["--journal", "."], "'.' is a folder"),
     ],
 )
 def test_a_place_that_cannot_be_used_is_refused_and_no_password_is_shown(tmp_path, args, message):

@@ -70,6 +70,8 @@ def open_place(place: str, *, write: bool = False, create: bool = False) -> Jour
     """
     if not (create or is_url(place) or Path(place).exists()):
         raise UserError(f"There is no journal {place!r}")
+    if Path(place).is_dir():
+        raise UserError(f"{place!r} is a folder: name the file of a journal in it, or use --folder")
     with user_errors():
         return open_journal(place, readonly=not write)
 

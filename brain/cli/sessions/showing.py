@@ -158,7 +158,8 @@ class Printer:
         calls = {call["id"]: call for call in control.get("next_actions", [])}
         for name in asked.get("approvals", []):
             call = Action(**calls[name]) if name in calls else Action(name="a tool", id=name)
-            self.line("approval", self._call(call), "yellow")
+            doubt = ": it may have happened" if name in asked.get("uncertain", []) else ""
+            self.line("approval", f"{self._call(call)}{doubt}", "yellow")
         for question in asked.get("questions", {}).values():
             self.line("question", question, "yellow")
 
