@@ -34,6 +34,6 @@ def open_journal(place: str | PathLike[str], *, readonly: bool = False) -> Journ
 
         return PostgresJournal(text, readonly=readonly)
     raise MemoryDefinitionError(
-        f"journal={scheme + '://…'!r} is not the place of a journal: give the path of a SQLite file, "
+        f"journal='{scheme}://…' is not the place of a journal: give the path of a SQLite file, "
         "redis://… or postgresql://…"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agent_brain.cli.exit_codes import ExitCode
-from agent_brain.cli.options import JOURNAL, TENANT, Options, option, with_options
+from agent_brain.cli.options import JOURNAL, TENANT, Options, check_name, option, with_options
 
 JSON = option("as_json --json", None, "Write JSON, an object on a line.", is_flag=True)
 FULL = option("--full", None, "Shorten nothing.", is_flag=True)
@@ -26,7 +26,7 @@ def sessions() -> None:
 @sessions.command("list")
 @with_options(
     *JOURNAL,
-    option("--tenant", "NAME", "Only the sessions of this tenant."),
+    option("--tenant", "NAME", "Only the sessions of this tenant.", callback=check_name),
     option("--limit", "N", "At most so many.", type=click.IntRange(1)),
     JSON,
 )
@@ -72,8 +72,8 @@ def steps(options: Options) -> None:
     *JOURNAL,
     TENANT,
     option("number --step", "N", "The step.", type=click.IntRange(1), required=True),
-    option("--to", "NAME", "The new session.", required=True),
-    option("--to-tenant", "NAME", "Whose it is. Default: that of SESSION."),
+    option("--to", "NAME", "The new session.", required=True, callback=check_name),
+    option("--to-tenant", "NAME", "Whose it is. Default: that of SESSION.", callback=check_name),
 )
 @session_argument
 def fork(number: int, to: str, to_tenant: str | None, options: Options) -> None:
@@ -118,12 +118,13 @@ def rm(confirmed: bool, options: Options) -> ExitCode:  # noqa: FBT001
     option(
         "--output -o",
         "FILE",
-        "Write to this file, which is replaced if it exists. Default: stdout.",
+        "Write to this file, which is replaced if it exists. Default: - for stdout.",
         type=click.Path(path_type=Path),
+        default="-",
     ),
 )
 @session_argument
-def export(output: Path | None, options: Options) -> None:
+def export(output: Path, options: Options) -> None:
     """Write SESSION with its history as lines of JSON, for import."""
     from agent_brain.cli.sessions.files import write_session
 
@@ -133,8 +134,10 @@ def export(output: Path | None, options: Options) -> None:
 @sessions.command("import")
 @with_options(
     *JOURNAL,
-    option("--tenant", "NAME", "Whose it becomes. Default: as it was exported."),
-    option("name --as", "NAME", "Its new name. Default: as it was exported."),
+    option(
+        "--tenant", "NAME", "Whose it becomes. Default: as it was exported.", callback=check_name
+    ),
+    option("name --as", "NAME", "Its new name. Default: as it was exported.", callback=check_name),
 )
 @click.argument("file", type=click.Path(path_type=Path))
 def import_command(file: Path, name: str | None, options: Options) -> None:

@@ -27,7 +27,7 @@ from agent_brain.memories.journal.transfer import export_session, import_session
 from agent_brain.memories.store.session import below, read_session_key
 
 
-def write_session(options: Options, output: Path | None) -> None:
+def write_session(options: Options, output: Path) -> None:
     """Write a session with its history as lines of JSON, to a file or to stdout."""
 
     async def export(journal: Journal) -> None:
@@ -42,9 +42,9 @@ def write_session(options: Options, output: Path | None) -> None:
 
 
 @contextmanager
-def _writing(path: Path | None) -> Iterator[IO[str]]:
-    """Yield a file that replaces the one at ``path`` when it is complete; stdout without a path."""
-    if path is None:
+def _writing(path: Path) -> Iterator[IO[str]]:
+    """Yield a file that replaces the one at ``path`` when it is complete; stdout for ``-``."""
+    if str(path) == "-":
         yield sys.stdout
         return
     try:
