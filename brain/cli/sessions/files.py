@@ -16,7 +16,7 @@ from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import one_line
 from agent_brain.cli.sessions.places import (
     describe,
-    entries_of,
+    entries,
     find_session,
     make_key,
     refuse_taken,
@@ -75,7 +75,7 @@ def read_session(options: Options, path: Path, name: str | None) -> None:
         return await find_session(journal, *read_session_key(key))
 
     record = use_journal(options, load, write=True, create=True)
-    print(f"Imported {describe(record.key)}: {entries_of(record)}")
+    print(f"Imported {describe(record.key)}: {entries(record.entries)}")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from agent_brain.cli.screen import Screen
 from agent_brain.cli.sessions.as_of import find_step
 from agent_brain.cli.sessions.places import (
     describe,
+    entries,
     find_session,
     how_to_continue,
     make_key,
@@ -28,12 +29,12 @@ def fork_session(options: Options, number: int, to: str, to_tenant: str | None) 
         source = (await find_session(journal, options.session or "", options.tenant)).key
         await find_step(journal, source, number)
         copied = await copied_journal(journal, source, lambda entry: entry.seq <= number)
-        entries = await copied.read(source)
+        found = await copied.read(source)
         with refuse_taken(target, "--to"):
-            await journal.load(target, entries)
-        return len(entries)
+            await journal.load(target, found)
+        return len(found)
 
-    entries = use_journal(options, fork, write=True)
+    copied = use_journal(options, fork, write=True)
     screen = Screen(sys.stdout)
-    screen.line(f"{describe(target)} has {entries:,} entries, up to step {number}. Continue with")
+    screen.line(f"{describe(target)} has {entries(copied)}, up to step {number}. Continue with")
     screen.line(f"  {how_to_continue(options, to, tenant)}")

@@ -194,9 +194,9 @@ def describe(key: str) -> str:
     return f"session {session!r}" + (f" of tenant {tenant!r}" if tenant is not None else "")
 
 
-def entries_of(record: SessionRecord) -> str:
-    """Return how many entries a session has, for messages."""
-    return f"{record.entries:,} entr{'y' if record.entries == 1 else 'ies'}"
+def entries(number: int) -> str:
+    """Return a number of entries, for messages."""
+    return f"{number:,} entr{'y' if number == 1 else 'ies'}"
 
 
 def how_to_continue(options: Options, session: str, tenant: str | None) -> str:

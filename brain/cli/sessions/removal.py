@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_brain.cli.exit_codes import ExitCode
 from agent_brain.cli.keyboard import read_keyboard
 from agent_brain.cli.options import Options
-from agent_brain.cli.sessions.places import describe, entries_of, find_session, use_journal
+from agent_brain.cli.sessions.places import describe, entries, find_session, use_journal
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.sessions import delete_session
 from agent_brain.serving.catalog import Catalog
@@ -31,11 +31,11 @@ def remove_session(options: Options, *, confirmed: bool) -> ExitCode:
         print("Nothing was removed")
         return ExitCode.FAILED
     record = use_journal(options, remove, write=True)
-    print(f"Removed {describe(record.key)}: {entries_of(record)}")
+    print(f"Removed {describe(record.key)}: {entries(record.entries)}")
     return ExitCode.ANSWERED
 
 
 def _agrees(record: SessionRecord) -> bool:
-    what = f"{describe(record.key)} with {entries_of(record)}"
+    what = f"{describe(record.key)} with {entries(record.entries)}"
     answer = read_keyboard(f"Remove {what}? There is no undo [y/N] ")
     return (answer or "").strip().casefold() in ("y", "yes")

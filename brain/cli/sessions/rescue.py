@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify
-from agent_brain.cli.sessions.places import describe, is_session, open_place, run_async
+from agent_brain.cli.sessions.places import describe, entries, is_session, open_place, run_async
 from agent_brain.cli.sessions.tables import print_table
 from agent_brain.memories.journal.salvage import Salvage, SalvagedSession, salvage
 
@@ -33,4 +33,4 @@ def _row(session: SalvagedSession) -> tuple[str, str, str]:
         describe(session.key).removeprefix("session ") if is_session(session.key) else session.key
     )
     lost = f"all after entry {session.last}" if session.last else "all"
-    return name, f"{session.entries:,} entries", lost if session.problem else ""
+    return name, entries(session.entries), lost if session.problem else ""

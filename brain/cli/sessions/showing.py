@@ -12,7 +12,7 @@ from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import brief, call_text, count, one_line
 from agent_brain.cli.screen import Screen
 from agent_brain.cli.sessions.as_of import memory_at
-from agent_brain.cli.sessions.places import describe, entries_of, find_session, use_journal
+from agent_brain.cli.sessions.places import describe, entries, find_session, use_journal
 from agent_brain.cli.sessions.tables import local_time, spent_text
 from agent_brain.cli.sessions.timeline import Part, read_parts
 from agent_brain.memories import Message
@@ -74,7 +74,7 @@ class Printer:
 
     def header(self, record: SessionRecord) -> None:
         """Print which session it is."""
-        self.screen.line(f"{describe(record.key)}, {entries_of(record)}", "bold")
+        self.screen.line(f"{describe(record.key)}, {entries(record.entries)}", "bold")
 
     def part(self, part: Part) -> None:
         """Print a part of a session."""
