@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from types import EllipsisType
 from typing import Any, cast
 
+from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.kinds import RUN, current
@@ -36,7 +37,7 @@ class SessionInfo:
         tenant: Whose it is.
         title: The beginning of the first message of a user; empty if there is none.
         status: Of its last run: ``"running"`` (or interrupted), ``"waiting"``, ``"ended"``; or
-            ``"idle"`` if there was none.
+            ``"idle"`` if there was none; ``"damaged"`` if what would tell is.
         state: The state that the run is in.
         created: When its first entry was written (aware, UTC); None if unknown.
         updated: When its last entry was written.
@@ -78,11 +79,16 @@ def _is_session(key: str) -> bool:
 
 async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
     session, tenant = read_session_key(record.key)
-    control = await _control(journal, record.key)
+    title = ""
+    try:
+        title = await _title(journal, record.key)
+        control = await _control(journal, record.key)
+    except JournalDamagedError:
+        control = {"status": "damaged"}
     return SessionInfo(
         session,
         tenant,
-        await _title(journal, record.key),
+        title,
         control.get("status", "idle"),
         control.get("state"),
         record.created,

@@ -20,6 +20,7 @@ from agent_brain.cli.options import (
     option,
     with_options,
 )
+from agent_brain.cli.sessions.commands import sessions
 
 question_argument = click.argument("question", nargs=-1, required=True, metavar="QUESTION…")
 
@@ -322,3 +323,6 @@ def schema(options: Options) -> None:
     from agent_brain.brainfile import file_schema
 
     print(json.dumps(file_schema(), indent=2))
+
+
+app.add_command(sessions)

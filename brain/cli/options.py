@@ -30,6 +30,8 @@ class Options:
     max_cost: float | None = None
     folder: Path | None = None
     session: str | None = None
+    journal: str | None = None
+    tenant: str | None = None
     approve: Sequence[str] = ()
     deny: Sequence[str] = ()
     edit: Sequence[str] = ()
@@ -68,14 +70,15 @@ def option(names: str, metavar: str | None, text: str, **settings: Any) -> Decor
     return click.option(*names.split(), metavar=metavar, help=text, **settings)
 
 
-def _name(_: object, __: object, text: str | None) -> str | None:
+def check_name(_: object, __: object, text: str | None) -> str | None:
+    """Refuse an empty name; the callback of click options."""
     if text is not None and not text.strip():  # an unset shell variable
         raise click.BadParameter("the name is empty")
     return text
 
 
 def _folder(context: object, option: object, text: str | None) -> Path | None:
-    name = _name(context, option, text)
+    name = check_name(context, option, text)
     return None if name is None else Path(name)
 
 
@@ -85,13 +88,13 @@ AGENT = [
         "NAME",
         "A LiteLLM model name, such as openai/gpt-4.1-mini. Default: AGENT_BRAIN_MODEL, otherwise "
         "the built-in offline demo model.",
-        callback=_name,
+        callback=check_name,
     ),
     option(
         "--memory",
         "NAME",
         "messages (default), windowed, vector, summary, layered or todo.",
-        callback=_name,
+        callback=check_name,
     ),
     option(
         "tools --tool -t",
@@ -126,9 +129,29 @@ STORAGE = [
         callback=_folder,
     ),
     option(
-        "--session", "NAME", "Which conversation in the folder. Default: 'default'.", callback=_name
+        "--session",
+        "NAME",
+        "Which conversation in the folder. Default: 'default'.",
+        callback=check_name,
     ),
 ]
+JOURNAL = [
+    option(
+        "--folder",
+        "DIR",
+        "The folder of the other commands: its memory.db (or journal.db of a vector memory).",
+        callback=_folder,
+    ),
+    option(
+        "--journal",
+        "PLACE",
+        "A SQLite file, redis://… or postgresql://…. Prefer AGENT_BRAIN_JOURNAL for a URL with a "
+        "password: other users of this computer can read options.",
+        envvar="AGENT_BRAIN_JOURNAL",
+        callback=check_name,
+    ),
+]
+TENANT = option("--tenant", "NAME", "Whose session it is. Default: nobody's.", callback=check_name)
 DECISIONS = [
     option("--approve", "ID|all", "Approve a tool call.", multiple=True),
     option("--deny", "ID[=WHY]|all", "Deny a tool call; the model reads why.", multiple=True),

@@ -6,7 +6,6 @@ from os import PathLike, fspath
 
 from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.tools.secrets import scrub
 
 
 def open_journal(place: str | PathLike[str], *, readonly: bool = False) -> Journal:
@@ -35,6 +34,6 @@ def open_journal(place: str | PathLike[str], *, readonly: bool = False) -> Journ
 
         return PostgresJournal(text, readonly=readonly)
     raise MemoryDefinitionError(
-        f"journal={scrub(text)!r} is not the place of a journal: give the path of a SQLite file, "
+        f"journal='{scheme}://…' is not the place of a journal: give the path of a SQLite file, "
         "redis://… or postgresql://…"
     )

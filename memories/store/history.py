@@ -49,11 +49,12 @@ async def saved_steps(journal: Journal, key: str) -> list[SavedStep]:
     """Return the steps that a journal has of a session, in order."""
     found: list[SavedStep] = []
     async for page in journal.pages(key, history=True):
-        found += [_step_of(entry) for entry in page if entry.kind in STEPS]
+        found += [step_of(entry) for entry in page if entry.kind in STEPS]
     return found
 
 
-def _step_of(entry: Entry) -> SavedStep:
+def step_of(entry: Entry) -> SavedStep:
+    """Return the step that an entry of a kind in :data:`STEPS` holds."""
     control = cast("dict[str, Any]", entry.data)
     return SavedStep(
         entry.seq,

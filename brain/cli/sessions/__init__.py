@@ -1,0 +1,1 @@
+"""The command ``sessions``: ``commands`` has its commands, each other module what one does."""
