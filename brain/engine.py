@@ -91,6 +91,7 @@ class Engine:
         "_net",
         "_observation",
         "_outer",
+        "_outside",
         "_path",
         "_record",
         "_resumed",
@@ -126,9 +127,11 @@ class Engine:
         call_id: str = "",
         resumed: bool = False,
         pauses: bool = False,
+        outside: Control | None = None,
     ) -> None:
         self._net = net
         self._outer = outer  # the run, or the step that runs the net
+        self._outside = outside  # the registers of the net around it, if they are others
         self._call_id = call_id  # of the tool call that runs the net
         self._observation: Observation | None = None  # of the hooks that observe states
         self.memory = memory
@@ -502,6 +505,7 @@ class Engine:
             steering=self._steering if branch.memory is self.memory else None,
             outer=self.at,
             call_id=branch.call_id,
+            outside=None if branch.memory is self.memory else self.memory.control,
         )
 
     def _hooks_of(self, branch: Branch) -> HookChain | None:
@@ -512,8 +516,8 @@ class Engine:
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control, main = self.memory.control, self._budget.control
-        if control is not main:
-            control = await self._begin_branch(main)
+        if self._outside is not None:
+            control = await self._begin_branch(main, self._outside)
         ended = control.ended.get(self._key)
         if ended is not None:  # before the step of the outer net was interrupted
             branch.answer, branch.stop_reason = ended, StopReason.DONE
@@ -535,16 +539,16 @@ class Engine:
             branch.finish_reason = self.finish_reason
         branch.stop_reason = self.reason
 
-    async def _begin_branch(self, main: Control) -> Control:
+    async def _begin_branch(self, main: Control, outer: Control) -> Control:
         """Begin on a memory of its own, or continue what an interrupted run had begun there."""
-        memory = self.memory
-        if memory.resumed and memory.control.is_branch_of(main, self._path):
+        memory, name = self.memory, outer.branch_name(self._key)
+        if memory.resumed and memory.control.is_branch(self._run_id, name):
             await memory.rollback()
             await memory.drop_branches()
             if not memory.control.next_actions:
                 await close_open_calls(memory, "the run was interrupted")
         else:
-            memory.control.begin_branch(self._run_id, main, self._path, self._net.initial.name)
+            memory.control.begin_branch(self._run_id, main, name, self._net.initial.name)
         if self._durable:
             await memory.checkpoint()
         return memory.control

@@ -282,15 +282,31 @@ class Control(BaseModel, defer_build=True):
             error=None,
         )
 
-    def begin_branch(self, run_id: str, main: Control, path: tuple[str, ...], state: str) -> None:
-        """Begin as the registers of a branch of the run that ``main`` belongs to."""
+    def branch_name(self, key: str) -> str:
+        """Return what identifies a branch of the current step in the run, also after a crash.
+
+        Args:
+            key: The names of the states and branches around the branch, and its own.
+        """
+        outer = self.branch.rpartition("@")[2]
+        return f"{key}@{outer}.{self.moves}" if outer else f"{key}@{self.moves}"
+
+    def begin_branch(self, run_id: str, main: Control, name: str, state: str) -> None:
+        """Begin as the registers of a branch of the run that ``main`` belongs to.
+
+        Args:
+            run_id: The ID of the run.
+            main: The registers of the run's own memory.
+            name: What :meth:`branch_name` of the net around it returned.
+            state: The name of the state that it begins in.
+        """
         self.begin(run_id, state)
-        self.branch = f"{'/'.join(path)}@{main.step}"
+        self.branch = name
         self.dry_run = main.dry_run
 
-    def is_branch_of(self, main: Control, path: tuple[str, ...]) -> bool:
+    def is_branch(self, run_id: str, name: str) -> bool:
         """Return whether these are the registers of a branch that the run was interrupted in."""
-        return self.run_id == main.run_id and self.branch.rpartition("@")[0] == "/".join(path)
+        return self.run_id == run_id and self.branch == name
 
     def resume(self) -> None:
         """Continue a run that has stopped."""
@@ -442,6 +458,13 @@ class Control(BaseModel, defer_build=True):
             reported: The event of its end was streamed.
         """
         self.pending[action.id] = Call(action=action, result=result, reported=reported)
+
+    def note_results(self, results: Iterable[Message]) -> None:
+        """Record results of calls of which it was only recorded that they had begun."""
+        for result in results:
+            call = self.pending.get(result.tool_call_id or "")
+            if call is not None and call.result is None:
+                self.finish_call(call.action, result, reported=True)
 
     def withdraw_call(self, action: Action) -> None:
         """Remove the record that a call has begun: it had no effect, and will run again."""

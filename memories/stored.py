@@ -270,6 +270,8 @@ class StoredMemory(Memory):
                 changes.append(Checkpointed(store.session.run.reduced(control)))
             return changes
 
+        if store.session is not None:
+            store.session.running = True
         await store.change(plan, then=lambda: self.control.begin(run_id, state))
         if store.evicted:
             await self._hand_over()
@@ -341,6 +343,8 @@ class StoredMemory(Memory):
         """Write the state of the run, if it has changed."""
         if self.durable:
             await self._write("checkpoint()")
+            if self.store.session is not None and self.control.status == "running":
+                self.store.session.running = True
             await self.store.checkpoint(self.control)
 
     async def record(self, parts: Iterable[str] = ()) -> None:
@@ -358,8 +362,9 @@ class StoredMemory(Memory):
     async def rollback(self) -> None:
         """Drop what was written after the last step, and return to the state of it.
 
-        What was deleted or forgotten since does not come back, and what is known of calls that
-        began since stays. A shared session is not rolled back.
+        What was deleted or forgotten since does not come back. What is known of calls that began
+        since stays, and so does what finished calls and other programs wrote. A shared session is
+        not rolled back.
         """
         session = self.store.session
         if session is None or not self.durable:
@@ -374,8 +379,9 @@ class StoredMemory(Memory):
                 self.store.reread(adopt_control=True)
                 data: JsonValue = {"to": safe_at, "kept": [*plan.kept]}
                 noted = await session.append([entry("rollback", data)])
-                await session.remove([*plan.undone, noted])
+                await session.set_aside([*plan.undone, noted])
         await self._settle()
+        self.control.note_results(plan.results)
         if not plan.asked.isdisjoint(action.id for action in self.control.next_actions):
             self.control.request_calls([])  # of the step itself, which is repeated
 

@@ -306,7 +306,7 @@ class ToolRound(Work):
     async def _run_one(self, call: _Call) -> None:
         """Run a call; it has no outcome if it waits for a person's answer."""
         action, control = call.action, self.control
-        place = (control.run_id, control.branch, control.step)
+        place = (control.run_id, control.branch, control.moves)
         context = ToolContext(action, self.memory, place, self.memory.deps)
         self._report(ActionStarted(action))
         listener = progress_sink.set(partial(self._note_progress, action))

@@ -149,16 +149,19 @@ class CallNoted:
     Attributes:
         call: The call, with its result if it has finished; as :func:`call_data` returns it.
         counts: What the run has counted until then; as :func:`counts_of` returns it.
+        wrote: The sequence numbers of the entries that the call has written, if it has finished.
     """
 
     call: dict[str, Any]
     counts: dict[str, Any]
+    wrote: Sequence[int] = ()
 
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
         if self.call["result"] is None:
             return [entry("call_begun", {"action": self.call["action"], "counts": self.counts})]
-        return [entry("call_finished", {"call": self.call, "counts": self.counts})]
+        data: dict[str, Any] = {"call": self.call, "counts": self.counts}
+        return [entry("call_finished", data | ({"wrote": [*self.wrote]} if self.wrote else {}))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +178,18 @@ class PartNoted:
         return [entry("part_finished", data)]
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What follows was written by another program, beside an interrupted run."""
+
+    def entries(self) -> list[Entry]:
+        """Return no entries: the session writes them where they are needed."""
+        return []
+
+
 Change: TypeAlias = (
     Added
+    | Beside
     | GoalSet
     | Removed
     | Tagged
@@ -203,6 +216,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "view": _fields_of(ValueSet),
     "evicted": _fields_of(Evicted),
     "clear": lambda _: Cleared(),
+    "beside": lambda _: Beside(),
     "control": Checkpointed,
     "step": Checkpointed,
     "amend": _fields_of(Checkpointed),
@@ -242,29 +256,41 @@ class Undoing:
 
     Attributes:
         undone: The entries that it undoes.
-        kept: The messages that it keeps: those that ask for a call that has begun since the last
-            step, and those that answer one. What a call did cannot be undone.
+        kept: The entries that it keeps although they are not lasting: what other programs wrote
+            beside the run, what finished calls wrote, and the messages that ask for, or answer, a
+            call that has begun since the last step. What a call did cannot be undone.
         asked: The IDs of all calls that these messages ask for.
+        results: Those of the kept messages that are results of calls.
     """
 
     undone: list[int]
     kept: list[int]
     asked: set[str]
+    results: list[Message]
 
 
 def plan_undoing(later: Rows) -> Undoing:
     """Return what a rollback does; ``later`` has the entries since the last step."""
-    begun = {json.loads(line)["action"]["id"] for _, kind, line in later if kind == "call_begun"}
-    plan = Undoing([], [], set())
+    begun, written = set[str](), set[int]()
+    for seq, kind, line in later:
+        if kind == "call_begun":
+            begun.add(json.loads(line)["action"]["id"])
+        elif kind == "call_finished":
+            written.update(json.loads(line).get("wrote", ()))
+        elif kind == "beside":
+            written.update(range(seq + 1, seq + 1 + json.loads(line)))
+    plan = Undoing([], [], set(), [])
     for seq, kind, line in later:
         if kind in LASTING:
             continue
-        message = decode(line, seq) if begun and kind in MESSAGES and _CALL in line else None
-        if message is not None and _is_about(message, begun):
-            plan.kept.append(seq)
-            plan.asked.update(call.id for call in message.tool_calls)
-        else:
-            plan.undone.append(seq)
+        if begun and kind in MESSAGES and _CALL in line:
+            message = decode(line, seq)
+            if _is_about(message, begun):
+                plan.kept.append(seq)
+                plan.asked.update(call.id for call in message.tool_calls)
+                plan.results.extend([message] if message.tool_call_id else [])
+                continue
+        (plan.kept if seq in written else plan.undone).append(seq)
     return plan
 
 

@@ -33,13 +33,17 @@ VERSIONS: Mapping[str, int] = MappingProxyType(
         "call_finished": 1,
         "part_finished": 1,  # the result of a part of a state, such as a branch
         "rollback": 2,
+        "beside": 1,  # how many entries behind it were written by another program, beside the run
         "forked": 1,  # the first entry of a branch: how much of the session it begins with
         "control": 1,  # the form of "step" before there were entries for calls
     }
 )
 
 LASTING = frozenset(
-    ("delete", "forget", "amend", "evicted", "call_begun", "call_finished", "part_finished")
+    (
+        *("delete", "forget", "amend", "evicted", "beside"),
+        *("call_begun", "call_finished", "part_finished"),
+    )
 )
 """Kinds that a rollback does not undo."""
 

@@ -243,22 +243,22 @@ async def scrub(memory: StoredMemory) -> None:
 
 
 async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> None:
-    """Remove what a process that was stopped inside forget() or clear() has left."""
-    dead: list[int] = []
-    erased = "forget" in counting.kinds or "clear" in rows.kinds[1:]
-    if len(counting) < len(rows):
-        counts = {row[0] for row in counting}
-        dead = [row[0] for row in rows if row[0] not in counts]
-    if "forget" in counting.kinds:
-        dead += _dead(memory, counting)
+    """Finish what a process that was stopped inside forget(), clear() or rollback() has left."""
     session = memory.store.session
-    if dead and session is not None:
-        try:
-            if erased:
-                await session.drop_history()
-            await session.remove(dead)
-        except JournalError as error:  # what they note stays, and is read at the next opening
-            log.warning("Forgotten messages could not be wiped from the journal yet: %s", error)
+    if session is None:
+        return
+    erased = "forget" in counting.kinds or "clear" in rows.kinds[1:]
+    counts = {*counting.seqs} if len(counting) < len(rows) else None
+    left = [] if counts is None else [seq for seq in rows.seqs if seq not in counts]
+    dead = _dead(memory, counting) if "forget" in counting.kinds else []
+    try:
+        if erased:
+            await session.drop_history()
+            await session.remove([*left, *dead])
+        elif left:
+            await session.set_aside(left)
+    except JournalError as error:  # what they note stays, and is read at the next opening
+        log.warning("Forgotten messages could not be wiped from the journal yet: %s", error)
 
 
 def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:

@@ -49,6 +49,11 @@ class RunRecord:
         }
         return data
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is in progress, or was interrupted."""
+        return self.control is not None and self.control.get("status") == "running"
+
     def unnoted(self, control: Control) -> list[Call]:
         """Return the calls that have begun, or finished, and have no entry that says so."""
         return [call for i, call in control.pending.items() if not self._has_call(i, call)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from agent_brain.memories.errors import (
@@ -20,6 +20,7 @@ from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.store.kinds import RUN, current, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
+from agent_brain.tools.context import current_call
 from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)
@@ -74,6 +75,7 @@ class Session:
         shared: Whether other memories append at the same time.
         history: How many steps are kept.
         lease: The lease of the run that uses the memory.
+        running: Whether the memory's run, and no other program, writes to the session.
         lock: Held while something is written, so that the writes of one memory keep their order.
         last: The last sequence number that this memory knows.
         doubt: The entries of an interrupted append, until it is known whether they were written.
@@ -101,12 +103,14 @@ class Session:
         self.shared = shared
         self.history: History = history
         self.lease: Lease | None = None
+        self.running = parent is not None
         self.lock = Lock()
         self.last: int = self.offset
         self.doubt: list[Entry] | None = None
         self.landed = False
         self.run = RunRecord()
         self._outdated: list[int] = []
+        self._by_calls: dict[str, list[int]] = {}  # sequence numbers, by the IDs of calls
         kept = history if isinstance(history, int) else 0
         self._steps: deque[int] = deque(maxlen=kept + 1)  # the last ones of this memory
 
@@ -116,18 +120,29 @@ class Session:
         Raises:
             SessionConflictError: Another memory has written to the session.
         """
-        if self.parent is not None and self.last == self.offset:
-            entries = [entry("forked", {"upto": self.offset}), *entries]
+        written = [*self._before(entries), *entries]
         try:
-            last = await self._write(entries)
+            last = await self._write(written)
         except JournalConflictError as error:
             raise self.conflict(error.found) from error
         except BaseException:
             if not self.shared:
-                self.doubt = entries
+                self.doubt = written
             raise
         self.last = last
-        return last - len(entries) + 1
+        first = last - len(entries) + 1
+        if (call := current_call()) is not None and self.run.is_running:
+            self._by_calls.setdefault(call.action.id, []).extend(range(first, last + 1))
+        return first
+
+    def _before(self, entries: list[Entry]) -> Iterator[Entry]:
+        """Yield what is to be written ahead of ``entries``."""
+        if not entries:
+            return
+        if self.parent is not None and self.last == self.offset:
+            yield entry("forked", {"upto": self.offset})
+        if not self.running and not self.shared and self.run.is_running:
+            yield entry("beside", len(entries))
 
     async def _write(self, entries: list[Entry]) -> int:
         """Append ``entries``; return the last sequence number."""
@@ -151,6 +166,7 @@ class Session:
             LeaseHeldError: Another runner has it, and does not release it in time.
         """
         self.lease = await self.journal.acquire(self.key, wait=wait)
+        self.running = True
 
     async def is_outdated(self) -> bool:
         """Return whether another memory has written to the session since it was read."""
@@ -159,19 +175,32 @@ class Session:
     async def release(self) -> None:
         """Give the lease back, if there is one; if that fails, it ends by itself."""
         lease, self.lease = self.lease, None
+        self.running = False
         if lease is not None:
             try:
                 await self.journal.release(lease)
             except JournalError as error:
                 log.warning("The lease of session %s could not be released: %s", self.key, error)
 
+    def written_by(self, call_id: str) -> list[int]:
+        """Return the sequence numbers of what a call has written since the last step."""
+        return self._by_calls.get(call_id, [])
+
     def note_step(self, seq: int) -> None:
         """Note that an entry is a step, for :meth:`prune`."""
         self._steps.append(seq)
+        self._by_calls.clear()
 
     def outdate(self, seqs: Iterable[int]) -> None:
         """Note entries that are outdated, to be removed later."""
         self._outdated.extend(seqs)
+
+    async def set_aside(self, seqs: Iterable[int]) -> None:
+        """Retire entries that a rollback undoes: branches of the step may begin with them."""
+        if self.journal.has_history:
+            await self.journal.retire(self.key, self._own(seqs))
+        else:
+            await self.journal.delete(self.key, self._own(seqs), scrub=False)
 
     async def remove(self, seqs: Iterable[int]) -> None:
         """Remove entries physically and leave no copy of their data."""

@@ -342,7 +342,10 @@ class MessageStore:
         def plan() -> list[Change]:
             assert session is not None
             run, counts = session.run, counts_of(control)
-            notes: list[Change] = [CallNoted(call_data(c), counts) for c in run.unnoted(control)]
+            notes: list[Change] = [
+                CallNoted(call_data(call), counts, session.written_by(call.action.id))
+                for call in run.unnoted(control)
+            ]
             notes += [PartNoted(key, control.ended[key], counts) for key in parts]
             if run.at and not run.has(control):
                 notes.append(Checkpointed(run.reduced(control), since=run.safe_at))

@@ -18,6 +18,7 @@ from agent_brain.memories import (
     MessagesMemory,
     RamJournal,
     SQLiteJournal,
+    TodoMemory,
     session_key,
 )
 from agent_brain.memories.store.kinds import VERSIONS
@@ -25,7 +26,7 @@ from agent_brain.nets import Net
 from agent_brain.states import State
 from agent_brain.states.tool_round import ToolRound
 from agent_brain.testing import ScriptedLLM
-from agent_brain.tools import Action
+from agent_brain.tools import Action, ToolContext
 from tests.support.journals import Killed, MortalJournal
 
 pytestmark = pytest.mark.anyio
@@ -105,6 +106,8 @@ async def test_what_half_a_step_wrote_goes(write: int) -> None:
         await memory.update([Message.user("written by another program")])
         if memory.control.run_id is not None:
             await Brain(net, memory).resume()
+        told = [m.content for m in await memory.dump()]
+        assert told.count("written by another program") == 1
     said = [m.content for m in await MessagesMemory(journal=store).dump()]
     if "I end" in said:
         assert said.count("I begin") == said.count("half way") == said.count("I end") == 2
@@ -166,6 +169,54 @@ async def test_a_call_inside_the_step_that_asked_for_it_is_not_repeated() -> Non
             told = " ".join(m.content for m in await again.memory.dump())
             assert len(paid) == len({*paid}) or "may or may not" in told, (write, paid)
             assert paid == sorted({*paid}), (write, paid)
+
+
+async def test_what_a_finished_call_wrote_stays_with_its_result() -> None:
+    """Another call of the round dies; the list, the message and the note are not written again."""
+    store = RamJournal()
+    journal = MortalJournal(store)
+
+    @tool
+    async def note(context: ToolContext) -> str:
+        """Write into the memory."""
+        assert context.memory is not None
+        await context.memory.update([Message.user("noted by a tool")])
+        context.memory.control.scratch["noted"] = True
+        return "noted"
+
+    @tool
+    async def die() -> str:
+        """Die."""
+        journal.die()
+        raise Killed
+
+    def brain(memory: Memory, *turns: Any) -> Brain:
+        return Brain("react", memory, [note, die], llm=ScriptedLLM([*turns]))
+
+    def todo(journal: Any) -> TodoMemory:
+        return TodoMemory(MessagesMemory(journal=journal))
+
+    calls = [
+        Action(name="add_todo", args={"text": "buy milk"}),
+        Action(name="note", args={}),
+        Action(name="die", args={}),
+    ]
+    net_options: Any = {"max_concurrency": 1}
+    first = Brain(
+        "react",
+        todo(journal),
+        [note, die],
+        llm=ScriptedLLM([calls]),
+        net_options=net_options,
+    )
+    with pytest.raises(Killed):
+        await first.run("go")
+    memory = todo(store)
+    await brain(memory, "ok").resume()
+    assert [item.text for item in await memory.todos()] == ["buy milk"]
+    said = [m.content for m in await memory.dump()]
+    assert said.count("noted by a tool") == said.count("noted") == 1
+    assert memory.control.scratch["noted"]
 
 
 async def test_unknown_fields_are_ignored() -> None:
