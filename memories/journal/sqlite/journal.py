@@ -27,7 +27,9 @@ from agent_brain.memories.journal.sqlite.layout import VERSION
 from agent_brain.memories.journal.sqlite.layout1 import OldOperations
 from agent_brain.memories.journal.sqlite.log import Log
 from agent_brain.memories.journal.sqlite.operations import Operations
+from agent_brain.tools.secrets import get_logger
 
+log = get_logger(__name__)
 T = TypeVar("T")
 Durability: TypeAlias = Literal["disk", "os", "memory"]
 PURGE_EVERY = 60.0  # seconds between two looks for sessions that have outlived their ttl
@@ -113,8 +115,9 @@ class SQLiteJournal(Journal):
         """See :meth:`Journal.append`."""
 
         def write(db: sqlite3.Connection) -> int:
+            last = self._operations.append(db, session, entries, expect, lease)
             self._purge_at_times(db)
-            return self._operations.append(db, session, entries, expect, lease)
+            return last
 
         return await self._write(write)
 
@@ -198,7 +201,10 @@ class SQLiteJournal(Journal):
         now = time.monotonic()
         if now >= self._purge_at:
             self._purge_at = now + PURGE_EVERY
-            self._operations.purge(db, scrub=False)
+            try:
+                self._operations.purge(db, scrub=False)
+            except (sqlite3.Error, JournalError) as error:  # the next time, or purge(), does it
+                log.warning("Sessions that outlived their ttl were not removed: %s", error)
 
     # Leases
 

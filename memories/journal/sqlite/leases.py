@@ -67,6 +67,11 @@ def remove(db: sqlite3.Connection, session: str) -> None:
     db.execute("DELETE FROM lease WHERE session = ?", (session,))
 
 
+def remove_ended(db: sqlite3.Connection, session: str) -> None:
+    """Remove the lease of a session if it has ended, in a transaction of the caller."""
+    db.execute("DELETE FROM lease WHERE session = ? AND until <= ?", (session, time.time()))
+
+
 def _stored(db: sqlite3.Connection, session: str, now: float) -> Holder | None:
     """Return who has a lease; one that has ended has no seconds left."""
     select = "SELECT owner, token, seconds, until - ? FROM lease WHERE session = ?"

@@ -53,7 +53,7 @@ class Operations:
             if not lines:
                 return found
             if session is not None and ended:
-                _remove(db, session)
+                _expire(db, session)
             now = _now()
             if session is None or ended:
                 session = sessions.add(db, key, now)
@@ -96,6 +96,7 @@ class Operations:
             if session is not None and seqs is None:
                 removed = session.entries
                 _remove(db, session)
+                leases.remove(db, key)
             elif session is not None and seqs is not None:
                 removed = self._remove_entries(db, session, seqs)
             if scrub and removed:
@@ -144,7 +145,7 @@ class Operations:
             if not entries:
                 return
             if session is not None:
-                _remove(db, session)
+                _expire(db, session)
             added = sessions.add(db, key, _now())
             sessions.put(db, stored.add_as_they_were(db, added, entries))
 
@@ -211,7 +212,7 @@ class Operations:
             return 0
         with writing(db):
             for session in (going := [*self._ended(db)]):
-                _remove(db, session)
+                _expire(db, session)
             if scrub and going:
                 note_scrubbing(db)
         if scrub and going:
@@ -234,7 +235,12 @@ class Operations:
 def _remove(db: sqlite3.Connection, session: SessionRow) -> None:
     stored.remove_all(db, session)
     sessions.remove(db, session)
-    leases.remove(db, session.key)
+
+
+def _expire(db: sqlite3.Connection, session: SessionRow) -> None:
+    """Remove a session that has outlived its ttl; whoever is running it keeps the lease."""
+    _remove(db, session)
+    leases.remove_ended(db, session.key)
 
 
 def _now() -> int:

@@ -137,6 +137,71 @@ async def test_a_loaded_session_lives_from_then_on(clock: Clock, tmp_path: Path)
             assert (await target.records())[0].updated == entries[0].time
 
 
+@pytest.mark.parametrize("how", ["append", "append of another", "load", "purge"])
+async def test_a_session_that_ends_while_it_is_run_keeps_its_lease(
+    how: str, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PURGE_EVERY", 0.0)
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path, ttl=60) as journal, SQLiteJournal(path, ttl=60) as other:
+        lease = await journal.acquire("s")
+        await journal.append("s", [Entry("k", 1)], lease=lease)
+        clock.now += 60_000
+        if how == "append of another":
+            await other.append("t", [Entry("k", 1)])
+        elif how == "load":
+            await journal.load("s", [Entry("k", 1, 1)])
+        elif how == "purge":
+            await other.purge()
+        for number in (2, 3):
+            await journal.append("s", [Entry("k", number)], lease=lease)
+            with pytest.raises(LeaseHeldError):
+                await other.acquire("s")
+            with pytest.raises(LeaseHeldError):
+                await other.append("s", [Entry("k", 0)])
+
+
+async def test_a_runner_that_slept_until_its_session_ended_goes_on(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PURGE_EVERY", 0.0)
+    async with SQLiteJournal(tmp_path / "journal.db", ttl=60) as journal:
+        lease = Lease("s", Owner.here(), -1, "token")
+        await journal._take_lease(lease)
+        journal._heartbeat.remove(lease)
+        await journal.append("s", [Entry("k", 1)], lease=lease)
+        clock.now += 60_000
+        await journal.append("s", [Entry("k", 2)], lease=lease)
+
+
+async def test_purging_removes_the_lease_of_a_runner_that_is_gone(
+    clock: Clock, tmp_path: Path
+) -> None:
+    async with SQLiteJournal(tmp_path / "journal.db", ttl=60) as journal:
+        lease = Lease("s", Owner.here(), -1, "token")
+        await journal._take_lease(lease)
+        journal._heartbeat.remove(lease)
+        await journal.append("s", [Entry("k", 1)], lease=lease)
+        clock.now += 60_000
+        await journal.purge()
+        assert journal._leases is not None
+        assert journal._leases.execute("SELECT * FROM lease").fetchall() == []
+
+
+async def test_an_append_does_not_fail_as_another_session_cannot_be_purged(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "PURGE_EVERY", 0.0)
+    async with SQLiteJournal(tmp_path / "journal.db", ttl=60) as journal:
+        await journal.append("damaged", [Entry("k", 1)])
+        assert journal._connection is not None
+        journal._connection.execute("UPDATE session SET checksum = 0")
+        clock.now += 60_000
+        assert await journal.append("s", [Entry("k", 1)]) == 1
+        assert [entry.data for entry in await journal.read("s")] == [1]
+    assert "were not removed" in caplog.text
+
+
 # Leases
 
 
