@@ -54,11 +54,12 @@ def renew(db: sqlite3.Connection, leases: Collection[Lease]) -> list[str]:
     return missing
 
 
-def release(db: sqlite3.Connection, lease: Lease) -> None:
-    """Remove a lease, if it is still stored."""
+def release(db: sqlite3.Connection, leases: Collection[Lease]) -> None:
+    """Remove those of the leases that are still stored."""
     with writing(db):
-        db.execute(
-            "DELETE FROM lease WHERE session = ? AND token = ?", (lease.session, lease.token)
+        db.executemany(
+            "DELETE FROM lease WHERE session = ? AND token = ?",
+            [(lease.session, lease.token) for lease in leases],
         )
 
 
