@@ -142,7 +142,8 @@ async def test_clearing_removes_branches() -> None:
 async def test_deleting_a_session_removes_its_branches() -> None:
     _, journal = await interrupted()
     await MessagesMemory(journal=journal, session="default 2").set_goal("another")
-    await delete_session(journal, session_key("default"))
+    assert await delete_session(journal, "default") > 0
+    assert await delete_session(journal, "unknown") == 0
     assert await journal.sessions() == [session_key("default 2")]
 
 
