@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # pyright is installed from its wheel: it need not look for updates.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench bench-peers bench-http clean
+.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench bench-peers bench-http bench-journals clean
 
 help:
 	@echo "make demo      run the offline demo"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench     run the benchmarks"
 	@echo "make bench-peers  measure other libraries beside it (installs them into build/peers)"
 	@echo "make bench-http   measure the server, a bare one and those of other libraries"
+	@echo "make bench-journals  measure what durability costs, beside LangGraph"
 	@echo "make clean     remove .venv and everything that was built"
 
 demo: $(VENV)/.installed
@@ -83,6 +84,9 @@ bench-peers: $(VENV)/.installed-test
 
 bench-http: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.http $(ARGS)
+
+bench-journals: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.journals $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .coverage* htmlcov

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import EllipsisType
 from typing import Any, cast
 
-from agent_brain.memories.errors import JournalDamagedError
+from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.kinds import RUN, current
 from agent_brain.memories.store.log import decode
 from agent_brain.memories.store.session import (
-    delete_session,
-    is_branch,
+    as_rows,
+    delete_key,
     read_session_key,
     session_key,
 )
-
-__all__ = ["SessionInfo", "delete_session", "list_sessions", "session_key"]
 
 TITLE = 80  # characters
 FIRST = 20  # entries in which the first message of a user is looked for
@@ -70,11 +69,26 @@ async def list_sessions(
     return [await _info(journal, record) for record in records[:limit]]
 
 
+async def delete_session(journal: Journal, session: str, *, tenant: str | None = None) -> int:
+    """Remove a session from a journal, with all that it has of it.
+
+    Args:
+        journal: The journal.
+        session: The name of the session.
+        tenant: Whose it is.
+
+    Returns:
+        How many entries it had; 0 if there is no such session.
+    """
+    return await delete_key(journal, session_key(session, tenant))
+
+
 def _is_session(key: str) -> bool:
     try:
-        return isinstance(json.loads(key), list) and not is_branch(key)
-    except ValueError:
+        tenant, session = json.loads(key)
+    except (ValueError, TypeError, RecursionError):
         return False
+    return isinstance(session, str) and isinstance(tenant, str | None)
 
 
 async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
@@ -83,7 +97,7 @@ async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
     try:
         title = await _title(journal, record.key)
         control = await _control(journal, record.key)
-    except JournalDamagedError:
+    except JournalError:
         control = {"status": "damaged"}
     return SessionInfo(
         session,
@@ -98,18 +112,17 @@ async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
 
 
 async def _title(journal: Journal, key: str) -> str:
-    async for page in journal.pages(key, size=FIRST):
-        for entry in page:
+    async with aclosing(journal.pages(key, size=FIRST)) as pages:
+        for entry in await anext(pages, []):
             if entry.kind in MESSAGES:
                 message = decode(json.dumps(entry.data), entry.seq)
                 if message.role == "user":
                     return " ".join(message.content.split())[:TITLE]
-        break
     return ""
 
 
 async def _control(journal: Journal, key: str) -> dict[str, Any]:
-    rows = current(await journal.rows(key, max(await journal.last(key) - LATEST, 0)))
+    rows = current(as_rows(await journal.rows(key, max(await journal.last(key) - LATEST, 0))))
     for _, kind, line in reversed([*rows]):
         if kind in RUN and kind not in ("call_begun", "call_finished", "part_finished"):
             data = json.loads(line)

@@ -411,7 +411,17 @@ class StoredMemory(Memory):
         steps = await self.steps()
         if self.store.session is None or number not in [saved.number for saved in steps]:
             raise no_step(self.session, number, steps)
-        return await self.as_of_entries(lambda entry: entry.seq <= number)
+        copied = await self.as_of_entries(lambda entry: entry.seq <= number)
+        await self._copy_branches(copied)
+        return copied
+
+    async def _copy_branches(self, copied: Self) -> None:
+        """Copy the branches of the step that ``copied`` stands at, if they are still there."""
+        own, other = self.store.session, copied.store.session
+        if own is not None and other is not None:
+            for key in await own.journal.sessions(below(branch_key(own.key, *copied.step_place))):
+                entries = await own.journal.read(key)
+                await other.journal.load(key, entries)
 
     async def as_of_entries(self, counts: Callable[[Entry], bool]) -> Self:
         """Return a copy in RAM with the entries that ``counts`` accepts. Private."""

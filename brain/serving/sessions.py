@@ -27,7 +27,7 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
-from agent_brain.memories.store.session import delete_session, session_key
+from agent_brain.memories.store.session import delete_key, session_key
 from agent_brain.memories.store.store import JournalLike
 from agent_brain.serving.catalog import Catalog, SessionInfo, make_title
 from agent_brain.serving.pool import Pool
@@ -253,7 +253,7 @@ class Sessions:
                     await opened.erase()
                     if self._catalog is not None and self._journal is not None:
                         await self._catalog.remove(key.owner, session)
-                        await delete_session(self._journal, session_key(session, key.owner))
+                        await delete_key(self._journal, session_key(session, key.owner))
             finally:
                 if self._pool.get(key) is opened:  # not one that was opened after another deletion
                     self._pool.discard(key)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -18,8 +21,10 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     LeaseLostError,
 )
+from agent_brain.memories.journal.checks import checked_seconds, checked_size
 from agent_brain.memories.journal.entry import Entry, Rows, to_line
 from agent_brain.memories.journal.lease import Holder, Lease
+from agent_brain.tools.aio import CLEANUP_SECONDS
 
 LEASE = 30.0  # seconds
 PAGE = 500  # entries
@@ -115,12 +120,15 @@ class Journal(ABC):
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncIterator[list[Entry]]:
+    ) -> AsyncGenerator[list[Entry], None]:
         """Yield the entries in pages of at most ``size``.
+
+        Who leaves it early closes it: ``async with aclosing(journal.pages(key)) as pages: …``.
 
         Raises:
             JournalDamagedError: An entry is not what was written; what is before it was yielded.
         """
+        checked_size(size)
         entries = await self._read(session, after, history=history)
         for start in range(0, len(entries), size):
             yield entries[start : start + size]
@@ -242,8 +250,21 @@ class Journal(ABC):
 
         Raises:
             LeaseHeldError: Another runner has it.
+            MemoryUseError: A number is none, or out of range.
         """
+        checked_seconds("seconds", seconds, least=0.01)
+        checked_seconds("wait", wait, least=0, most=math.inf)
         lease = Lease.new(session, seconds)
+        try:
+            await self._wait_for_lease(lease, wait)
+        except BaseException as error:
+            if not isinstance(error, LeaseHeldError):  # it may have been stored
+                with anyio.move_on_after(CLEANUP_SECONDS, shield=True), suppress(JournalError):
+                    await self.release(lease)
+            raise
+        return lease
+
+    async def _wait_for_lease(self, lease: Lease, wait: float) -> None:
         deadline = anyio.current_time() + wait
         while (holder := await self._take_lease(lease)) is not None:
             if holder.owner.is_dead:
@@ -252,9 +273,8 @@ class Journal(ABC):
                     break
             left = deadline - anyio.current_time()
             if left <= 0:
-                raise held(session, holder)
+                raise held(lease.session, holder)
             await anyio.sleep(min(left, ASK_EVERY, max(holder.seconds, 0.01)))
-        return lease
 
     async def release(self, lease: Lease) -> None:
         """Give a lease back. Does nothing if it was taken over."""
@@ -293,11 +313,28 @@ class Journal(ABC):
         await self.aclose()
 
 
+def name_of(session: str) -> str:
+    """Return the key of a session as people know it."""
+    try:
+        tenant, name, *branch = json.loads(session)
+    except (ValueError, TypeError, RecursionError):
+        return f"session {session!r}"
+    whose = "" if tenant is None else f" of {tenant!r}"
+    inside = f", branch {'/'.join(map(str, branch[2:]))!r}" if branch else ""
+    return f"session {name!r}{whose}{inside}"
+
+
 def conflict(session: str, expected: int, found: int) -> JournalConflictError:
     """Return the error of an append whose ``expect`` is outdated."""
+    stands = (
+        f"{name_of(session)} is at entry {found}, and this writer knows it up to {expected}: "
+        "another writer has written to it"
+        if found
+        else f"{name_of(session)} has no entries, and this writer knows it up to {expected}: it "
+        "was deleted, or has expired"
+    )
     return JournalConflictError(
-        f"Session {session!r} stands at entry {found}, and this writer knows it only up to "
-        f"{expected}: another writer has written to it. Nothing was written; read it again first",
+        f"{stands}. Nothing was written; read it again first",
         session=session,
         expected=expected,
         found=found,
@@ -307,7 +344,7 @@ def conflict(session: str, expected: int, found: int) -> JournalConflictError:
 def damaged(session: str, seq: int, journal: str) -> JournalDamagedError:
     """Return the error of an entry whose checksum is wrong."""
     return JournalDamagedError(
-        f"Entry {seq} of session {session!r} in {journal} is damaged: its checksum is wrong. "
+        f"Entry {seq} of {name_of(session)} in {journal} is damaged: its checksum is wrong. "
         "Restore the journal from a backup, or copy what is before the damage into a new one "
         "with 'agent-brain sessions salvage'. Nothing was changed",
         session=session,
@@ -318,7 +355,7 @@ def damaged(session: str, seq: int, journal: str) -> JournalDamagedError:
 def held(session: str, holder: Holder) -> LeaseHeldError:
     """Return the error of a writer while another runner has the lease."""
     return LeaseHeldError(
-        f"Session {session!r} is in use by {holder.owner}, whose lease lasts another "
+        f"{name_of(session)} is in use by {holder.owner}, whose lease lasts another "
         f"{holder.seconds:.0f} s and is renewed while it runs. Nothing was written: wait for its "
         "end, read the session with readonly=True, or use another session",
         session=session,
@@ -330,7 +367,8 @@ def held(session: str, holder: Holder) -> LeaseHeldError:
 def lost(lease: Lease) -> LeaseLostError:
     """Return the error of a runner whose lease was taken over."""
     return LeaseLostError(
-        f"The lease of session {lease.session!r} was not renewed for {lease.seconds:.0f} s, and "
-        "another runner has taken it over. Nothing was written: the run continues there",
+        f"This runner does not have the lease of {name_of(lease.session)} any more: it was not "
+        f"renewed for {lease.seconds:.0f} s and another runner has taken it over, or the session "
+        "was deleted. Nothing was written",
         session=lease.session,
     )

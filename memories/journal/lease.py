@@ -138,6 +138,10 @@ class Heartbeat:
 
     def __init__(self, renew: Callable[[Collection[Lease]], Collection[str]]) -> None:
         self._renew = renew
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
         self._leases: dict[str, Lease] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -145,6 +149,8 @@ class Heartbeat:
 
     def add(self, lease: Lease) -> None:
         """Renew a lease from now on."""
+        if self._pid != os.getpid():  # a forked process has neither the thread nor the leases
+            self._reset()
         with self._changed:
             self._leases[lease.token] = lease
             self._due = min(self._due, time.monotonic() + lease.seconds / BEATS)
@@ -157,6 +163,8 @@ class Heartbeat:
 
     def remove(self, lease: Lease) -> None:
         """Do not renew a lease any more."""
+        if self._pid != os.getpid():
+            self._reset()
         with self._changed:
             self._leases.pop(lease.token, None)
             if not self._leases:
@@ -164,6 +172,8 @@ class Heartbeat:
 
     def stop(self) -> None:
         """Renew nothing any more, and wait for the end of the thread."""
+        if self._pid != os.getpid():
+            self._reset()
         with self._changed:
             self._leases.clear()
             self._changed.notify()

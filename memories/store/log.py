@@ -452,16 +452,21 @@ def decode(line: str, seq: int) -> Message:
     try:
         return Message.model_validate_json(line)
     except ValidationError as error:
-        unknown = [e["loc"] for e in error.errors() if e["type"] == "extra_forbidden"]
-        if len(unknown) < error.error_count():
-            raise unreadable(seq, error) from error
-    data = json.loads(line)
-    for *path, name in unknown:
-        inner = data
-        for key in path:
-            inner = inner[key]
-        del inner[name]
-    return Message.model_validate_json(json.dumps(data))
+        return _decode_again(line, seq, error)
+
+
+def _decode_again(line: str, seq: int, error: ValidationError) -> Message:
+    """Decode a message without the fields that are unknown; it may also be nested deeply."""
+    try:
+        data = json.loads(line)
+        for *path, name in (e["loc"] for e in error.errors() if e["type"] == "extra_forbidden"):
+            inner = data
+            for key in path:
+                inner = inner[key]
+            del inner[name]
+        return Message.model_validate(data)
+    except (ValueError, RecursionError) as again:
+        raise unreadable(seq, again) from error
 
 
 def _decode_lines(lines: dict[str, str], places: dict[str, int]) -> dict[str, Message]:

@@ -55,11 +55,11 @@ def is_branch(key: str) -> bool:
     return len(json.loads(key)) > len(("tenant", "session"))
 
 
-async def delete_session(journal: Journal, key: str) -> None:
-    """Remove a session from a journal, with its branches; see :meth:`Journal.delete`."""
+async def delete_key(journal: Journal, key: str) -> int:
+    """Remove a session from a journal, with its branches; return how many entries it had."""
     for branch in await journal.sessions(below(key)):
         await journal.delete(branch)
-    await journal.delete(key)
+    return await journal.delete(key)
 
 
 def below(key: str) -> str:
@@ -239,9 +239,9 @@ class Session:
         """Return the entries after a sequence number, in their current form."""
         first = max(after - self.offset, 0)
         if history and self.journal.has_history:
-            found = await self.journal.rows(self.key, first, history=True)
+            found = as_rows(await self.journal.rows(self.key, first, history=True))
         else:
-            found = _as_rows(await self.journal.rows(self.key, first))
+            found = as_rows(await self.journal.rows(self.key, first))
         if self.parent is None:
             return current(found)
         own = current(found.without(["forked"])).moved(self.offset)
@@ -274,7 +274,7 @@ class Session:
         last = await self.journal.last(self.key)
         if last <= self.last:
             return Rows()
-        rows = _as_rows(await self.journal.rows(self.key, self.last))
+        rows = as_rows(await self.journal.rows(self.key, self.last))
         last = max([last, *rows.seqs[-1:]])
         complete = len(rows) == last - self.last
         self.last = last
@@ -321,6 +321,6 @@ class Session:
             await self.journal.trim(self.key, self._steps[0] - self.offset)
 
 
-def _as_rows(found: Sequence[Row]) -> Rows:
+def as_rows(found: Sequence[Row]) -> Rows:
     """Return rows as columns; a journal of a user's own may return a list."""
     return found if isinstance(found, Rows) else Rows(found)

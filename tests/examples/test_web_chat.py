@@ -109,9 +109,7 @@ class Waits(LLM):
         yield "two"
 
 
-async def test_a_run_fails_if_another_server_answers_meanwhile_and_the_next_one_does_not(
-    tmp_path: Path,
-) -> None:
+async def test_another_server_is_told_that_a_session_is_in_use(tmp_path: Path) -> None:
     llm, path = Waits(), tmp_path / "chats.db"
     async with (
         client(path, Brain(react(llm))) as here,
@@ -120,12 +118,13 @@ async def test_a_run_fails_if_another_server_answers_meanwhile_and_the_next_one_
     ):
         lines = reply.aiter_lines()
         await anext(lines)
-        await ask(there, "ann", "Hello?")
+        refused = await there.post("/chats/ann", json={"message": "Hello?"})
         llm.may.set()
         events = await events_in(lines)
-        again = await ask(here, "ann", "And again?")
-    assert events[-1]["error"]["type"] == "SessionConflictError"
-    assert again[-1]["stop_reason"] == "done"
+        afterwards = await ask(there, "ann", "Hello?")
+    assert refused.status_code == 409
+    assert "in use by process" in refused.json()["error"]["message"]
+    assert events[-1]["stop_reason"] == afterwards[-1]["stop_reason"] == "done"
 
 
 class Endless(LLM):

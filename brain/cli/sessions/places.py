@@ -18,8 +18,7 @@ from agent_brain.cli.options import Options
 from agent_brain.memories.errors import JournalConflictError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.journal.opening import open_journal
-from agent_brain.memories.sessions import session_key
-from agent_brain.memories.store.session import read_session_key
+from agent_brain.memories.store.session import read_session_key, session_key
 
 T = TypeVar("T")
 IN_FOLDER = ("memory.db", "journal.db")  # of a vector memory

@@ -7,7 +7,7 @@ from agent_brain.cli.keyboard import read_keyboard
 from agent_brain.cli.options import Options
 from agent_brain.cli.sessions.places import describe, entries, find_session, use_journal
 from agent_brain.memories.journal.base import Journal, SessionRecord
-from agent_brain.memories.sessions import delete_session
+from agent_brain.memories.store.session import delete_key
 from agent_brain.serving.catalog import Catalog
 
 
@@ -21,7 +21,7 @@ def remove_session(options: Options, *, confirmed: bool) -> ExitCode:
         lease = await journal.acquire((await find(journal)).key)
         try:
             record = await find(journal)
-            await delete_session(journal, record.key)
+            await delete_key(journal, record.key)
             await Catalog(journal).remove(options.tenant, options.session or "")
             return record
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -174,7 +174,7 @@ class PostgresJournal(Journal):
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncIterator[list[Entry]]:
+    ) -> AsyncGenerator[list[Entry], None]:
         """See :meth:`Journal.pages`. Each page is read when it is asked for."""
         key = self._key(session)
         first, at, count = None, after, 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -156,7 +156,7 @@ class RedisJournal(Journal):
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncIterator[list[Entry]]:
+    ) -> AsyncGenerator[list[Entry], None]:
         """See :meth:`Journal.pages`. A page that would be long in bytes has fewer entries."""
         async for page in self._pages(session, after, size, Columns.entries, history=history):
             if page:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from os import PathLike, fspath
@@ -145,7 +145,7 @@ class SQLiteJournal(Journal):
 
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
-    ) -> AsyncIterator[list[Entry]]:
+    ) -> AsyncGenerator[list[Entry], None]:
         """See :meth:`Journal.pages`; each page is the state of the session when it is read.
 
         Raises:

@@ -142,7 +142,8 @@ async def test_clearing_removes_branches() -> None:
 async def test_deleting_a_session_removes_its_branches() -> None:
     _, journal = await interrupted()
     await MessagesMemory(journal=journal, session="default 2").set_goal("another")
-    await delete_session(journal, session_key("default"))
+    assert await delete_session(journal, "default") > 0
+    assert await delete_session(journal, "unknown") == 0
     assert await journal.sessions() == [session_key("default 2")]
 
 
@@ -282,3 +283,17 @@ async def test_calls_have_the_same_key_when_they_are_repeated() -> None:
     await brain(store).resume()
     assert len(keys) == 2
     assert keys[0] == keys[1]
+
+
+async def test_a_run_continues_with_its_branches_over_an_earlier_memory() -> None:
+    work, store = Work(), RamJournal()
+    journal = MortalJournal(store)
+    work.on_break = journal.die
+    net = Net({Outer.ALL: SubnetState(react(work.llm("c")), fork=True)})
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - alone or in a group
+        await Brain(net, MessagesMemory(journal=journal), work.tools).run("go")
+    work.broken = False
+    memory = MessagesMemory(journal=store)
+    earlier = await memory.as_of((await memory.steps())[-1])
+    assert (await Brain(net, earlier, work.tools).resume()).answer == "c is done"
+    assert work.done == {"c0": 1, "c1": 1}

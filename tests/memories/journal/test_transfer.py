@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -234,7 +234,9 @@ async def test_a_source_that_may_be_written_to_is_refused(tmp_path: Path) -> Non
 
 async def test_a_journal_of_another_kind_is_salvaged_too() -> None:
     class Damaged(RamJournal):
-        async def pages(self, session: str, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        async def pages(
+            self, session: str, *args: Any, **options: Any
+        ) -> AsyncGenerator[Any, None]:
             yield (await super().read(session, history=True))[:2]
             raise JournalDamagedError("damaged", session=session)
 
