@@ -81,7 +81,9 @@ async def compare(calls: list[tuple[Any, ...]]) -> None:
         real = Caller(SQLiteJournal(path))
         for name, session, *how in calls:
             if name == "reopen":
-                await real.journal.aclose()
+                await real.journal.aclose()  # which releases its leases
+                for lease in model.leases.values():
+                    await model.journal.release(lease)
                 real.journal = SQLiteJournal(path)
                 continue
             outcomes = [await caller.call(name, session, *how) for caller in (model, real)]
