@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     LeaseLostError,
 )
+from agent_brain.memories.journal.checks import checked_seconds, checked_size
 from agent_brain.memories.journal.entry import Entry, Rows, to_line
 from agent_brain.memories.journal.lease import Holder, Lease
 
@@ -120,7 +122,9 @@ class Journal(ABC):
 
         Raises:
             JournalDamagedError: An entry is not what was written; what is before it was yielded.
+            MemoryUseError: ``size`` is not a whole number from 1.
         """
+        checked_size(size)
         entries = await self._read(session, after, history=history)
         for start in range(0, len(entries), size):
             yield entries[start : start + size]
@@ -242,7 +246,10 @@ class Journal(ABC):
 
         Raises:
             LeaseHeldError: Another runner has it.
+            MemoryUseError: ``seconds`` is less than 0.001, or ``wait`` less than 0.
         """
+        checked_seconds("seconds", seconds, least=0.001)
+        checked_seconds("wait", wait, least=0, most=math.inf)
         lease = Lease.new(session, seconds)
         deadline = anyio.current_time() + wait
         while (holder := await self._take_lease(lease)) is not None:

@@ -14,6 +14,14 @@ from anyio import to_thread
 
 from agent_brain.memories.errors import JournalDamagedError, JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
+from agent_brain.memories.journal.checks import (
+    checked_after,
+    checked_entries,
+    checked_loaded,
+    checked_seqs,
+    checked_session,
+    checked_size,
+)
 from agent_brain.memories.journal.entry import Entry, Rows, from_milliseconds
 from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease
 from agent_brain.memories.journal.postgres.calls import Calls
@@ -150,11 +158,13 @@ class PostgresJournal(Journal):
     ) -> int:
         """See :meth:`Journal.append`."""
         key = self._key(session, writing=True)
+        checked = checked_entries(entries)
+        checked_seqs([] if expect is None else [expect])
 
         def append() -> int:
             last = self._run(
                 self._durability,
-                lambda tx: append_entries(tx, self._layout, key, entries, expect, lease, self._ttl),
+                lambda tx: append_entries(tx, self._layout, key, checked, expect, lease, self._ttl),
             )
             self._purge_if_due()
             return last
@@ -164,6 +174,7 @@ class PostgresJournal(Journal):
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
         key = self._key(session)
+        checked_after(after)
 
         def read(tx: Transaction) -> list[Entry]:
             record = find(tx, self._layout, key).shown(self._ttl)
@@ -177,6 +188,8 @@ class PostgresJournal(Journal):
     ) -> AsyncIterator[list[Entry]]:
         """See :meth:`Journal.pages`. Each page is read when it is asked for."""
         key = self._key(session)
+        checked_after(after)
+        checked_size(size)
         first, at, count = None, after, 0
         while True:
             record, page, damage = await self._read_page(key, at, size, history=history)
@@ -220,6 +233,7 @@ class PostgresJournal(Journal):
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
         key = self._key(session)
+        checked_after(after)
 
         def read(tx: Transaction) -> Rows:
             record = find(tx, self._layout, key).shown(self._ttl)
@@ -246,24 +260,27 @@ class PostgresJournal(Journal):
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`; what it scrubs is said at :class:`PostgresJournal`."""
+        some = None if seqs is None else checked_seqs(seqs)
 
         def delete(tx: Transaction, key: Key) -> int:
-            if seqs is None:
+            if some is None:
                 return remove_session(tx, self._layout, key, self._ttl)
-            return remove_entries(tx, self._layout, key, seqs, self._ttl)
+            return remove_entries(tx, self._layout, key, some, self._ttl)
 
-        return await self._remove(session, delete, scrub=scrub, whole=seqs is None)
+        return await self._remove(session, delete, scrub=scrub, whole=some is None)
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
+        some = checked_seqs(seqs)
         return await self._remove(
             session,
-            lambda tx, key: retire_entries(tx, self._layout, key, seqs, self._ttl),
+            lambda tx, key: retire_entries(tx, self._layout, key, some, self._ttl),
             scrub=False,
         )
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
+        checked_seqs([] if before is None else [before])
         return await self._remove(
             session,
             lambda tx, key: trim_history(tx, self._layout, key, before, self._ttl),
@@ -273,9 +290,10 @@ class PostgresJournal(Journal):
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
         key = self._key(session, writing=True)
+        checked = checked_loaded(entries)
         await self._do(
             self._durability,
-            lambda tx: load_entries(tx, self._layout, key, entries, self._ttl),
+            lambda tx: load_entries(tx, self._layout, key, checked, self._ttl),
             session,
         )
 
@@ -361,7 +379,7 @@ class PostgresJournal(Journal):
     def _key(self, session: str, *, writing: bool = False) -> Key:
         if writing:
             self._check_writable()
-        key = Key(session, self._place)
+        key = Key(checked_session(session), self._place)
         _ = key.id  # refuses what cannot be stored
         return key
 

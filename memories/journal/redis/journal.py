@@ -21,6 +21,14 @@ from agent_brain.memories.journal.base import (
     held,
     lost,
 )
+from agent_brain.memories.journal.checks import (
+    checked_after,
+    checked_entries,
+    checked_loaded,
+    checked_seqs,
+    checked_session,
+    checked_size,
+)
 from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
 from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease, Owner
 from agent_brain.memories.journal.redis import scripts
@@ -130,6 +138,9 @@ class RedisJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
+        checked_session(session)
+        entries = checked_entries(entries)
+        checked_seqs([] if expect is None else [expect])
         base = expect or self._starts_after
         while True:
             now = _now()
@@ -179,6 +190,9 @@ class RedisJournal(Journal):
         history: bool,
     ) -> AsyncIterator[T]:
         """Yield what ``make`` makes of each page; raise at the first damage."""
+        checked_session(session)
+        checked_after(after)
+        checked_size(size)
         born: str | None = None
         while True:
             limits = (after, size, PAGE_BYTES, "1" if history else "")
@@ -214,27 +228,32 @@ class RedisJournal(Journal):
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
-        return int((await self._run(scripts.LAST, session))[1])
+        return int((await self._run(scripts.LAST, checked_session(session)))[1])
 
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`; the class says which copies remain."""
+        checked_session(session)
         if seqs is None:
             return int((await self._run(scripts.DELETE_SESSION, session))[1])
         return int((await self._run(scripts.DELETE, session, _numbers(seqs)))[1])
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
+        checked_session(session)
         return int((await self._run(scripts.RETIRE, session, _numbers(seqs)))[1])
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
+        checked_session(session)
+        checked_seqs([] if before is None else [before])
         limit = "+inf" if before is None else f"({before}"
         return int((await self._run(scripts.TRIM, session, limit))[1])
 
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`. Long sessions are sent in parts, which become it at once."""
+        entries = checked_loaded(entries)
         if found := await self.last(session):
             raise conflict(session, 0, found)
         if not entries:
@@ -264,6 +283,7 @@ class RedisJournal(Journal):
 
     async def sessions(self, prefix: str = "") -> list[str]:
         """See :meth:`Journal.sessions`."""
+        checked_session(prefix)
         found: set[str] = set()
         cursor = b"0"
         while True:
@@ -302,6 +322,7 @@ class RedisJournal(Journal):
         await self._run(scripts.RELEASE, lease.session, lease.token)
 
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+        checked_session(lease.session)
         details = (lease.token, lease.owner.to_text(), _ms(lease.seconds), over or "")
         answer = await self._run(scripts.TAKE, lease.session, *details)
         if answer[0] == b"held":
@@ -367,7 +388,7 @@ def _holder(answer: Any) -> Holder:
 
 
 def _numbers(seqs: Collection[int]) -> str:
-    return " ".join(str(seq) for seq in seqs if 0 < seq < HIGHEST)
+    return " ".join(str(seq) for seq in checked_seqs(seqs) if 0 < seq < HIGHEST)
 
 
 def _ms(seconds: float) -> int:
