@@ -6,7 +6,9 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import anyio
@@ -23,7 +25,7 @@ from agent_brain.memories.journal.checks import (
     checked_size,
 )
 from agent_brain.memories.journal.entry import Entry, Rows, from_milliseconds
-from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease
+from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease, Owner
 from agent_brain.memories.journal.postgres.calls import Calls
 from agent_brain.memories.journal.postgres.entries import (
     check_count,
@@ -124,7 +126,10 @@ class PostgresJournal(Journal):
         self._where = f"{address.place}, schema {schema}"
         self._place = f"journal at {self._where}"
         self._connections = Connections(address.params, self._place, pool_size, timeout)
-        self._calls = Calls(pool_size)
+        self._calls = Calls(pool_size, self._place)
+        self._patience = timeout
+        self._leases: dict[str, Lease] = {}  # those that were got and not given back
+        self._closed = False
         self._heartbeat = Heartbeat(self._renew)
         self._durability = durability
         seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
@@ -345,15 +350,31 @@ class PostgresJournal(Journal):
         await self._do(
             "memory", lambda tx: release_lease(tx, self._layout, key, lease), lease.session
         )
+        self._leases.pop(lease.token, None)
 
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
         """See :meth:`Journal._take_lease`."""
         key = self._key(lease.session, writing=True)
-        holder = await self._do(
-            "memory", lambda tx: take_lease(tx, self._layout, key, lease, over), lease.session
-        )
+
+        def take() -> Holder | None:
+            holder = self._run("memory", lambda tx: take_lease(tx, self._layout, key, lease, over))
+            if holder is None:
+                self._leases[lease.token] = lease
+            return holder
+
+        try:
+            holder = await self._calls.run(take, lease.session)
+        except JournalError:
+            raise
+        except BaseException:  # cancelled, and nobody will give it back
+            with anyio.CancelScope(shield=True), suppress(JournalError):
+                await self.release(lease)
+            raise
         if holder is None:
             self._heartbeat.add(lease)
+            if self._closed:  # meanwhile: aclose() has given it back
+                self._heartbeat.remove(lease)
+                raise self._calls.is_closed()
         return holder
 
     def _renew(self, leases: Collection[Lease]) -> Collection[str]:
@@ -366,13 +387,31 @@ class PostgresJournal(Journal):
         return isinstance(other, PostgresJournal) and self._where == other._where
 
     async def aclose(self) -> None:
-        """Close the connections. A closed journal cannot be used again."""
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(self._close)
+        """Give back all leases, and close the connections, when the running calls have ended.
+
+        A closed journal cannot be used again.
+        """
+        if not self._closed:
+            self._closed = True
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._close)
 
     def _close(self) -> None:
+        self._calls.close(self._patience)
         self._heartbeat.stop()
+        with suppress(JournalError):  # they end by themselves then
+            self._release_all()
         self._connections.close()
+
+    def _release_all(self) -> None:
+        mine = [lease for lease in self._leases.values() if lease.owner == Owner.here()]
+        self._leases.clear()
+        for lease in mine:
+            key = Key(lease.session, self._place)
+            self._connections.run("memory", partial(self._release, key, lease))
+
+    def _release(self, key: Key, lease: Lease, tx: Transaction) -> None:
+        release_lease(tx, self._layout, key, lease)
 
     # Private
 

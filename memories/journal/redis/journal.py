@@ -122,6 +122,7 @@ class RedisJournal(Journal):
         self._closed = False
         self._starts_after = 0  # where the last new session began, as the next one probably does
         self._heartbeat = Heartbeat(self._renew)
+        self._leases: dict[str, Lease] = {}  # those that were asked for and not given back
         self._renewing: Redis | None = None  # used by the thread of the heartbeat alone
 
     def __repr__(self) -> str:
@@ -320,13 +321,26 @@ class RedisJournal(Journal):
         """See :meth:`Journal.release`."""
         self._heartbeat.remove(lease)
         await self._run(scripts.RELEASE, lease.session, lease.token)
+        self._leases.pop(lease.token, None)
 
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
         checked_session(lease.session)
         details = (lease.token, lease.owner.to_text(), _ms(lease.seconds), over or "")
-        answer = await self._run(scripts.TAKE, lease.session, *details)
+        self._leases[lease.token] = lease
+        try:
+            answer = await self._run(scripts.TAKE, lease.session, *details)
+        except JournalError:
+            del self._leases[lease.token]
+            raise
+        except BaseException:  # cancelled, and nobody will give it back
+            with anyio.CancelScope(shield=True), suppress(JournalError):
+                await self.release(lease)
+            raise
         if answer[0] == b"held":
+            del self._leases[lease.token]
             return _holder(answer)
+        if self._closed:  # meanwhile: aclose() gives it back
+            raise self._is_closed()
         self._heartbeat.add(lease)
         return None
 
@@ -349,12 +363,25 @@ class RedisJournal(Journal):
         return isinstance(other, RedisJournal) and repr(self) == repr(other)
 
     async def aclose(self) -> None:
-        """Close the connections. A closed journal cannot be used again."""
+        """Give back all leases, and close the connections, when the running calls have ended.
+
+        A closed journal cannot be used again.
+        """
         if not self._closed:
             self._closed = True
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._stop)
+                await self._server.settle()
+                await self._release_all()
                 await self._server.aclose()
+
+    async def _release_all(self) -> None:
+        mine = [lease for lease in self._leases.values() if lease.owner == Owner.here()]
+        with suppress(JournalError):  # they end by themselves then
+            for lease in mine:
+                keys = self._keys.of(lease.session)
+                await self._server.run(scripts.RELEASE, keys, lease.session, lease.token)
+        self._leases.clear()
 
     def _stop(self) -> None:
         self._heartbeat.stop()
@@ -363,7 +390,7 @@ class RedisJournal(Journal):
 
     async def _run(self, script: scripts.Script, session: str, *args: str | bytes | int) -> Any:
         if self._closed:
-            raise JournalError(f"{self!r} is closed: make a new one")
+            raise self._is_closed()
         keys = self._keys.of(session)
         if not self._is_open:
             await check_server(self._server, self._keys, self.durability)
@@ -371,6 +398,9 @@ class RedisJournal(Journal):
         answer = await self._server.run(script, keys, session, *args)
         self._check(session, answer)
         return answer
+
+    def _is_closed(self) -> JournalError:
+        return JournalError(f"{self!r} is closed: make a new one")
 
     def _check(self, session: str, answer: Any) -> None:
         if answer[0] == b"damaged":
