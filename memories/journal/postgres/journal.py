@@ -47,6 +47,7 @@ from agent_brain.memories.journal.postgres.removal import (
 )
 from agent_brain.memories.journal.postgres.sessions import Key, Record, every, find
 from agent_brain.memories.journal.postgres.writing import append_entries, load_entries
+from agent_brain.memories.store.expiry import as_duration
 from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ T = TypeVar("T")
 log = get_logger(__name__)
 PURGE_EVERY = 60.0  # seconds, if sessions last long
 PURGED = 100  # sessions that an append removes at most
+LONGEST = 1_000_000  # seconds that the server may be waited for
 UNKNOWN = 2**63 - 1  # the last number of a session whose row is damaged
 DURABILITIES = {
     "disk": "an append is on the server's disk when it returns",
@@ -111,7 +113,8 @@ class PostgresJournal(Journal):
         durability: Literal["disk", "memory"] = "disk",
         readonly: bool = False,
     ) -> None:
-        _check_arguments(pool_size, timeout, ttl, durability)
+        _check_arguments(pool_size, timeout, durability)
+        self._ttl = _milliseconds(ttl)
         try:
             from agent_brain.memories.journal.postgres.address import Address
             from agent_brain.memories.journal.postgres.connections import Connections
@@ -132,8 +135,6 @@ class PostgresJournal(Journal):
         self._closed = False
         self._heartbeat = Heartbeat(self._renew)
         self._durability = durability
-        seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-        self._ttl = None if seconds is None else round(seconds * 1000)
         self._purge_due = 0.0
         self._opened = False
         self._opening = threading.Lock()
@@ -514,19 +515,25 @@ class PostgresJournal(Journal):
             return False
 
 
-def _check_arguments(
-    pool_size: int, timeout: float, ttl: float | timedelta | None, durability: str
-) -> None:
+def _check_arguments(pool_size: int, timeout: float, durability: str) -> None:
     if durability not in DURABILITIES:
         has = "; ".join(f"{name!r}: {meaning}" for name, meaning in DURABILITIES.items())
         raise MemoryDefinitionError(
             f"durability={durability!r}: a PostgresJournal has {has}. PostgreSQL cannot leave a "
             "commit to the operating system, between the two"
         )
-    if pool_size < 1:
-        raise MemoryDefinitionError(f"pool_size={pool_size!r}: it must be 1 or more")
-    if timeout <= 0:
-        raise MemoryDefinitionError(f"timeout={timeout!r}: it must be more than 0 seconds")
-    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-    if seconds is not None and seconds <= 0:
-        raise MemoryDefinitionError(f"ttl={ttl!r}: it must be more than 0 seconds")
+    if type(pool_size) is not int or pool_size < 1:
+        raise MemoryDefinitionError(f"pool_size={pool_size!r}: give a whole number from 1")
+    if type(timeout) not in (int, float) or not 0.001 <= timeout <= LONGEST:
+        raise MemoryDefinitionError(
+            f"timeout={timeout!r}: give a number of seconds from 0.001 to {LONGEST}"
+        )
+
+
+def _milliseconds(ttl: float | timedelta | None) -> int | None:
+    duration = as_duration("ttl", ttl)
+    if duration is None:
+        return None
+    if duration < timedelta(milliseconds=1):
+        raise MemoryDefinitionError(f"ttl={ttl!r}: give 0.001 seconds or more")
+    return duration // timedelta(milliseconds=1)

@@ -53,6 +53,7 @@ T = TypeVar("T")
 PAGE_BYTES = 1_000_000
 STAGED = 5_000  # entries that load() sends at once
 HEADS = 500  # that are read at once
+LONGEST = 1_000_000  # seconds that the server may be waited for
 HIGHEST = 2**53  # scores of sorted sets are exact below it
 
 
@@ -111,13 +112,17 @@ class RedisJournal(Journal):
     ) -> None:
         check_durability(durability)
         duration = as_duration("ttl", ttl)
-        if not timeout > 0:
-            raise MemoryDefinitionError(f"timeout= must be greater than 0, not {timeout!r}")
+        if duration is not None and duration < timedelta(milliseconds=1):
+            raise MemoryDefinitionError(f"ttl={ttl!r}: give 0.001 seconds or more")
+        if type(timeout) not in (int, float) or not 0.001 <= timeout <= LONGEST:
+            raise MemoryDefinitionError(
+                f"timeout={timeout!r}: give a number of seconds from 0.001 to {LONGEST}"
+            )
         self.prefix = prefix
         self.durability = durability
         self._keys = Keys(prefix)
         self._server = Server(url, timeout)
-        self._ttl = "" if duration is None else str(max(1, duration // timedelta(milliseconds=1)))
+        self._ttl = "" if duration is None else str(duration // timedelta(milliseconds=1))
         self._is_open = False
         self._closed = False
         self._starts_after = 0  # where the last new session began, as the next one probably does

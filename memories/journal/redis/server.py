@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -213,8 +214,11 @@ def _parse(url: str) -> dict[str, Any]:
             f"The package {error.name} is not installed: pip install 'agent-brain[redis]'"
         ) from error
     try:
-        return dict(parse_url(url))
-    except ValueError:  # its text may quote the password
+        found = dict(parse_url(url))
+        if not url.startswith("unix:"):  # the client takes a database that is no number for 0
+            int(urlsplit(url).path.strip("/") or 0)
+        return found
+    except (AttributeError, TypeError, ValueError):  # its text may quote the password
         raise MemoryDefinitionError(
             "The URL of the Redis server cannot be read: write redis://USER:PASSWORD@HOST:PORT/0, "
             "rediss://… for TLS, or unix:///PATH, with / : @ ? # % in a password as %2F %3A %40 "
