@@ -33,11 +33,14 @@ from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
 from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease, Owner
 from agent_brain.memories.journal.redis import scripts
 from agent_brain.memories.journal.redis.entries import (
+    ON_LOOP,
+    ON_LOOP_BYTES,
     Columns,
     Page,
     in_thread_if_much,
     pack,
     read_head,
+    weigh,
 )
 from agent_brain.memories.journal.redis.errors import damaged as damaged_session
 from agent_brain.memories.journal.redis.keys import Keys, pattern
@@ -414,7 +417,10 @@ class RedisJournal(Journal):
     async def _pack(
         self, session: str, entries: Sequence[Entry], now: int, after: int | None = None
     ) -> bytes:
-        return await in_thread_if_much(len(entries), 0, lambda: pack(session, entries, now, after))
+        size = weigh(entries, ON_LOOP_BYTES) if len(entries) <= ON_LOOP else 0
+        return await in_thread_if_much(
+            len(entries), size, lambda: pack(session, entries, now, after)
+        )
 
 
 def _holder(answer: Any) -> Holder:
