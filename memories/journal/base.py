@@ -127,6 +127,7 @@ class Journal(ABC):
 
         Raises:
             JournalDamagedError: An entry is not what was written; what is before it was yielded.
+            MemoryUseError: ``size`` is not a whole number from 1.
         """
         checked_size(size)
         entries = await self._read(session, after, history=history)
@@ -250,9 +251,9 @@ class Journal(ABC):
 
         Raises:
             LeaseHeldError: Another runner has it.
-            MemoryUseError: A number is none, or out of range.
+            MemoryUseError: ``seconds`` is less than 0.001, or ``wait`` less than 0.
         """
-        checked_seconds("seconds", seconds, least=0.01)
+        checked_seconds("seconds", seconds, least=0.001)
         checked_seconds("wait", wait, least=0, most=math.inf)
         lease = Lease.new(session, seconds)
         try:
