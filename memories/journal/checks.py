@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.entry import Entry
+
+NESTED = 200  # how deep data may be nested: the parser of messages reads no more
+_HAS_PARTS = (dict, list, tuple)
 
 
 def checked_session(session: object) -> str:
@@ -23,7 +27,8 @@ def checked_entries(entries: Iterable[Entry]) -> list[Entry]:
     """Return entries to append.
 
     Raises:
-        MemoryUseError: One is not an entry, or its kind or version cannot be stored.
+        MemoryUseError: One is not an entry, its kind or version cannot be stored, or its data is
+            nested too deeply to be read again.
     """
     found = list(entries)
     for place, entry in enumerate(found):
@@ -35,7 +40,31 @@ def checked_entries(entries: Iterable[Entry]) -> list[Entry]:
             raise MemoryUseError(
                 f"The version of entry {place} is a whole number from 1, not {entry.version!r}"
             )
+        _check_nesting(place, entry.data)
     return found
+
+
+def _check_nesting(place: int, data: object) -> None:
+    """Check that data can be read again; Python's own limit depends on who calls whom."""
+    level = _inside([[data]])
+    for _ in range(NESTED):
+        level = _inside(level)
+        if not level:
+            return
+    raise MemoryUseError(
+        f"The data of entry {place} contains itself, or is nested more than {NESTED} deep"
+    )
+
+
+def _inside(level: Iterable[Any]) -> list[Any]:
+    """Return the arrays and objects in those of a level, each once: data may contain itself."""
+    found = {
+        id(part): part
+        for whole in level
+        for part in (whole.values() if isinstance(whole, dict) else whole)
+        if isinstance(part, _HAS_PARTS)
+    }
+    return [*found.values()]
 
 
 def checked_loaded(entries: Iterable[Entry]) -> list[Entry]:

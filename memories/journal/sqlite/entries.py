@@ -30,7 +30,7 @@ from agent_brain.memories.journal.entry import (
 )
 from agent_brain.memories.journal.sqlite.errors import is_damage
 from agent_brain.memories.journal.sqlite.layout import MOST
-from agent_brain.memories.journal.sqlite.sessions import ADVICE, SessionRow
+from agent_brain.memories.journal.sqlite.sessions import ADVICE, Identity, SessionRow
 
 PAGE = 250  # rows that are read at once, so few that they do not make the garbage collector run
 LIVE, HISTORY = "entry", "history"
@@ -160,10 +160,17 @@ def _select(
 
 @dataclass
 class Page:
-    """Some entries of a session, and what is wrong with those after them."""
+    """Some entries of a session, and what is wrong with those after them.
+
+    Attributes:
+        entries: The entries.
+        error: What is wrong.
+        session: The session; None if there is none.
+    """
 
     entries: list[Entry]
     error: JournalDamagedError | None = None
+    session: Identity | None = None
 
 
 def read_page(
@@ -177,7 +184,7 @@ def read_page(
 ) -> Page:
     """Return the next entries above ``after``; no more than ``size``, and none after a damage."""
     tables = (LIVE, HISTORY) if history else (LIVE,)
-    page = Page([])
+    page = Page([], session=session.identity)
     with ExitStack() as scans:
         sources = [
             scans.enter_context(closing(_scan(db, table, session, after, name))) for table in tables

@@ -30,7 +30,7 @@ def connect(
     """Open the file; create it if it is missing or empty, and bring it to the present layout.
 
     Args:
-        path: The file.
+        path: The file's absolute path, or :data:`IN_RAM`.
         busy_timeout: Seconds to wait for other processes.
         readonly: Whether it must not be written to.
         synchronous: SQLite's name of how durable a write is.
@@ -44,7 +44,7 @@ def connect(
     """
     if path != IN_RAM:
         check_log(path, accept_loss=accept_loss)
-    name = f"{Path(path).absolute().as_uri()}?mode=ro" if readonly else path
+    name = f"{Path(path).as_uri()}?mode=ro" if readonly else path
     try:
         db = sqlite3.connect(
             name, timeout=busy_timeout, isolation_level=None, check_same_thread=False, uri=readonly
@@ -62,6 +62,19 @@ def connect(
             raise explain(path, error) from error
         raise
     return db, version
+
+
+def connect_beside(path: str, busy_timeout: float) -> sqlite3.Connection:
+    """Open a file once more that :func:`connect` has opened; do not wait for the disk on writes."""
+    db = sqlite3.connect(
+        f"{Path(path).as_uri()}?mode=rw",  # which never creates it
+        timeout=busy_timeout,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+    _set_up(db, "NORMAL")
+    return db
 
 
 def _version(db: sqlite3.Connection, path: str) -> int:
@@ -92,9 +105,7 @@ def _version(db: sqlite3.Connection, path: str) -> int:
 
 def _prepare(db: sqlite3.Connection, busy_timeout: float, synchronous: str, version: int) -> None:
     _write_ahead(db, busy_timeout)
-    db.execute(f"PRAGMA synchronous = {synchronous}")
-    db.execute("PRAGMA secure_delete = ON")
-    db.execute("PRAGMA wal_autocheckpoint = 0")  # see sqlite_log
+    _set_up(db, synchronous)
     if version == layout1.VERSION:
         layout1.upgrade(db)
     elif not version:
@@ -109,6 +120,12 @@ def _prepare(db: sqlite3.Connection, busy_timeout: float, synchronous: str, vers
             do_scrub(db)
         except sqlite3.OperationalError as error:  # the note stays, and so does the journal
             log.warning("Deleted entries could not be wiped from the file yet: %s", error)
+
+
+def _set_up(db: sqlite3.Connection, synchronous: str) -> None:
+    db.execute(f"PRAGMA synchronous = {synchronous}")
+    db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA wal_autocheckpoint = 0")  # see sqlite_log
 
 
 def _write_ahead(db: sqlite3.Connection, busy_timeout: float) -> None:
@@ -137,7 +154,7 @@ class OpenFiles:
     def __init__(self, path: str | None = None) -> None:
         names: list[Path] = []
         if path is not None:
-            names = [Path(path).absolute(), log_of(path)]
+            names = [Path(path), log_of(path)]
         self._known = {name: found for name in names if (found := _identity(name)) is not None}
 
     def check(self) -> None:

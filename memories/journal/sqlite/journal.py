@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
-from agent_brain.memories.errors import JournalError, MemoryDefinitionError
+from agent_brain.memories.errors import JournalError, MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
+from agent_brain.memories.journal.checks import (
+    checked_after,
+    checked_entries,
+    checked_loaded,
+    checked_seconds,
+    checked_seqs,
+    checked_session,
+    checked_size,
+)
 from agent_brain.memories.journal.entry import Entry, Rows
-from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease
+from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease, Owner
 from agent_brain.memories.journal.sqlite import leases
 from agent_brain.memories.journal.sqlite.entries import Page
-from agent_brain.memories.journal.sqlite.file import IN_RAM, OpenFiles, connect
+from agent_brain.memories.journal.sqlite.file import IN_RAM, OpenFiles, connect, connect_beside
 from agent_brain.memories.journal.sqlite.job import Job
 from agent_brain.memories.journal.sqlite.layout import VERSION
 from agent_brain.memories.journal.sqlite.layout1 import OldOperations
 from agent_brain.memories.journal.sqlite.log import Log
 from agent_brain.memories.journal.sqlite.operations import Operations
+from agent_brain.tools.secrets import get_logger
 
+log = get_logger(__name__)
 T = TypeVar("T")
 Durability: TypeAlias = Literal["disk", "os", "memory"]
+MOST_BUSY, MOST_TTL = 10.0**6, 10.0**10  # seconds
+RELEASE_WITHIN = 1000  # milliseconds to wait for other processes when closing
 PURGE_EVERY = 60.0  # seconds between two looks for sessions that have outlived their ttl
 
 
@@ -48,8 +62,8 @@ class SQLiteJournal(Journal):
     the file system and freed blocks of the disk are out of its reach.
 
     Args:
-        path: The file, created if it is missing; its folder is not. ``":memory:"`` is a database in
-            RAM.
+        path: The file, created if it is missing; its folder is not. A relative path starts at the
+            folder that the process is in now. ``":memory:"`` is a database in RAM.
         durability: ``"disk"`` (default): what was appended survives a power failure. ``"os"``: it
             survives the end of the process, however it ends; a power failure may take the last
             appends, and what is before them stays whole. ``"memory"`` is for ``":memory:"``, which
@@ -63,7 +77,7 @@ class SQLiteJournal(Journal):
             writes that are lost with it. Otherwise that is an error, as the file may be put back.
 
     Raises:
-        MemoryDefinitionError: ``durability`` or ``ttl`` cannot be used.
+        MemoryDefinitionError: The path, a time or ``durability`` cannot be used.
     """
 
     has_history = True
@@ -79,12 +93,12 @@ class SQLiteJournal(Journal):
         readonly: bool = False,
         accept_loss: bool = False,
     ) -> None:
-        self.path = fspath(path)
+        self.path = _path(path)
         self.readonly = readonly
         self.durability = _durability(self.path, durability)
-        self._operations = Operations(self.path, _seconds(ttl))
+        self._operations = Operations(self.path, _ttl(ttl))
         self._layout = VERSION
-        self._busy_timeout = busy_timeout
+        self._busy_timeout = _seconds("busy_timeout", busy_timeout, least=0, most=MOST_BUSY)
         self._accept_loss = accept_loss
         self._files = OpenFiles()
         self._connection: sqlite3.Connection | None = None
@@ -93,6 +107,7 @@ class SQLiteJournal(Journal):
         self._limiter: RunVar[CapacityLimiter] = RunVar(f"sqlite_journal_{id(self)}")
         self._leases: sqlite3.Connection | None = None
         self._leases_lock = self._lock if self.path == IN_RAM else threading.Lock()
+        self._taken: dict[str, Lease] = {}  # by token, until they are released
         self._heartbeat = Heartbeat(self._renew)
         self._purge_at = 0.0
         self._log = Log(None if self.path == IN_RAM else self.path)
@@ -111,10 +126,13 @@ class SQLiteJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
+        key, found = checked_session(session), checked_entries(entries)
+        checked_seqs([] if expect is None else [expect])
 
         def write(db: sqlite3.Connection) -> int:
+            last = self._operations.append(db, key, found, expect, lease)
             self._purge_at_times(db)
-            return self._operations.append(db, session, entries, expect, lease)
+            return last
 
         return await self._write(write)
 
@@ -128,9 +146,21 @@ class SQLiteJournal(Journal):
     async def pages(
         self, session: str, after: int = 0, *, history: bool = False, size: int = PAGE
     ) -> AsyncGenerator[list[Entry], None]:
-        """See :meth:`Journal.pages`; each page is the state of the session when it is read."""
+        """See :meth:`Journal.pages`; each page is the state of the session when it is read.
+
+        Raises:
+            JournalDamagedError: See :meth:`Journal.pages`.
+            JournalError: The session was removed between two pages.
+        """
+        checked_size(size)
+        first: Page | None = None
         while True:
             page = await self._page(session, after, size, history=history)
+            first = first or page
+            if page.session != first.session:
+                raise JournalError(
+                    f"Session {session!r} in {self.path!r} was removed while it was read"
+                )
             if page.entries:
                 yield page.entries
             if page.error is not None:
@@ -140,47 +170,57 @@ class SQLiteJournal(Journal):
             after = page.entries[-1].seq
 
     async def _page(self, session: str, after: int, size: int | None, *, history: bool) -> Page:
+        key, start = checked_session(session), checked_after(after)
         return await self._do(
-            lambda db: self._reads(db).page(db, session, after, size, history=history)
+            lambda db: self._reads(db).page(db, key, start, size, history=history)
         )
 
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
         if history:
             return await super().rows(session, after, history=True)
-        return await self._do(lambda db: self._reads(db).rows(db, session, after))
+        key, start = checked_session(session), checked_after(after)
+        return await self._do(lambda db: self._reads(db).rows(db, key, start))
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
-        return await self._do(lambda db: self._reads(db).last(db, session))
+        key = checked_session(session)
+        return await self._do(lambda db: self._reads(db).last(db, key))
 
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`. Scrubbing rewrites the whole file."""
-        return await self._write(lambda db: self._operations.delete(db, session, seqs, scrub=scrub))
+        key, going = checked_session(session), None if seqs is None else checked_seqs(seqs)
+        return await self._write(lambda db: self._operations.delete(db, key, going, scrub=scrub))
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
-        return await self._write(lambda db: self._operations.retire(db, session, seqs))
+        key, going = checked_session(session), checked_seqs(seqs)
+        return await self._write(lambda db: self._operations.retire(db, key, going))
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
-        return await self._write(lambda db: self._operations.trim(db, session, before, scrub=scrub))
+        key = checked_session(session)
+        checked_seqs([] if before is None else [before])
+        return await self._write(lambda db: self._operations.trim(db, key, before, scrub=scrub))
 
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
-        await self._write(lambda db: self._operations.load(db, session, entries))
+        key, found = checked_session(session), checked_loaded(entries)
+        await self._write(lambda db: self._operations.load(db, key, found))
 
     # Sessions
 
     async def sessions(self, prefix: str = "") -> list[str]:
         """See :meth:`Journal.sessions`."""
-        return await self._do(lambda db: self._reads(db).keys(db, prefix))
+        start = checked_session(prefix)
+        return await self._do(lambda db: self._reads(db).keys(db, start))
 
     async def records(self, prefix: str = "") -> list[SessionRecord]:
         """See :meth:`Journal.records`."""
-        return await self._do(lambda db: self._reads(db).records(db, prefix))
+        start = checked_session(prefix)
+        return await self._do(lambda db: self._reads(db).records(db, start))
 
     async def readable_sessions(self) -> list[str]:
         """Return the keys that can be found in a damaged file; for :func:`salvage`."""
@@ -188,7 +228,8 @@ class SQLiteJournal(Journal):
 
     async def readable_entries(self, session: str) -> tuple[list[Entry], str | None]:
         """Return what can be read of a session, and what cannot; for :func:`salvage`."""
-        return await self._do(lambda db: self._reads(db).readable(db, session))
+        key = checked_session(session)
+        return await self._do(lambda db: self._reads(db).readable(db, key))
 
     async def purge(self) -> int:
         """See :meth:`Journal.purge`."""
@@ -198,42 +239,59 @@ class SQLiteJournal(Journal):
         now = time.monotonic()
         if now >= self._purge_at:
             self._purge_at = now + PURGE_EVERY
-            self._operations.purge(db, scrub=False)
+            try:
+                self._operations.purge(db, scrub=False)
+            except (sqlite3.Error, JournalError) as error:  # the next time, or purge(), does it
+                log.warning("Sessions that outlived their ttl were not removed: %s", error)
 
     # Leases
 
     async def release(self, lease: Lease) -> None:
         """See :meth:`Journal.release`."""
         self._heartbeat.remove(lease)
-        await self._do_lease(lambda db: leases.release(db, lease))
+        self._taken.pop(lease.token, None)
+        await self._do_lease(lambda db: leases.release(db, [lease]))
 
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
-        self._check_writable()
-        holder = await self._do_lease(lambda db: leases.take(db, lease, over))
+        checked_session(lease.session)
+
+        def take(db: sqlite3.Connection) -> Holder | None:
+            holder = leases.take(db, lease, over)
+            if holder is None:
+                self._taken[lease.token] = lease
+            return holder
+
+        holder = await self._do_lease(take)
         if holder is None:
             self._heartbeat.add(lease)
         return holder
 
     async def _do_lease(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._run(lambda: work(self._open_leases()), self._leases_lock)
+        self._check_writable()
+        if self._connection is None:
+            await self._run(self._open)
+        return await self._run(lambda: self._on_leases(work), self._leases_lock)
 
     def _renew(self, held: Collection[Lease]) -> Collection[str]:
-        with self._leases_lock:
-            db = self._open_leases()
+        def renew(db: sqlite3.Connection) -> Collection[str]:
             self._log.before_write(db)
             return leases.renew(db, held)
 
-    def _open_leases(self) -> sqlite3.Connection:
-        """Return the connection for leases; it does not wait for the disk."""
+        with self._leases_lock:
+            return self._on_leases(renew)
+
+    def _on_leases(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do work on the connection for leases, which uses the files that :meth:`_open` opened."""
         if self._closed:
             raise self._is_closed()
         if self.path == IN_RAM:
-            return self._open()
+            return work(self._open())
+        self._files.check()
         if self._leases is None:
-            self._leases, _ = connect(
-                self.path, self._busy_timeout, synchronous="NORMAL", accept_loss=self._accept_loss
-            )
-        return self._leases
+            self._leases = connect_beside(self.path, self._busy_timeout)
+        done = work(self._leases)
+        self._files.check()
+        return done
 
     # Life
 
@@ -248,10 +306,22 @@ class SQLiteJournal(Journal):
         return os.path.realpath(self.path) == os.path.realpath(other.path)
 
     async def aclose(self) -> None:
-        """Close the file. A closed journal cannot be used again."""
+        """Release the leases and close the file. A closed journal cannot be used again."""
         if not self._closed:
             await to_thread.run_sync(self._heartbeat.stop)
+            await self._run(self._release_all, self._leases_lock)
             await self._run(self._close)
+
+    def _release_all(self) -> None:
+        """Release the leases that are left, if it can be done soon; others end by themselves."""
+        here = Owner.here()  # a forked process does not have those of the other one
+        left = [lease for lease in self._taken.values() if lease.owner == here]
+        self._taken.clear()
+        if self._leases is None or not left:
+            return
+        with suppress(sqlite3.Error):
+            self._leases.execute(f"PRAGMA busy_timeout = {RELEASE_WITHIN}")
+            leases.release(self._leases, left)
 
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def on_the_file() -> T:
@@ -340,8 +410,25 @@ def _durability(path: str, wanted: Durability | None) -> Durability:
     return wanted or has[0]
 
 
-def _seconds(ttl: float | timedelta | None) -> float | None:
+def _path(path: object) -> str:
+    """Return the absolute path, which stays the same when the process changes its folder."""
+    text = fspath(path) if isinstance(path, str | PathLike) else path
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise MemoryDefinitionError(
+            f"SQLiteJournal takes the path of a file, or {IN_RAM!r}, not {path!r}"
+        )
+    return text if text == IN_RAM else str(Path(text).absolute())
+
+
+def _ttl(ttl: float | timedelta | None) -> float | None:
+    if ttl is None:
+        return None
     seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise MemoryDefinitionError(f"ttl= is a time above 0 in seconds, not {ttl!r}")
-    return seconds
+    return _seconds("ttl", seconds, least=0.001, most=MOST_TTL)
+
+
+def _seconds(what: str, seconds: float, *, least: float, most: float) -> float:
+    try:
+        return checked_seconds(what, seconds, least=least, most=most)
+    except MemoryUseError as error:
+        raise MemoryDefinitionError(f"SQLiteJournal: {error}") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from agent_brain.memories.errors import JournalDamagedError
@@ -68,8 +69,11 @@ class OldOperations:
         page = stored.Page([])
         limit = -1 if size is None else size
         try:
-            for seq, kind, line in db.execute(f"{_SELECT} LIMIT ?", (key, after, limit)):
-                page.entries.append(Entry(kind, from_line(line), seq))
+            number = db.execute("SELECT id FROM sessions WHERE key = ?", (key,)).fetchone()
+            page.session = None if number is None else SessionRow(number[0], key, 0).identity
+            with closing(db.execute(f"{_SELECT} LIMIT ?", (key, after, limit))) as found:
+                for seq, kind, line in found:
+                    page.entries.append(Entry(kind, from_line(line), seq))
         except (sqlite3.Error, ValueError, TypeError) as error:
             if isinstance(error, sqlite3.Error) and not is_damage(error):
                 raise

@@ -54,17 +54,23 @@ def renew(db: sqlite3.Connection, leases: Collection[Lease]) -> list[str]:
     return missing
 
 
-def release(db: sqlite3.Connection, lease: Lease) -> None:
-    """Remove a lease, if it is still stored."""
+def release(db: sqlite3.Connection, leases: Collection[Lease]) -> None:
+    """Remove those of the leases that are still stored."""
     with writing(db):
-        db.execute(
-            "DELETE FROM lease WHERE session = ? AND token = ?", (lease.session, lease.token)
+        db.executemany(
+            "DELETE FROM lease WHERE session = ? AND token = ?",
+            [(lease.session, lease.token) for lease in leases],
         )
 
 
 def remove(db: sqlite3.Connection, session: str) -> None:
     """Remove whatever lease a session has, in a transaction of the caller."""
     db.execute("DELETE FROM lease WHERE session = ?", (session,))
+
+
+def remove_ended(db: sqlite3.Connection, session: str) -> None:
+    """Remove the lease of a session if it has ended, in a transaction of the caller."""
+    db.execute("DELETE FROM lease WHERE session = ? AND until <= ?", (session, time.time()))
 
 
 def _stored(db: sqlite3.Connection, session: str, now: float) -> Holder | None:

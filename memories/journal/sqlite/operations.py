@@ -53,7 +53,7 @@ class Operations:
             if not lines:
                 return found
             if session is not None and ended:
-                _remove(db, session)
+                _expire(db, session)
             now = _now()
             if session is None or ended:
                 session = sessions.add(db, key, now)
@@ -96,6 +96,7 @@ class Operations:
             if session is not None and seqs is None:
                 removed = session.entries
                 _remove(db, session)
+                leases.remove(db, key)
             elif session is not None and seqs is not None:
                 removed = self._remove_entries(db, session, seqs)
             if scrub and removed:
@@ -132,10 +133,7 @@ class Operations:
 
     def load(self, db: sqlite3.Connection, key: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
-        seqs = [entry.seq for entry in entries]
-        if any(seq <= before for seq, before in zip(seqs, [0, *seqs], strict=False)):
-            raise JournalError("The entries are not in order: their numbers grow from 1 or more")
-        if seqs and seqs[-1] > MOST:
+        if entries and entries[-1].seq > MOST:
             raise JournalError(f"A session in SQLite has entries up to number {MOST}")
         with writing(db):
             session = sessions.find(db, key)
@@ -144,7 +142,7 @@ class Operations:
             if not entries:
                 return
             if session is not None:
-                _remove(db, session)
+                _expire(db, session)
             added = sessions.add(db, key, _now())
             sessions.put(db, stored.add_as_they_were(db, added, entries))
 
@@ -211,7 +209,7 @@ class Operations:
             return 0
         with writing(db):
             for session in (going := [*self._ended(db)]):
-                _remove(db, session)
+                _expire(db, session)
             if scrub and going:
                 note_scrubbing(db)
         if scrub and going:
@@ -234,7 +232,12 @@ class Operations:
 def _remove(db: sqlite3.Connection, session: SessionRow) -> None:
     stored.remove_all(db, session)
     sessions.remove(db, session)
-    leases.remove(db, session.key)
+
+
+def _expire(db: sqlite3.Connection, session: SessionRow) -> None:
+    """Remove a session that has outlived its ttl; whoever is running it keeps the lease."""
+    _remove(db, session)
+    leases.remove_ended(db, session.key)
 
 
 def _now() -> int:

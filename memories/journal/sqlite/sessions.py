@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields, replace
+from typing import TypeAlias
 from zlib import crc32
 
 from agent_brain.memories.errors import JournalDamagedError
@@ -13,6 +13,7 @@ from agent_brain.memories.journal.sqlite.errors import is_damage
 from agent_brain.memories.journal.sqlite.layout import BITS
 from agent_brain.tools.ids import new_id
 
+Identity: TypeAlias = tuple[int, int | None]
 ADVICE = (
     "Restore the journal from a backup, or copy what can be read into a new one with "
     "'agent-brain sessions salvage'. Nothing was changed"
@@ -46,6 +47,11 @@ class SessionRow:
     created: int | None = None
     updated: int | None = None
     touched: int = 0
+
+    @property
+    def identity(self) -> Identity:
+        """What tells it from a session that was begun later under its key."""
+        return self.id, self.created
 
     @property
     def base(self) -> int:
@@ -106,18 +112,18 @@ def find(db: sqlite3.Connection, key: str) -> SessionRow | None:
     return None
 
 
-def every(db: sqlite3.Connection) -> Iterator[SessionRow]:
-    """Yield all sessions.
+def every(db: sqlite3.Connection) -> list[SessionRow]:
+    """Return all sessions.
 
     Raises:
         JournalDamagedError: A row is not what was written, or is missing.
     """
-    count = 0
-    for found in db.execute(_SELECT + "ORDER BY id"):
-        count += 1
-        yield _checked(found, found[1])
-    if count != about(db).sessions:
+    # An iteration that is left halfway keeps its transaction, after which nothing can be written.
+    found = db.execute(_SELECT + "ORDER BY id").fetchall()
+    checked = [_checked(row, row[1]) for row in found]
+    if len(checked) != about(db).sessions:
         raise _damaged("", "a session is missing")
+    return checked
 
 
 def touched_before(db: sqlite3.Connection, time: int) -> list[SessionRow]:

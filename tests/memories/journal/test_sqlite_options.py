@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 
 from agent_brain.memories import Entry, JournalError, MemoryDefinitionError, SQLiteJournal
-from agent_brain.memories.errors import LeaseHeldError, LeaseLostError
+from agent_brain.memories.errors import LeaseHeldError, LeaseLostError, MemoryUseError
 from agent_brain.memories.journal.lease import Lease, Owner
 from agent_brain.memories.journal.sqlite import journal as module
 from agent_brain.memories.journal.sqlite import operations as sqlite_operations
@@ -46,10 +49,25 @@ def test_a_durability_that_it_does_not_have_is_refused(
     SQLiteJournal(":memory:", durability="memory")
 
 
-@pytest.mark.parametrize("ttl", [0, -1, float("inf"), float("nan"), timedelta(0)])
+@pytest.mark.parametrize(
+    "ttl",
+    [0, -1, 1e-9, 1e11, 10**400, math.inf, math.nan, True, "60", timedelta(0), timedelta.max],
+)
 def test_a_ttl_that_is_no_time_is_refused(ttl: Any) -> None:
     with pytest.raises(MemoryDefinitionError, match="ttl"):
         SQLiteJournal("journal.db", ttl=ttl)
+
+
+@pytest.mark.parametrize("timeout", [-1, math.inf, math.nan, True, "1", None])
+def test_a_busy_timeout_that_is_no_time_is_refused(timeout: Any) -> None:
+    with pytest.raises(MemoryDefinitionError, match="busy_timeout"):
+        SQLiteJournal("journal.db", busy_timeout=timeout)
+
+
+@pytest.mark.parametrize("path", ["", b"journal.db", "a\0b", None, 1, True])
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    with pytest.raises(MemoryDefinitionError, match="path of a file"):
+        SQLiteJournal(path)
 
 
 class Clock:
@@ -135,6 +153,71 @@ async def test_a_loaded_session_lives_from_then_on(clock: Clock, tmp_path: Path)
             await target.load("s", entries)
             assert await target.read("s") == entries
             assert (await target.records())[0].updated == entries[0].time
+
+
+@pytest.mark.parametrize("how", ["append", "append of another", "load", "purge"])
+async def test_a_session_that_ends_while_it_is_run_keeps_its_lease(
+    how: str, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PURGE_EVERY", 0.0)
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path, ttl=60) as journal, SQLiteJournal(path, ttl=60) as other:
+        lease = await journal.acquire("s")
+        await journal.append("s", [Entry("k", 1)], lease=lease)
+        clock.now += 60_000
+        if how == "append of another":
+            await other.append("t", [Entry("k", 1)])
+        elif how == "load":
+            await journal.load("s", [Entry("k", 1, 1)])
+        elif how == "purge":
+            await other.purge()
+        for number in (2, 3):
+            await journal.append("s", [Entry("k", number)], lease=lease)
+            with pytest.raises(LeaseHeldError):
+                await other.acquire("s")
+            with pytest.raises(LeaseHeldError):
+                await other.append("s", [Entry("k", 0)])
+
+
+async def test_a_runner_that_slept_until_its_session_ended_goes_on(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PURGE_EVERY", 0.0)
+    async with SQLiteJournal(tmp_path / "journal.db", ttl=60) as journal:
+        lease = Lease("s", Owner.here(), -1, "token")
+        await journal._take_lease(lease)
+        journal._heartbeat.remove(lease)
+        await journal.append("s", [Entry("k", 1)], lease=lease)
+        clock.now += 60_000
+        await journal.append("s", [Entry("k", 2)], lease=lease)
+
+
+async def test_purging_removes_the_lease_of_a_runner_that_is_gone(
+    clock: Clock, tmp_path: Path
+) -> None:
+    async with SQLiteJournal(tmp_path / "journal.db", ttl=60) as journal:
+        lease = Lease("s", Owner.here(), -1, "token")
+        await journal._take_lease(lease)
+        journal._heartbeat.remove(lease)
+        await journal.append("s", [Entry("k", 1)], lease=lease)
+        clock.now += 60_000
+        await journal.purge()
+        assert journal._leases is not None
+        assert journal._leases.execute("SELECT * FROM lease").fetchall() == []
+
+
+async def test_an_append_does_not_fail_as_another_session_cannot_be_purged(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "PURGE_EVERY", 0.0)
+    async with SQLiteJournal(tmp_path / "journal.db", ttl=60) as journal:
+        await journal.append("damaged", [Entry("k", 1)])
+        assert journal._connection is not None
+        journal._connection.execute("UPDATE session SET checksum = 0")
+        clock.now += 60_000
+        assert await journal.append("s", [Entry("k", 1)]) == 1
+        assert [entry.data for entry in await journal.read("s")] == [1]
+    assert "were not removed" in caplog.text
 
 
 # Leases
@@ -227,6 +310,77 @@ async def test_deleting_a_session_ends_its_lease(tmp_path: Path) -> None:
         await journal.append("s", [Entry("k", 2)], expect=0)
 
 
+async def test_a_closed_journal_has_released_its_leases(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path) as later:
+        async with SQLiteJournal(path) as journal:
+            await journal.acquire("s")
+            taken = await journal.acquire("t")
+            await later._take_lease(other_process("t"), over=taken.token)
+        await later.release(await later.acquire("s"))
+        with pytest.raises(LeaseHeldError):
+            await later.acquire("t")
+
+
+async def test_a_journal_that_cannot_release_its_leases_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RELEASE_WITHIN", 1)
+    path = tmp_path / "journal.db"
+    journal = SQLiteJournal(path)
+    await journal.acquire("s")
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        await journal.aclose()
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+async def test_a_lease_is_not_taken_in_another_file(how: str, tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path) as journal:
+        await journal.append("s", [Entry("k", 1)])
+        for name in ("journal.db", "journal.db-wal"):
+            (tmp_path / name).rename(tmp_path / f"aside-{name}")
+        if how == "replaced":
+            async with SQLiteJournal(path) as another:
+                await another.append("s", [Entry("k", 1)])
+        files = {*tmp_path.iterdir()}
+        for _ in range(2):
+            with pytest.raises(JournalError, match=f"{how}.*while it was open"):
+                await journal.acquire("s")
+        assert {*tmp_path.iterdir()} == files
+        if how == "replaced":
+            async with SQLiteJournal(path) as another:
+                await another.acquire("s")
+
+
+async def test_a_lease_is_not_renewed_in_a_file_that_was_moved(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path) as journal:
+        lease = await journal.acquire("s")
+        path.rename(tmp_path / "aside")
+        with pytest.raises(JournalError, match="moved away"):
+            journal._renew([lease])
+        (tmp_path / "aside").rename(path)
+        assert journal._renew([lease]) == []
+
+
+async def test_a_program_that_changes_its_folder_keeps_its_leases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    async with SQLiteJournal("journal.db") as journal:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        lease = await journal.acquire("s")
+        async with SQLiteJournal(tmp_path / "journal.db") as there:
+            with pytest.raises(LeaseHeldError):
+                await there.acquire("s")
+            assert journal.same_as(there)
+        await journal.append("s", [Entry("k", 1)], lease=lease)
+    assert [*(tmp_path / "elsewhere").iterdir()] == []
+
+
 async def test_a_closed_journal_ends_its_heartbeat(tmp_path: Path) -> None:
     before = {*threading.enumerate()}
     for path in (str(tmp_path / "journal.db"), ":memory:"):
@@ -272,7 +426,7 @@ async def test_retired_entries_are_not_read_when_a_session_is_opened(tmp_path: P
 @pytest.mark.parametrize("seqs", [[0], [2, 1], [1, 1], [2**32]])
 async def test_numbers_that_cannot_be_loaded_are_refused(seqs: list[int], tmp_path: Path) -> None:
     async with SQLiteJournal(tmp_path / "journal.db") as journal:
-        with pytest.raises(JournalError):
+        with pytest.raises((JournalError, MemoryUseError)):
             await journal.load("s", [Entry("k", 1, seq) for seq in seqs])
         assert await journal.sessions() == []
         assert await journal.append("s", [Entry("k", 1)]) == 1
