@@ -372,8 +372,9 @@ class PostgresJournal(Journal):
                 await self.release(lease)
             raise
         if holder is None:
-            self._heartbeat.add(lease)
-            if self._closed:  # meanwhile: aclose() has given it back
+            if not self._closed:
+                self._heartbeat.add(lease)
+            if self._closed:  # meanwhile, perhaps by another thread: aclose() gives it back
                 self._heartbeat.remove(lease)
                 raise self._calls.is_closed()
         return holder

@@ -347,9 +347,11 @@ class RedisJournal(Journal):
         if answer[0] == b"held":
             del self._leases[lease.token]
             return _holder(answer)
-        if self._closed:  # meanwhile: aclose() gives it back
+        if not self._closed:
+            self._heartbeat.add(lease)
+        if self._closed:  # meanwhile, perhaps by another thread: aclose() gives it back
+            self._heartbeat.remove(lease)
             raise self._is_closed()
-        self._heartbeat.add(lease)
         return None
 
     def _renew(self, leases: Collection[Lease]) -> Collection[str]:
