@@ -21,7 +21,7 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     LeaseLostError,
 )
-from agent_brain.memories.journal.checks import checked_seconds, checked_size
+from agent_brain.memories.journal.checks import checked_seconds, checked_session, checked_size
 from agent_brain.memories.journal.entry import Entry, Rows, to_line
 from agent_brain.memories.journal.lease import Holder, Lease
 from agent_brain.tools.aio import CLEANUP_SECONDS
@@ -253,6 +253,7 @@ class Journal(ABC):
             LeaseHeldError: Another runner has it.
             MemoryUseError: ``seconds`` is less than 0.001, or ``wait`` less than 0.
         """
+        checked_session(session)
         checked_seconds("seconds", seconds, least=0.001)
         checked_seconds("wait", wait, least=0, most=math.inf)
         lease = Lease.new(session, seconds)
