@@ -21,7 +21,7 @@ from agent_brain.memories.errors import (
     LeaseHeldError,
     LeaseLostError,
 )
-from agent_brain.memories.journal.checks import checked_seconds, checked_size
+from agent_brain.memories.journal.checks import checked_seconds, checked_session, checked_size
 from agent_brain.memories.journal.entry import Entry, Rows, to_line
 from agent_brain.memories.journal.lease import Holder, Lease
 from agent_brain.tools.aio import CLEANUP_SECONDS
@@ -127,6 +127,7 @@ class Journal(ABC):
 
         Raises:
             JournalDamagedError: An entry is not what was written; what is before it was yielded.
+            MemoryUseError: ``size`` is not a whole number from 1.
         """
         checked_size(size)
         entries = await self._read(session, after, history=history)
@@ -250,9 +251,10 @@ class Journal(ABC):
 
         Raises:
             LeaseHeldError: Another runner has it.
-            MemoryUseError: A number is none, or out of range.
+            MemoryUseError: ``seconds`` is less than 0.001, or ``wait`` less than 0.
         """
-        checked_seconds("seconds", seconds, least=0.01)
+        checked_session(session)
+        checked_seconds("seconds", seconds, least=0.001)
         checked_seconds("wait", wait, least=0, most=math.inf)
         lease = Lease.new(session, seconds)
         try:

@@ -8,6 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord, conflict, held, lost
+from agent_brain.memories.journal.checks import (
+    checked_after,
+    checked_entries,
+    checked_loaded,
+    checked_seqs,
+    checked_session,
+)
 from agent_brain.memories.journal.entry import (
     Entry,
     Rows,
@@ -55,6 +62,8 @@ class RamJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
+        entries = checked_entries(entries)
+        checked_seqs([] if expect is None else [expect])
         found = await self.last(session)
         holder = (self._held or {}).get(session)
         if lease is not None and lease != holder:
@@ -89,6 +98,8 @@ class RamJournal(Journal):
 
     def _after(self, session: str, after: int, *, history: bool) -> list[tuple[int, _Stored]]:
         self._check_open()
+        checked_session(session)
+        checked_after(after)
         found: list[tuple[int, _Stored]] = []
         known = self._sessions.get(session)
         for seq, stored in reversed(known.entries.items()) if known else ():
@@ -101,6 +112,7 @@ class RamJournal(Journal):
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
         self._check_open()
+        checked_session(session)
         known = self._sessions.get(session)
         return 0 if known is None else known.last
 
@@ -109,6 +121,8 @@ class RamJournal(Journal):
     ) -> int:
         """See :meth:`Journal.delete`."""
         self._check_open()
+        checked_session(session)
+        seqs = None if seqs is None else checked_seqs(seqs)
         known = self._sessions.get(session)
         if known is None:
             return 0
@@ -122,9 +136,9 @@ class RamJournal(Journal):
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
         self._check_open()
-        known = self._sessions.get(session)
+        known = self._sessions.get(checked_session(session))
         entries = {} if known is None else known.entries
-        going = [seq for seq in seqs if seq in entries and not entries[seq].retired]
+        going = [seq for seq in checked_seqs(seqs) if seq in entries and not entries[seq].retired]
         for seq in going:
             entries[seq] = replace(entries[seq], retired=True)
         return len(going)
@@ -132,7 +146,8 @@ class RamJournal(Journal):
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
         self._check_open()
-        known = self._sessions.get(session)
+        checked_seqs([] if before is None else [before])
+        known = self._sessions.get(checked_session(session))
         entries = {} if known is None else known.entries
         going = [
             seq
@@ -143,6 +158,7 @@ class RamJournal(Journal):
 
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
+        entries = checked_loaded(entries)
         found = await self.last(session)
         if found:
             raise conflict(session, 0, found)
@@ -164,6 +180,7 @@ class RamJournal(Journal):
     async def sessions(self, prefix: str = "") -> list[str]:
         """See :meth:`Journal.sessions`."""
         self._check_open()
+        checked_session(prefix)
         return sorted(session for session in self._sessions if session.startswith(prefix))
 
     async def records(self, prefix: str = "") -> list[SessionRecord]:
@@ -182,10 +199,26 @@ class RamJournal(Journal):
             )
         return found
 
+    async def purge(self) -> int:
+        """See :meth:`Journal.purge`."""
+        self._check_open()
+        return 0
+
+    async def release(self, lease: Lease) -> None:
+        """See :meth:`Journal.release`."""
+        self._check_open()
+        await super().release(lease)
+
+    async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+        self._check_open()
+        checked_session(lease.session)
+        return await super()._take_lease(lease, over=over)
+
     async def aclose(self) -> None:
         """Drop everything."""
         self._closed = True
         self._sessions.clear()
+        self._held = None
 
     def _check_open(self) -> None:
         if self._closed:

@@ -63,16 +63,29 @@ async def test_a_session_is_deleted_by_its_name() -> None:
     assert await delete_session(journal, "default", tenant="ann") == 0
 
 
-@pytest.mark.parametrize("depth", [10, 150, 230, 250])
-async def test_what_can_be_stored_can_be_read(depth: int) -> None:
+def nested(depth: int) -> Any:
     value: Any = 1
     for _ in range(depth):
         value = [value]
+    return value
+
+
+@pytest.mark.parametrize("depth", [10, 150, 190])
+async def test_what_can_be_stored_can_be_read(depth: int) -> None:
     journal = RamJournal()
-    call = Action(name="f", args={"deep": value})
+    call = Action(name="f", args={"deep": nested(depth)})
     await MessagesMemory(journal=journal).update([Message.assistant("", tool_calls=[call])])
     (read,) = await MessagesMemory(journal=journal).messages()
-    assert read.tool_calls[0].args == {"deep": value}
+    assert read.tool_calls[0].args == {"deep": nested(depth)}
+
+
+async def test_what_could_not_be_read_again_is_refused() -> None:
+    memory = MessagesMemory(journal=RamJournal())
+    call = Action(name="f", args={"deep": nested(230)})
+    with pytest.raises(ValueError, match="nested more than"):
+        await memory.update([Message.assistant("", tool_calls=[call])])
+    await memory.update([Message.user("more")])
+    assert [message.content for message in await memory.messages()] == ["more"]
 
 
 @pytest.mark.parametrize(

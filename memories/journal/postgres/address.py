@@ -21,9 +21,11 @@ class Address:
 
     def __init__(self, url: str) -> None:
         try:
-            given = conninfo_to_dict(url)
-        except (ProgrammingError, TypeError, ValueError):
+            given = conninfo_to_dict(url) if url.strip() else None
+        except (AttributeError, ProgrammingError, TypeError, ValueError):
             raise _unreadable() from None
+        if given is None:
+            raise _unreadable()
         self.params = {name: str(value) for name, value in given.items() if value is not None}
         known = {
             option.keyword.decode(): option.val.decode()

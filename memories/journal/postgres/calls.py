@@ -33,10 +33,15 @@ class Calls:
 
     Args:
         most: How many of an event loop run at once.
+        place: The journal, for people.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, place: str) -> None:
         self._most = most
+        self._place = place
+        self._count = 0  # of those that run
+        self._ended = threading.Condition()
+        self._closed = False
         self._loop: RunVar[_Loop] = RunVar(f"postgres_calls_{id(self)}")
         self._running: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._guard = threading.Lock()  # of the dictionary
@@ -47,7 +52,7 @@ class Calls:
         if loop is None:
             self._loop.set(loop := _Loop(CapacityLimiter(self._most)))
         if session is None:
-            return await to_thread.run_sync(work, limiter=loop.limiter)
+            return await to_thread.run_sync(self._count_in, work, limiter=loop.limiter)
         async with loop.turns.setdefault(session, anyio.Lock()):
             return await self._run_alone(work, session, loop.limiter)
 
@@ -61,10 +66,36 @@ class Calls:
             with running:
                 if abandoned:
                     raise JournalError("The call was cancelled before it began")
-                return work()
+                return self._count_in(work)
 
         try:
             return await to_thread.run_sync(run, limiter=limiter)
         except BaseException:
             abandoned = True
             raise
+
+    def _count_in(self, work: Callable[[], T]) -> T:
+        with self._ended:
+            if self._closed:
+                raise self.is_closed()
+            self._count += 1
+        try:
+            return work()
+        finally:
+            with self._ended:
+                self._count -= 1
+                self._ended.notify_all()
+
+    def close(self, patience: float) -> None:
+        """Begin no call any more, and wait for the end of those that run.
+
+        Args:
+            patience: How long to wait, in seconds.
+        """
+        with self._ended:
+            self._closed = True
+            self._ended.wait_for(lambda: not self._count, patience)
+
+    def is_closed(self) -> JournalError:
+        """Return the error of a call that comes too late."""
+        return JournalError(f"The {self._place} is closed: make a new PostgresJournal")

@@ -6,7 +6,9 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import anyio
@@ -14,8 +16,16 @@ from anyio import to_thread
 
 from agent_brain.memories.errors import JournalDamagedError, JournalError, MemoryDefinitionError
 from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
+from agent_brain.memories.journal.checks import (
+    checked_after,
+    checked_entries,
+    checked_loaded,
+    checked_seqs,
+    checked_session,
+    checked_size,
+)
 from agent_brain.memories.journal.entry import Entry, Rows, from_milliseconds
-from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease
+from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease, Owner
 from agent_brain.memories.journal.postgres.calls import Calls
 from agent_brain.memories.journal.postgres.entries import (
     check_count,
@@ -37,6 +47,7 @@ from agent_brain.memories.journal.postgres.removal import (
 )
 from agent_brain.memories.journal.postgres.sessions import Key, Record, every, find
 from agent_brain.memories.journal.postgres.writing import append_entries, load_entries
+from agent_brain.memories.store.expiry import as_duration
 from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
@@ -46,6 +57,7 @@ T = TypeVar("T")
 log = get_logger(__name__)
 PURGE_EVERY = 60.0  # seconds, if sessions last long
 PURGED = 100  # sessions that an append removes at most
+LONGEST = 1_000_000  # seconds that the server may be waited for
 UNKNOWN = 2**63 - 1  # the last number of a session whose row is damaged
 DURABILITIES = {
     "disk": "an append is on the server's disk when it returns",
@@ -101,7 +113,8 @@ class PostgresJournal(Journal):
         durability: Literal["disk", "memory"] = "disk",
         readonly: bool = False,
     ) -> None:
-        _check_arguments(pool_size, timeout, ttl, durability)
+        _check_arguments(pool_size, timeout, durability)
+        self._ttl = _milliseconds(ttl)
         try:
             from agent_brain.memories.journal.postgres.address import Address
             from agent_brain.memories.journal.postgres.connections import Connections
@@ -116,11 +129,12 @@ class PostgresJournal(Journal):
         self._where = f"{address.place}, schema {schema}"
         self._place = f"journal at {self._where}"
         self._connections = Connections(address.params, self._place, pool_size, timeout)
-        self._calls = Calls(pool_size)
+        self._calls = Calls(pool_size, self._place)
+        self._patience = timeout
+        self._leases: dict[str, Lease] = {}  # those that were got and not given back
+        self._closed = False
         self._heartbeat = Heartbeat(self._renew)
         self._durability = durability
-        seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-        self._ttl = None if seconds is None else round(seconds * 1000)
         self._purge_due = 0.0
         self._opened = False
         self._opening = threading.Lock()
@@ -150,11 +164,13 @@ class PostgresJournal(Journal):
     ) -> int:
         """See :meth:`Journal.append`."""
         key = self._key(session, writing=True)
+        checked = checked_entries(entries)
+        checked_seqs([] if expect is None else [expect])
 
         def append() -> int:
             last = self._run(
                 self._durability,
-                lambda tx: append_entries(tx, self._layout, key, entries, expect, lease, self._ttl),
+                lambda tx: append_entries(tx, self._layout, key, checked, expect, lease, self._ttl),
             )
             self._purge_if_due()
             return last
@@ -164,6 +180,7 @@ class PostgresJournal(Journal):
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         """See :meth:`Journal.read`."""
         key = self._key(session)
+        checked_after(after)
 
         def read(tx: Transaction) -> list[Entry]:
             record = find(tx, self._layout, key).shown(self._ttl)
@@ -177,6 +194,8 @@ class PostgresJournal(Journal):
     ) -> AsyncGenerator[list[Entry], None]:
         """See :meth:`Journal.pages`. Each page is read when it is asked for."""
         key = self._key(session)
+        checked_after(after)
+        checked_size(size)
         first, at, count = None, after, 0
         while True:
             record, page, damage = await self._read_page(key, at, size, history=history)
@@ -220,6 +239,7 @@ class PostgresJournal(Journal):
     async def rows(self, session: str, after: int = 0, *, history: bool = False) -> Rows:
         """See :meth:`Journal.rows`."""
         key = self._key(session)
+        checked_after(after)
 
         def read(tx: Transaction) -> Rows:
             record = find(tx, self._layout, key).shown(self._ttl)
@@ -246,24 +266,27 @@ class PostgresJournal(Journal):
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`; what it scrubs is said at :class:`PostgresJournal`."""
+        some = None if seqs is None else checked_seqs(seqs)
 
         def delete(tx: Transaction, key: Key) -> int:
-            if seqs is None:
+            if some is None:
                 return remove_session(tx, self._layout, key, self._ttl)
-            return remove_entries(tx, self._layout, key, seqs, self._ttl)
+            return remove_entries(tx, self._layout, key, some, self._ttl)
 
-        return await self._remove(session, delete, scrub=scrub, whole=seqs is None)
+        return await self._remove(session, delete, scrub=scrub, whole=some is None)
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
+        some = checked_seqs(seqs)
         return await self._remove(
             session,
-            lambda tx, key: retire_entries(tx, self._layout, key, seqs, self._ttl),
+            lambda tx, key: retire_entries(tx, self._layout, key, some, self._ttl),
             scrub=False,
         )
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
+        checked_seqs([] if before is None else [before])
         return await self._remove(
             session,
             lambda tx, key: trim_history(tx, self._layout, key, before, self._ttl),
@@ -273,9 +296,10 @@ class PostgresJournal(Journal):
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
         key = self._key(session, writing=True)
+        checked = checked_loaded(entries)
         await self._do(
             self._durability,
-            lambda tx: load_entries(tx, self._layout, key, entries, self._ttl),
+            lambda tx: load_entries(tx, self._layout, key, checked, self._ttl),
             session,
         )
 
@@ -327,15 +351,32 @@ class PostgresJournal(Journal):
         await self._do(
             "memory", lambda tx: release_lease(tx, self._layout, key, lease), lease.session
         )
+        self._leases.pop(lease.token, None)
 
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
         """See :meth:`Journal._take_lease`."""
         key = self._key(lease.session, writing=True)
-        holder = await self._do(
-            "memory", lambda tx: take_lease(tx, self._layout, key, lease, over), lease.session
-        )
+
+        def take() -> Holder | None:
+            holder = self._run("memory", lambda tx: take_lease(tx, self._layout, key, lease, over))
+            if holder is None:
+                self._leases[lease.token] = lease
+            return holder
+
+        try:
+            holder = await self._calls.run(take, lease.session)
+        except JournalError:
+            raise
+        except BaseException:  # cancelled, and nobody will give it back
+            with anyio.CancelScope(shield=True), suppress(JournalError):
+                await self.release(lease)
+            raise
         if holder is None:
-            self._heartbeat.add(lease)
+            if not self._closed:
+                self._heartbeat.add(lease)
+            if self._closed:  # meanwhile, perhaps by another thread: aclose() gives it back
+                self._heartbeat.remove(lease)
+                raise self._calls.is_closed()
         return holder
 
     def _renew(self, leases: Collection[Lease]) -> Collection[str]:
@@ -348,20 +389,38 @@ class PostgresJournal(Journal):
         return isinstance(other, PostgresJournal) and self._where == other._where
 
     async def aclose(self) -> None:
-        """Close the connections. A closed journal cannot be used again."""
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(self._close)
+        """Give back all leases, and close the connections, when the running calls have ended.
+
+        A closed journal cannot be used again.
+        """
+        if not self._closed:
+            self._closed = True
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._close)
 
     def _close(self) -> None:
+        self._calls.close(self._patience)
         self._heartbeat.stop()
+        with suppress(JournalError):  # they end by themselves then
+            self._release_all()
         self._connections.close()
+
+    def _release_all(self) -> None:
+        mine = [lease for lease in self._leases.values() if lease.owner == Owner.here()]
+        self._leases.clear()
+        for lease in mine:
+            key = Key(lease.session, self._place)
+            self._connections.run("memory", partial(self._release, key, lease))
+
+    def _release(self, key: Key, lease: Lease, tx: Transaction) -> None:
+        release_lease(tx, self._layout, key, lease)
 
     # Private
 
     def _key(self, session: str, *, writing: bool = False) -> Key:
         if writing:
             self._check_writable()
-        key = Key(session, self._place)
+        key = Key(checked_session(session), self._place)
         _ = key.id  # refuses what cannot be stored
         return key
 
@@ -457,19 +516,25 @@ class PostgresJournal(Journal):
             return False
 
 
-def _check_arguments(
-    pool_size: int, timeout: float, ttl: float | timedelta | None, durability: str
-) -> None:
+def _check_arguments(pool_size: int, timeout: float, durability: str) -> None:
     if durability not in DURABILITIES:
         has = "; ".join(f"{name!r}: {meaning}" for name, meaning in DURABILITIES.items())
         raise MemoryDefinitionError(
             f"durability={durability!r}: a PostgresJournal has {has}. PostgreSQL cannot leave a "
             "commit to the operating system, between the two"
         )
-    if pool_size < 1:
-        raise MemoryDefinitionError(f"pool_size={pool_size!r}: it must be 1 or more")
-    if timeout <= 0:
-        raise MemoryDefinitionError(f"timeout={timeout!r}: it must be more than 0 seconds")
-    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-    if seconds is not None and seconds <= 0:
-        raise MemoryDefinitionError(f"ttl={ttl!r}: it must be more than 0 seconds")
+    if type(pool_size) is not int or pool_size < 1:
+        raise MemoryDefinitionError(f"pool_size={pool_size!r}: give a whole number from 1")
+    if type(timeout) not in (int, float) or not 0.001 <= timeout <= LONGEST:
+        raise MemoryDefinitionError(
+            f"timeout={timeout!r}: give a number of seconds from 0.001 to {LONGEST}"
+        )
+
+
+def _milliseconds(ttl: float | timedelta | None) -> int | None:
+    duration = as_duration("ttl", ttl)
+    if duration is None:
+        return None
+    if duration < timedelta(milliseconds=1):
+        raise MemoryDefinitionError(f"ttl={ttl!r}: give 0.001 seconds or more")
+    return duration // timedelta(milliseconds=1)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import conflict, held, lost
 from agent_brain.memories.journal.entry import Entry, to_line, to_milliseconds
 from agent_brain.memories.journal.lease import Lease
@@ -58,12 +57,6 @@ def load_entries(
 ) -> None:
     """Write the entries of another journal; see :meth:`Journal.load`."""
     lines = [to_line(entry.data) for entry in entries]
-    seqs = [entry.seq for entry in entries]
-    if any(seq <= before for before, seq in zip([0, *seqs], seqs, strict=False)):
-        raise JournalError(
-            f"The entries for session {key.text!r} in the {key.place} cannot be loaded: their "
-            "numbers do not grow. Nothing was written"
-        )
     record = claim(tx, layout, key) if entries else lock(tx, layout, key)
     if found := record.shown(ttl).last:
         raise conflict(key.text, 0, found)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
+from itertools import islice
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -150,6 +151,21 @@ async def in_thread_if_much(count: int, size: int, work: Callable[[], T]) -> T:
     if count <= ON_LOOP and size <= ON_LOOP_BYTES:
         return work()
     return await anyio.to_thread.run_sync(work)
+
+
+def weigh(entries: Iterable[Entry], most: int) -> int:
+    """Return about how many characters the data of entries has; it stops counting at ``most``."""
+    size = 0
+    left: list[Any] = [entry.data for entry in entries]
+    while left and size <= most:
+        found = left.pop()
+        size += len(found) if isinstance(found, str) else 8
+        if isinstance(found, dict):
+            left.extend(islice(found, most))
+            left.extend(islice(found.values(), most))
+        elif isinstance(found, list | tuple):
+            left.extend(islice(found, most))
+    return size
 
 
 def read_head(session: str, text: bytes) -> SessionRecord | None:

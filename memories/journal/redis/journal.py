@@ -21,15 +21,26 @@ from agent_brain.memories.journal.base import (
     held,
     lost,
 )
+from agent_brain.memories.journal.checks import (
+    checked_after,
+    checked_entries,
+    checked_loaded,
+    checked_seqs,
+    checked_session,
+    checked_size,
+)
 from agent_brain.memories.journal.entry import Entry, Rows, to_milliseconds
 from agent_brain.memories.journal.lease import Heartbeat, Holder, Lease, Owner
 from agent_brain.memories.journal.redis import scripts
 from agent_brain.memories.journal.redis.entries import (
+    ON_LOOP,
+    ON_LOOP_BYTES,
     Columns,
     Page,
     in_thread_if_much,
     pack,
     read_head,
+    weigh,
 )
 from agent_brain.memories.journal.redis.errors import damaged as damaged_session
 from agent_brain.memories.journal.redis.keys import Keys, pattern
@@ -45,6 +56,7 @@ T = TypeVar("T")
 PAGE_BYTES = 1_000_000
 STAGED = 5_000  # entries that load() sends at once
 HEADS = 500  # that are read at once
+LONGEST = 1_000_000  # seconds that the server may be waited for
 HIGHEST = 2**53  # scores of sorted sets are exact below it
 
 
@@ -103,17 +115,22 @@ class RedisJournal(Journal):
     ) -> None:
         check_durability(durability)
         duration = as_duration("ttl", ttl)
-        if not timeout > 0:
-            raise MemoryDefinitionError(f"timeout= must be greater than 0, not {timeout!r}")
+        if duration is not None and duration < timedelta(milliseconds=1):
+            raise MemoryDefinitionError(f"ttl={ttl!r}: give 0.001 seconds or more")
+        if type(timeout) not in (int, float) or not 0.001 <= timeout <= LONGEST:
+            raise MemoryDefinitionError(
+                f"timeout={timeout!r}: give a number of seconds from 0.001 to {LONGEST}"
+            )
         self.prefix = prefix
         self.durability = durability
         self._keys = Keys(prefix)
         self._server = Server(url, timeout)
-        self._ttl = "" if duration is None else str(max(1, duration // timedelta(milliseconds=1)))
+        self._ttl = "" if duration is None else str(duration // timedelta(milliseconds=1))
         self._is_open = False
         self._closed = False
         self._starts_after = 0  # where the last new session began, as the next one probably does
         self._heartbeat = Heartbeat(self._renew)
+        self._leases: dict[str, Lease] = {}  # those that were asked for and not given back
         self._renewing: Redis | None = None  # used by the thread of the heartbeat alone
 
     def __repr__(self) -> str:
@@ -130,6 +147,9 @@ class RedisJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
+        checked_session(session)
+        entries = checked_entries(entries)
+        checked_seqs([] if expect is None else [expect])
         base = expect or self._starts_after
         while True:
             now = _now()
@@ -179,6 +199,9 @@ class RedisJournal(Journal):
         history: bool,
     ) -> AsyncIterator[T]:
         """Yield what ``make`` makes of each page; raise at the first damage."""
+        checked_session(session)
+        checked_after(after)
+        checked_size(size)
         born: str | None = None
         while True:
             limits = (after, size, PAGE_BYTES, "1" if history else "")
@@ -214,27 +237,32 @@ class RedisJournal(Journal):
 
     async def last(self, session: str) -> int:
         """See :meth:`Journal.last`."""
-        return int((await self._run(scripts.LAST, session))[1])
+        return int((await self._run(scripts.LAST, checked_session(session)))[1])
 
     async def delete(
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`; the class says which copies remain."""
+        checked_session(session)
         if seqs is None:
             return int((await self._run(scripts.DELETE_SESSION, session))[1])
         return int((await self._run(scripts.DELETE, session, _numbers(seqs)))[1])
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
+        checked_session(session)
         return int((await self._run(scripts.RETIRE, session, _numbers(seqs)))[1])
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
+        checked_session(session)
+        checked_seqs([] if before is None else [before])
         limit = "+inf" if before is None else f"({before}"
         return int((await self._run(scripts.TRIM, session, limit))[1])
 
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`. Long sessions are sent in parts, which become it at once."""
+        entries = checked_loaded(entries)
         if found := await self.last(session):
             raise conflict(session, 0, found)
         if not entries:
@@ -264,6 +292,7 @@ class RedisJournal(Journal):
 
     async def sessions(self, prefix: str = "") -> list[str]:
         """See :meth:`Journal.sessions`."""
+        checked_session(prefix)
         found: set[str] = set()
         cursor = b"0"
         while True:
@@ -300,13 +329,29 @@ class RedisJournal(Journal):
         """See :meth:`Journal.release`."""
         self._heartbeat.remove(lease)
         await self._run(scripts.RELEASE, lease.session, lease.token)
+        self._leases.pop(lease.token, None)
 
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
+        checked_session(lease.session)
         details = (lease.token, lease.owner.to_text(), _ms(lease.seconds), over or "")
-        answer = await self._run(scripts.TAKE, lease.session, *details)
+        self._leases[lease.token] = lease
+        try:
+            answer = await self._run(scripts.TAKE, lease.session, *details)
+        except JournalError:
+            del self._leases[lease.token]
+            raise
+        except BaseException:  # cancelled, and nobody will give it back
+            with anyio.CancelScope(shield=True), suppress(JournalError):
+                await self.release(lease)
+            raise
         if answer[0] == b"held":
+            del self._leases[lease.token]
             return _holder(answer)
-        self._heartbeat.add(lease)
+        if not self._closed:
+            self._heartbeat.add(lease)
+        if self._closed:  # meanwhile, perhaps by another thread: aclose() gives it back
+            self._heartbeat.remove(lease)
+            raise self._is_closed()
         return None
 
     def _renew(self, leases: Collection[Lease]) -> Collection[str]:
@@ -328,12 +373,25 @@ class RedisJournal(Journal):
         return isinstance(other, RedisJournal) and repr(self) == repr(other)
 
     async def aclose(self) -> None:
-        """Close the connections. A closed journal cannot be used again."""
+        """Give back all leases, and close the connections, when the running calls have ended.
+
+        A closed journal cannot be used again.
+        """
         if not self._closed:
             self._closed = True
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._stop)
+                await self._server.settle()
+                await self._release_all()
                 await self._server.aclose()
+
+    async def _release_all(self) -> None:
+        mine = [lease for lease in self._leases.values() if lease.owner == Owner.here()]
+        with suppress(JournalError):  # they end by themselves then
+            for lease in mine:
+                keys = self._keys.of(lease.session)
+                await self._server.run(scripts.RELEASE, keys, lease.session, lease.token)
+        self._leases.clear()
 
     def _stop(self) -> None:
         self._heartbeat.stop()
@@ -342,7 +400,7 @@ class RedisJournal(Journal):
 
     async def _run(self, script: scripts.Script, session: str, *args: str | bytes | int) -> Any:
         if self._closed:
-            raise JournalError(f"{self!r} is closed: make a new one")
+            raise self._is_closed()
         keys = self._keys.of(session)
         if not self._is_open:
             await check_server(self._server, self._keys, self.durability)
@@ -351,6 +409,9 @@ class RedisJournal(Journal):
         self._check(session, answer)
         return answer
 
+    def _is_closed(self) -> JournalError:
+        return JournalError(f"{self!r} is closed: make a new one")
+
     def _check(self, session: str, answer: Any) -> None:
         if answer[0] == b"damaged":
             raise damaged_session(session, repr(self), answer[1].decode())
@@ -358,7 +419,10 @@ class RedisJournal(Journal):
     async def _pack(
         self, session: str, entries: Sequence[Entry], now: int, after: int | None = None
     ) -> bytes:
-        return await in_thread_if_much(len(entries), 0, lambda: pack(session, entries, now, after))
+        size = weigh(entries, ON_LOOP_BYTES) if len(entries) <= ON_LOOP else 0
+        return await in_thread_if_much(
+            len(entries), size, lambda: pack(session, entries, now, after)
+        )
 
 
 def _holder(answer: Any) -> Holder:
@@ -367,7 +431,7 @@ def _holder(answer: Any) -> Holder:
 
 
 def _numbers(seqs: Collection[int]) -> str:
-    return " ".join(str(seq) for seq in seqs if 0 < seq < HIGHEST)
+    return " ".join(str(seq) for seq in checked_seqs(seqs) if 0 < seq < HIGHEST)
 
 
 def _ms(seconds: float) -> int:

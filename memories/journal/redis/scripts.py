@@ -9,6 +9,9 @@ All of them get the same keys (see :class:`agent_brain.memories.journal.redis.ke
 * ``DELETED``, a string: the highest number of any session that was deleted or may have expired.
 * ``SESSIONS``, a sorted set: the keys of all sessions, by the time when they expire, or ``inf``.
 
+A server without memory left refuses a script at its first command, if that needs memory, and none
+of what follows a command that needs none. So scripts that remove something begin with removing it.
+
 ``ARGV[1]`` is the session's key. The answer is a list that begins with ``ok``, or with what
 prevented the operation; then nothing was written.
 """
@@ -82,6 +85,22 @@ local function save_head(head)
   redis.call('ZADD', SESSIONS, head.ends > 0 and head.ends or 'inf', session)
 end
 
+-- How many entries the session has, and retired ones; what is wrong with that, if anything is.
+local function count_entries(head)
+  local counts, problem = {}, nil
+  local known = {head and head.live or 0, head and head.retired or 0}
+  for which, key in ipairs({ENTRIES, HISTORY}) do
+    local count = redis.pcall('ZCARD', key)
+    if type(count) == 'table' then
+      problem = problem or 'one of its keys is of another type'
+    else
+      counts[which] = count
+      if count ~= known[which] then problem = problem or 'entries are missing or were added' end
+    end
+  end
+  return counts, problem
+end
+
 local function new_head(last, created, updated)
   local time = redis.call('TIME')
   return {
@@ -143,6 +162,7 @@ def _script(body: str, *, repeatable: bool = False) -> Script:
 APPEND = _script("""
 local expect, base, token, lasts, time, ttl, text = unpack(ARGV, 2)
 local head, problem = read_head()
+if not problem then problem = select(2, count_entries(head)) end
 if problem then return {'damaged', problem} end
 local stored, owner, left = read_lease()
 if token ~= '' then
@@ -172,15 +192,11 @@ PAGE = _script(
     """
 local at, most, size, history = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] ~= ''
 local head, problem = read_head()
-local known, keys = {head and head.live or 0, head and head.retired or 0}, {}
+local counts, other = count_entries(head)
+problem = problem or other
+local keys = {}
 for which, key in ipairs({ENTRIES, HISTORY}) do
-  local count = redis.pcall('ZCARD', key)
-  if type(count) == 'table' then
-    problem = problem or 'one of its keys is of another type'
-  else
-    if count ~= known[which] then problem = problem or 'entries are missing or were added' end
-    if which == 1 or history then keys[#keys + 1] = {key, which - 1} end
-  end
+  if counts[which] and (which == 1 or history) then keys[#keys + 1] = {key, which - 1} end
 end
 local reply, retired = {'ok', problem or '', head and head.born or ''}, {}
 local count, bytes, ended = 0, 0, false
@@ -234,17 +250,17 @@ return {'ok', count}
 DELETE_SESSION = _script("""
 local head, problem = read_head()
 if not head and not problem then return {'ok', 0} end
-local count = 0
+local count, last = 0, head and head.last or 0
 for _, key in ipairs({ENTRIES, HISTORY}) do
   local found = redis.pcall('ZCARD', key)
   if type(found) == 'number' and found > 0 then
     count = count + found
-    note_deleted(tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]))
+    last = math.max(last, tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]))
   end
 end
-if head then note_deleted(head.last) end
 redis.call('UNLINK', HEAD, ENTRIES, HISTORY, LEASE)
 redis.call('ZREM', SESSIONS, session)
+note_deleted(last)
 return {'ok', count}
 """)
 
@@ -360,8 +376,10 @@ return {'ok'}
 # Return the layout version under KEYS[1]; the first process stores its own.
 OPEN = Script(
     """
-if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return {'ok', ARGV[1]} end
-return {'ok', redis.call('GET', KEYS[1])}
+local version = redis.call('GET', KEYS[1])
+if version then return {'ok', version} end
+redis.call('SET', KEYS[1], ARGV[1])
+return {'ok', ARGV[1]}
 """,
     repeatable=True,
 )

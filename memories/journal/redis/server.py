@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -50,6 +51,8 @@ class Server:
             **_FIXED,
         }
         self._wait = timeout
+        self._closed = False
+        self._running: set[asyncio.Task[Any]] = set()  # of all event loops
         self.place = _place(self._options)
         self._pools: dict[
             asyncio.AbstractEventLoop,
@@ -89,8 +92,15 @@ class Server:
         pool = ConnectionPool(**options, retry=Retry(NoBackoff(), 1))
         return Redis.from_pool(pool)
 
+    async def settle(self) -> None:
+        """Wait until all that was sent from this event loop is done."""
+        while running := [task for task in [*self._running] if task.get_loop() is _loop()]:
+            await asyncio.wait(running)
+
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections, and open none any more."""
+        self._closed = True
+        await self.settle()
         pools, self._pools = self._pools, {}
         here = asyncio.get_running_loop() if pools else None
         for loop, (keeper, _) in pools.items():
@@ -107,7 +117,12 @@ class Server:
                 "RedisJournal needs asyncio, as the client of Redis does: run the program on "
                 "asyncio, or use SQLiteJournal"
             ) from None
-        return await _to_its_end(self._try(loop, commands, repeatable=repeatable))
+        if self._closed:
+            raise JournalError(f"The journal at {self.place} is closed: make a new one")
+        task = loop.create_task(self._try(loop, commands, repeatable=repeatable))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await _to_its_end(task)
 
     async def _try(
         self, loop: asyncio.AbstractEventLoop, commands: Sequence[Command], *, repeatable: bool
@@ -172,9 +187,12 @@ async def _close(keeper: AsyncGenerator[Any]) -> None:
     await keeper.aclose()
 
 
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await ``work``; when cancelled, wait for its end all the same."""
-    task = asyncio.create_task(work)
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+async def _to_its_end(task: asyncio.Task[T]) -> T:
+    """Await a task; when cancelled, wait for its end all the same."""
     cancelled: asyncio.CancelledError | None = None
     with anyio.CancelScope(shield=True):
         while not task.done():
@@ -196,8 +214,11 @@ def _parse(url: str) -> dict[str, Any]:
             f"The package {error.name} is not installed: pip install 'agent-brain[redis]'"
         ) from error
     try:
-        return dict(parse_url(url))
-    except ValueError:  # its text may quote the password
+        found = dict(parse_url(url))
+        if not url.startswith("unix:"):  # the client takes a database that is no number for 0
+            int(urlsplit(url).path.strip("/") or 0)
+        return found
+    except (AttributeError, TypeError, ValueError):  # its text may quote the password
         raise MemoryDefinitionError(
             "The URL of the Redis server cannot be read: write redis://USER:PASSWORD@HOST:PORT/0, "
             "rediss://… for TLS, or unix:///PATH, with / : @ ? # % in a password as %2F %3A %40 "

@@ -175,8 +175,8 @@ async def test_a_url_that_cannot_be_read_is_not_quoted(url) -> None:
 @pytest.mark.parametrize("wrong, said", [
     ({"durability": "os"}, r"'disk': .*; 'memory': .*PostgreSQL cannot leave a commit to the operating"),
     ({"schema": "a b"}, "ASCII letters"), ({"schema": "pg_x"}, "ASCII letters"), ({"schema": ""}, "ASCII"),
-    ({"schema": "x" * 64}, "63 ASCII letters"), ({"pool_size": 0}, "1 or more"), ({"timeout": 0}, "more than 0"),
-    ({"ttl": 0}, "more than 0"), ({"ttl": timedelta(seconds=-1)}, "more than 0"),
+    ({"schema": "x" * 64}, "63 ASCII letters"), ({"pool_size": 0}, "number from 1"), ({"timeout": 0}, "seconds from"),
+    ({"ttl": 0}, "greater than 0"), ({"ttl": timedelta(seconds=-1)}, "greater than 0"),
 ])  # fmt: skip
 async def test_a_wrong_argument_is_refused(wrong, said) -> None:
     with pytest.raises(MemoryDefinitionError, match=said):

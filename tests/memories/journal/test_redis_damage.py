@@ -121,6 +121,20 @@ async def test_an_entry_that_is_gone_or_was_added_is_found(journal: RedisJournal
         assert await until_damage(journal) == ([1, 3, 4], 6)
 
 
+@pytest.mark.parametrize("which", ["entries", "history"])
+async def test_nothing_is_appended_to_a_session_that_has_lost_entries(
+    journal: RedisJournal, which: str
+) -> None:
+    await journal.retire("s", [1])
+    with client() as server:
+        server.delete(keys(journal)[which])
+        before = sorted(server.keys(f"{journal.prefix}*"))
+        for entries in ([Entry("a", 1)], []):
+            with pytest.raises(JournalDamagedError, match="entries are missing"):
+                await journal.append("s", entries)
+        assert sorted(server.keys(f"{journal.prefix}*")) == before
+
+
 async def test_an_entry_at_another_place_is_found(journal: RedisJournal) -> None:
     with client() as other:
         (text,) = other.zrangebyscore(keys(journal)["entries"], 1, 1)

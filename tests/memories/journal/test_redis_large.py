@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import pytest
 
 from agent_brain.memories import Entry, JournalConflictError, JournalError, RedisJournal
 from agent_brain.memories.journal.redis import scripts
+from agent_brain.memories.journal.redis.entries import pack as packed
 from agent_brain.memories.journal.redis.journal import PAGE_BYTES, STAGED
 from agent_brain.memories.journal.redis.scripts import Script
 from tests.support.redis_server import URL, journal_prefix, redis_url
@@ -124,3 +126,28 @@ async def test_writers_without_a_check_lose_nothing(journal: RedisJournal) -> No
     assert [entry.seq for entry in entries] == [*range(1, 241)]
     pairs = list(zip(entries[::2], entries[1::2], strict=True))
     assert all((a.kind, a.data) == (b.kind, b.data) for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    ("data", "thread"),
+    [
+        ("x", False),
+        ("x" * 60_000, True),
+        ({"a": [{"b": "x" * 60_000}]}, True),
+        ([1] * 60_000, True),
+    ],
+    ids=["small", "text", "nested", "list"],
+)
+async def test_large_data_is_packed_in_a_thread(
+    journal: RedisJournal, monkeypatch: pytest.MonkeyPatch, data: Any, thread: bool
+) -> None:
+    found = []
+
+    def pack(*args: Any) -> bytes:
+        found.append(threading.current_thread() is not threading.main_thread())
+        return packed(*args)
+
+    monkeypatch.setattr("agent_brain.memories.journal.redis.journal.pack", pack)
+    await journal.append("s", [Entry("a", data)])
+    assert found == [thread]
+    assert [entry.data for entry in await journal.read("s")] == [data]

@@ -130,6 +130,28 @@ async def test_a_full_server_writes_nothing(tmp_path: Path) -> None:
             assert len(await journal.read("s")) == 2
 
 
+async def test_a_full_server_lets_data_be_deleted(tmp_path: Path) -> None:
+    with own_server(tmp_path) as server:
+        async with RedisJournal(server.url) as journal:
+            for session in "stuv":
+                await journal.append(session, [Entry("a", "x" * 100_000)] * 2)
+            lease = await journal.acquire("v")
+        with server.client() as client:
+            client.config_set("maxmemory", "1mb")
+        async with RedisJournal(server.url) as journal:  # opened while it is full
+            assert await journal.delete("s") == 2
+            assert await journal.delete("t", [1]) == 1
+            assert await journal.retire("u", [1]) == 1
+            assert await journal.trim("u") == 1
+            assert await journal.delete("v", scrub=False) == 2
+            assert await journal.purge() == 0
+            await journal.release(lease)
+            assert await journal.sessions() == ["t", "u"]
+            with server.client() as client:
+                client.config_set("maxmemory", "0")
+            assert await journal.append("s", [Entry("a", 1)]) == 3  # no number is used again
+
+
 async def test_a_replica_is_refused(tmp_path: Path) -> None:
     with own_server(tmp_path) as server:
         with server.client() as client:
