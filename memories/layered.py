@@ -471,8 +471,8 @@ class LayeredMemory(WrappingMemory):
     async def branch(self, name: str) -> LayeredMemory:
         """Return the memory of a branch: a branch of each."""
         short = await self._without_handing(lambda: self.short.branch(name))
-        place = (*self.short.step_place, name)
-        return self._over(short, await self.long.branch_at(place, resumed=short.resumed))
+        place = (*self.short._step_place, name)
+        return self._over(short, await self.long._branch_at(place, resumed=short.resumed))
 
     async def as_of(self, step: int | SavedStep) -> LayeredMemory:
         """Return both memories as they were at a step of the short-term one.
@@ -486,12 +486,12 @@ class LayeredMemory(WrappingMemory):
         def was_there(entry: Entry) -> bool:
             return written is None or entry.time is None or entry.time <= written
 
-        return self._over(short, await self.long.as_of_entries(was_there))
+        return self._over(short, await self.long._as_of_entries(was_there))
 
     async def drop_branches(self) -> None:
         """Remove what both keep of branches of earlier steps and runs."""
         await self.short.drop_branches()
-        await self.long.drop_branches_but(self.short.step_place)
+        await self.long._drop_branches_but(self.short._step_place)
 
     async def _without_handing(
         self, copy: Callable[[], Awaitable[WindowedMemory]]

@@ -411,7 +411,7 @@ class StoredMemory(Memory):
         steps = await self.steps()
         if self.store.session is None or number not in [saved.number for saved in steps]:
             raise no_step(self.session, number, steps)
-        copied = await self.as_of_entries(lambda entry: entry.seq <= number)
+        copied = await self._as_of_entries(lambda entry: entry.seq <= number)
         await self._copy_branches(copied)
         return copied
 
@@ -419,12 +419,12 @@ class StoredMemory(Memory):
         """Copy the branches of the step that ``copied`` stands at, if they are still there."""
         own, other = self.store.session, copied.store.session
         if own is not None and other is not None:
-            for key in await own.journal.sessions(below(branch_key(own.key, *copied.step_place))):
+            for key in await own.journal.sessions(below(branch_key(own.key, *copied._step_place))):
                 entries = await own.journal.read(key)
                 await other.journal.load(key, entries)
 
-    async def as_of_entries(self, counts: Callable[[Entry], bool]) -> Self:
-        """Return a copy in RAM with the entries that ``counts`` accepts. Private."""
+    async def _as_of_entries(self, counts: Callable[[Entry], bool]) -> Self:
+        """Return a copy in RAM with the entries that ``counts`` accepts."""
         own = self.store.session
         if own is None:
             return await self.fork()
@@ -541,15 +541,15 @@ class StoredMemory(Memory):
         With a journal, the branch is written to it, below the session. A run that is resumed gets
         the same branch by the same name, with ``resumed`` set if anything was written to it.
         """
-        return await self.branch_at((*self.step_place, name))
+        return await self._branch_at((*self._step_place, name))
 
     @property
-    def step_place(self) -> tuple[str, str]:
-        """Where the branches of the current step are, below the session. Private."""
+    def _step_place(self) -> tuple[str, str]:
+        """Where the branches of the current step are, below the session."""
         return self.control.run_id or "", str(self.control.moves)
 
-    async def branch_at(self, names: Sequence[str], *, resumed: bool | None = None) -> Self:
-        """Return a branch at a place below the session; ``resumed`` if it is known. Private."""
+    async def _branch_at(self, names: Sequence[str], *, resumed: bool | None = None) -> Self:
+        """Return a branch at a place below the session; ``resumed`` if it is known."""
         own = self.store.session
         if own is None or not self.durable or self.readonly:
             return await self.fork()
@@ -567,10 +567,10 @@ class StoredMemory(Memory):
 
     async def drop_branches(self) -> None:
         """Remove what the journal has of branches of earlier steps and runs."""
-        await self.drop_branches_but(self.step_place)
+        await self._drop_branches_but(self._step_place)
 
-    async def drop_branches_but(self, place: Sequence[str], *, scrub: bool = False) -> None:
-        """Remove the branches that are not at a place. Private."""
+    async def _drop_branches_but(self, place: Sequence[str], *, scrub: bool = False) -> None:
+        """Remove the branches that are not at a place."""
         own = self.store.session
         if own is not None and self.durable:
             current = below(branch_key(own.key, *place)) if place else None
@@ -585,9 +585,9 @@ class StoredMemory(Memory):
             return []
         places = [branch_place(own.key, key) for key in await own.journal.sessions(below(own.key))]
         return [
-            await self.branch_at(place, resumed=True)
+            await self._branch_at(place, resumed=True)
             for place in places
-            if len(place) == len((*self.step_place, "name"))
+            if len(place) == len((*self._step_place, "name"))
         ]
 
     async def _forked(self) -> None:
@@ -796,7 +796,7 @@ class StoredMemory(Memory):
             How many messages were removed.
         """
         await self._write("clear()")
-        await self.drop_branches_but((), scrub=True)
+        await self._drop_branches_but((), scrub=True)
         return await removal.clear(self, keep_pinned=keep_pinned)
 
     async def forget(

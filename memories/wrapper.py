@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from pydantic import JsonValue
 
@@ -173,6 +174,12 @@ class WrappingMemory(Memory):
     async def steps(self) -> list[SavedStep]:
         """As :meth:`StoredMemory.steps`."""
         return await self._with("steps").steps()
+
+    async def as_of(self, step: int | SavedStep) -> Self:
+        """As :meth:`StoredMemory.as_of`: a copy of this memory over the inner one as it was."""
+        copied = copy.copy(self)
+        copied.inner = await self._with("as_of").as_of(step)
+        return copied
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
         """As :meth:`StoredMemory.find_news`."""

@@ -161,7 +161,9 @@ class CallNoted:
         if self.call["result"] is None:
             return [entry("call_begun", {"action": self.call["action"], "counts": self.counts})]
         data: dict[str, Any] = {"call": self.call, "counts": self.counts}
-        return [entry("call_finished", data | ({"wrote": [*self.wrote]} if self.wrote else {}))]
+        if self.wrote:
+            data["wrote"] = [*self.wrote]
+        return [entry("call_finished", data)]
 
 
 @dataclass(frozen=True, slots=True)
