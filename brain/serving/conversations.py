@@ -98,14 +98,13 @@ class Conversations:
         """
         make = self._make if name is None else _ended
         name = name or own or secrets.token_urlsafe(16)
-        async with self._known.take(name, make) as conversation:
-            self._users += 1
-            try:
-                async with conversation.turn:
-                    yield Turn(name, conversation.brain)
-            finally:
-                self._users -= 1
-                self._used_at = anyio.current_time()
+        self._users += 1  # also while the servers are being connected
+        try:
+            async with self._known.take(name, make) as conversation, conversation.turn:
+                yield Turn(name, conversation.brain)
+        finally:
+            self._users -= 1
+            self._used_at = anyio.current_time()
 
     async def _make(self) -> _Conversation:
         brain = await maybe_await(self._make_brain())
