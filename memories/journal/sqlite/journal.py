@@ -223,11 +223,11 @@ class SQLiteJournal(Journal):
         return await self._do(lambda db: self._reads(db).records(db, start))
 
     async def readable_sessions(self) -> list[str]:
-        """Return the keys that can be found in a damaged file; for :func:`salvage`."""
+        """Return the keys that can be found in a damaged file; for ``salvage()``."""
         return await self._do(lambda db: self._reads(db).readable_keys(db))
 
     async def readable_entries(self, session: str) -> tuple[list[Entry], str | None]:
-        """Return what can be read of a session, and what cannot; for :func:`salvage`."""
+        """Return what can be read of a session, and what cannot; for ``salvage()``."""
         key = checked_session(session)
         return await self._do(lambda db: self._reads(db).readable(db, key))
 
