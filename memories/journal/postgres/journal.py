@@ -47,7 +47,7 @@ from agent_brain.memories.journal.postgres.removal import (
 )
 from agent_brain.memories.journal.postgres.sessions import Key, Record, every, find
 from agent_brain.memories.journal.postgres.writing import append_entries, load_entries
-from agent_brain.memories.store.expiry import as_duration
+from agent_brain.memories.journal.server_options import check_timeout, ttl_milliseconds
 from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ T = TypeVar("T")
 log = get_logger(__name__)
 PURGE_EVERY = 60.0  # seconds, if sessions last long
 PURGED = 100  # sessions that an append removes at most
-LONGEST = 1_000_000  # seconds that the server may be waited for
 UNKNOWN = 2**63 - 1  # the last number of a session whose row is damaged
 DURABILITIES = {
     "disk": "an append is on the server's disk when it returns",
@@ -114,7 +113,7 @@ class PostgresJournal(Journal):
         readonly: bool = False,
     ) -> None:
         _check_arguments(pool_size, timeout, durability)
-        self._ttl = _milliseconds(ttl)
+        self._ttl = ttl_milliseconds(ttl)
         try:
             from agent_brain.memories.journal.postgres.address import Address
             from agent_brain.memories.journal.postgres.connections import Connections
@@ -525,16 +524,4 @@ def _check_arguments(pool_size: int, timeout: float, durability: str) -> None:
         )
     if type(pool_size) is not int or pool_size < 1:
         raise MemoryDefinitionError(f"pool_size={pool_size!r}: give a whole number from 1")
-    if type(timeout) not in (int, float) or not 0.001 <= timeout <= LONGEST:
-        raise MemoryDefinitionError(
-            f"timeout={timeout!r}: give a number of seconds from 0.001 to {LONGEST}"
-        )
-
-
-def _milliseconds(ttl: float | timedelta | None) -> int | None:
-    duration = as_duration("ttl", ttl)
-    if duration is None:
-        return None
-    if duration < timedelta(milliseconds=1):
-        raise MemoryDefinitionError(f"ttl={ttl!r}: give 0.001 seconds or more")
-    return duration // timedelta(milliseconds=1)
+    check_timeout(timeout)

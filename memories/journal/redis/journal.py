@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import anyio
 import anyio.to_thread
 
-from agent_brain.memories.errors import JournalError, MemoryDefinitionError
+from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import (
     PAGE,
     Journal,
@@ -46,7 +46,7 @@ from agent_brain.memories.journal.redis.errors import damaged as damaged_session
 from agent_brain.memories.journal.redis.keys import Keys, pattern
 from agent_brain.memories.journal.redis.opening import check_durability, check_server
 from agent_brain.memories.journal.redis.server import Server
-from agent_brain.memories.store.expiry import as_duration
+from agent_brain.memories.journal.server_options import check_timeout, ttl_milliseconds
 from agent_brain.tools.ids import new_id
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ T = TypeVar("T")
 PAGE_BYTES = 1_000_000
 STAGED = 5_000  # entries that load() sends at once
 HEADS = 500  # that are read at once
-LONGEST = 1_000_000  # seconds that the server may be waited for
 HIGHEST = 2**53  # scores of sorted sets are exact below it
 
 
@@ -114,18 +113,13 @@ class RedisJournal(Journal):
         timeout: float = 10.0,
     ) -> None:
         check_durability(durability)
-        duration = as_duration("ttl", ttl)
-        if duration is not None and duration < timedelta(milliseconds=1):
-            raise MemoryDefinitionError(f"ttl={ttl!r}: give 0.001 seconds or more")
-        if type(timeout) not in (int, float) or not 0.001 <= timeout <= LONGEST:
-            raise MemoryDefinitionError(
-                f"timeout={timeout!r}: give a number of seconds from 0.001 to {LONGEST}"
-            )
+        kept = ttl_milliseconds(ttl)
+        check_timeout(timeout)
         self.prefix = prefix
         self.durability = durability
         self._keys = Keys(prefix)
         self._server = Server(url, timeout)
-        self._ttl = "" if duration is None else str(duration // timedelta(milliseconds=1))
+        self._ttl = "" if kept is None else str(kept)
         self._is_open = False
         self._closed = False
         self._starts_after = 0  # where the last new session began, as the next one probably does
