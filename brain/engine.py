@@ -28,7 +28,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
-from agent_brain.open_calls import close_open_calls
+from agent_brain.open_calls import close_open_calls, undo_half_a_step
 from agent_brain.recorder import StepRecorder
 from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.answering import best_words, last_answer
@@ -543,10 +543,7 @@ class Engine:
         """Begin on a memory of its own, or continue what an interrupted run had begun there."""
         memory, name = self.memory, outer.branch_name(self._key)
         if memory.resumed and memory.control.is_branch(self._run_id, name):
-            await memory.rollback()
-            await memory.drop_branches()
-            if not memory.control.next_actions:
-                await close_open_calls(memory, "the run was interrupted")
+            await undo_half_a_step(memory)
         else:
             memory.control.begin_branch(self._run_id, main, name, self._net.initial.name)
         if self._durable:

@@ -23,6 +23,17 @@ async def open_results(memory: Memory, why: str) -> list[Message]:
     return []
 
 
+async def undo_half_a_step(memory: Memory) -> None:
+    """Return to the last step of a run that was interrupted, before it continues.
+
+    Calls that the step itself had asked for get their results, as it asks again.
+    """
+    await memory.rollback()
+    await memory.drop_branches()
+    if not memory.control.next_actions:
+        await close_open_calls(memory, "the run was interrupted")
+
+
 async def close_open_calls(memory: Memory, why: str) -> None:
     """Record a result for each open call; see :func:`open_results`."""
     results = await open_results(memory, why)

@@ -20,7 +20,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.claim import Claim
 from agent_brain.nets.net import Net
-from agent_brain.open_calls import close_open_calls, open_results
+from agent_brain.open_calls import close_open_calls, open_results, undo_half_a_step
 from agent_brain.result import OutputT_co, Result
 from agent_brain.states.answering import last_answer
 from agent_brain.states.events import (
@@ -388,10 +388,7 @@ class Run(Generic[OutputT_co]):
     async def _continue(self, memory: Memory) -> bool:
         """Continue the run in ``memory``; return whether it had already ended."""
         if memory.control.status == "running":
-            await memory.rollback()
-            await memory.drop_branches()
-            if not memory.control.next_actions:
-                await close_open_calls(memory, "the run was interrupted")
+            await undo_half_a_step(memory)
         control = memory.control
         if control.run_id is None or control.state is None:
             raise ResumeError(
