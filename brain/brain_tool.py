@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
 from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.nested_tools import NestedRun, NestedTool, OnEnd
+from agent_brain.tools.action import Action
 from agent_brain.tools.base import Approval
 from agent_brain.tools.context import current_call
 from agent_brain.tools.errors import ToolError
@@ -28,11 +30,13 @@ _SCHEMA = {
 class BrainTool(NestedTool):
     """A brain as a tool of other agents; made by :meth:`Brain.as_tool`.
 
-    Each call runs the brain's net on a fork of its memory, which is discarded afterwards, so calls
-    are independent and may run at once. Inside a run the call is a branch: events have the tool's
-    name in their ``path``, text streams as thoughts, usage counts toward the limits of the calling
-    run, and cancelling that run cancels the branch. It uses the brain's own hooks. The limits of
-    the brain apply where it is called outside of a run. A person cannot be asked from inside.
+    Each call runs the brain's net on a copy of its memory, which is discarded afterwards, so calls
+    are independent and may run at once. If the calling run has a journal, the copy is written to it
+    meanwhile, and an interrupted call continues where it was. Inside a run the call is a branch:
+    events have the tool's name in their ``path``, text streams as thoughts, usage counts toward the
+    limits of the calling run, cancelling that run cancels the branch, and what is asked from inside
+    that run waits for. It uses the brain's own hooks. The limits of the brain apply where it is
+    called outside of a run.
 
     Args:
         brain: The brain.
@@ -77,13 +81,12 @@ class BrainTool(NestedTool):
             raise ToolError(f"{self.name!r} stopped early, {result.stop_reason}: {result.answer}")
         return result.answer
 
-    async def prepare(self, name: str, args: Mapping[str, Any]) -> Branch:
-        """Return a branch with the task as its goal."""
-        await self.brain.memory.open()
-        memory = await self.brain.memory.fork()
-        await memory.set_goal(Message.user(args["task"]))
-        hooks = HookChain(self.brain.hooks)
-        return Branch(name, self.brain.net, memory, hooks=hooks)
+    async def prepare(self, name: str, action: Action, memory: Memory) -> Branch:
+        """Return a branch with the task as its goal; it continues if the run is resumed."""
+        source, goal = self.brain.memory, Message.user(str(action.args["task"]))
+        await source.open()
+        inner = await memory.nested(source, goal, f"{name}:{action.id}")
+        return Branch(name, self.brain.net, inner, hooks=HookChain(self.brain.hooks))
 
     @staticmethod
     def order(

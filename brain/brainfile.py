@@ -38,6 +38,7 @@ class BrainSpec(NetSpec):
     model: str | None = Field(None, description="A LiteLLM model name, or 'demo'")
     memory: str = Field("messages", description="The name of a registered memory")
     memory_options: dict[str, JsonValue] = Field(default_factory=dict)
+    trace: bool = Field(default=False, description="Record model calls in the memory")
     limits: LimitsSpec = LimitsSpec.model_validate({})
 
 
@@ -103,6 +104,7 @@ def brain_from_file(
     options.setdefault("memory", spec.memory)
     if isinstance(options["memory"], str):
         options.setdefault("memory_options", spec.memory_options)
+    options.setdefault("trace", spec.trace)
     options.setdefault("limits", Limits(**spec.limits.model_dump()))
     return Brain(net, tools=tools, **options)
 

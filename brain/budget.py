@@ -9,7 +9,7 @@ import anyio
 
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import Limits, StopReason
-from agent_brain.memories.control import Control
+from agent_brain.memories.control import Control, Spent
 from agent_brain.states.hook_requests import HookRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage
@@ -91,16 +91,7 @@ class Budget:
 
     def usage(self) -> Usage:
         """Return what all model calls used together."""
-        spent = self.control.spent
-        return Usage(
-            spent.input_tokens,
-            spent.output_tokens,
-            None if spent.unpriced else spent.cost,
-            spent.requests,
-            cached_tokens=spent.cached_tokens,
-            reasoning_tokens=spent.reasoning_tokens,
-            estimated=spent.estimated > 0,
-        )
+        return usage_of(self.control.spent)
 
     def seconds(self) -> float:
         """Return the wall-clock seconds of the run, including those before a resume."""
@@ -120,3 +111,16 @@ class Budget:
         if timeout is not None and self.seconds() >= timeout:
             return StopReason.TIMEOUT
         return self.limits.reached(self.control, len(control.next_actions))
+
+
+def usage_of(spent: Spent) -> Usage:
+    """Return what a run has spent as the usage of all its model calls."""
+    return Usage(
+        spent.input_tokens,
+        spent.output_tokens,
+        None if spent.unpriced else spent.cost,
+        spent.requests,
+        cached_tokens=spent.cached_tokens,
+        reasoning_tokens=spent.reasoning_tokens,
+        estimated=spent.estimated > 0,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 import anyio
@@ -23,9 +23,11 @@ from agent_brain.errors import (
     StateMutationError,
     TransitionError,
 )
-from agent_brain.limits import OWN, SPENDING, WAITING, StopReason
+from agent_brain.limits import OWN, SPENDING, WAITING, StopReason, waits_on
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Control
+from agent_brain.memories.control import SUSPENDED, Control, HumanRequests
+from agent_brain.memories.human_requests import key_of_branch
+from agent_brain.memories.kept_branches import drop_kept_branches, is_branch_of, keep_branch
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls, undo_half_a_step
@@ -35,7 +37,9 @@ from agent_brain.states.answering import best_words, last_answer
 from agent_brain.states.concurrency import failure_of
 from agent_brain.states.events import (
     NOWHERE,
+    ApprovalRequested,
     Event,
+    InputRequested,
     MessageReceived,
     Position,
     StateEntered,
@@ -68,6 +72,7 @@ class Engine:
     """Runs one net over one memory; each branch of the run has an engine of its own.
 
     Attributes:
+        asks: Whether the net can wait for a person: its memory is found again.
         at: The current step.
         hooks: The hooks of the run, if there are any.
         left: Whether the consumer has closed the stream, so that no event can be yielded.
@@ -86,6 +91,7 @@ class Engine:
         "_call_id",
         "_delegated",
         "_durable",
+        "_ends_steps",
         "_has_forked",
         "_key",
         "_net",
@@ -98,6 +104,7 @@ class Engine:
         "_run_id",
         "_steering",
         "_stuck",
+        "asks",
         "at",
         "hooks",
         "left",
@@ -127,6 +134,7 @@ class Engine:
         call_id: str = "",
         resumed: bool = False,
         pauses: bool = False,
+        asks: bool = True,
         outside: Control | None = None,
     ) -> None:
         self._net = net
@@ -143,15 +151,17 @@ class Engine:
         self._key = key  # the memory keeps the state of a subnet under it
         self._as_thoughts = as_thoughts  # text is streamed as thoughts
         self._durable = memory.durable
-        self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts)
+        self._record = StepRecorder(memory, budget, as_thoughts=as_thoughts, asks=asks)
         self._delegated: Counter[str] | None = None  # branches of this step, by name
         self._has_forked = False  # a branch of this step has, or had, a memory of its own
         self._resumed = resumed or memory.resumed  # and so may have had branches in this step
+        self._ends_steps = self._durable or self._resumed  # there is something to do at their end
         self.hooks = hooks
         self._around = () if hooks is None else hooks.around
         self.at = NOWHERE
         self.quiet = quiet
         self.pauses = pauses
+        self.asks = asks
         self.pace = Pace() if quiet and budget.limits.timeout is not None else None
         self.left = False
         # Between the last step and the end of the run, the process may have ended.
@@ -178,7 +188,7 @@ class Engine:
             if steering is not None and steering.pending and not self.reason:
                 for received in await self._receive(steering):
                     yield received
-                reached = reached or (StopReason.STOPPED if steering.stopping else None)
+                reached = reached or steering.stopping
             if reached and not await self._may_run(node, reached):
                 node = await self._stop(reached)
                 continue
@@ -349,10 +359,11 @@ class Engine:
         if self._record.used:
             self._record.count_open_responses()
         if (reason := stops_after(report)) is not None:
-            if reason in WAITING:
+            if reason in SUSPENDED:
                 self.reason = reason
                 return None, []
             following = await self._stop(reason)
+            self._resumed = self._has_forked  # the fallback state ends the step of the branches
             return following, [StateExited(following.name if following else None, at=at)]
         memory = self.memory
         control = memory.control
@@ -379,8 +390,8 @@ class Engine:
         verdict = None
         if (report.finished or report.said or failed) and self._stuck is not None:
             verdict = self._look_for_cycles(node, self._stuck)
-        if self._durable:
-            await self._end_durably()
+        if self._ends_steps:
+            await self._end_step()
         events: list[Event] = [] if self.quiet else [StateExited(name, report.error, at=at)]
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
@@ -391,11 +402,12 @@ class Engine:
         said = self.answer()
         return await last_answer(self.memory) if self.memory.resumed and not said else said
 
-    async def _end_durably(self) -> None:
+    async def _end_step(self) -> None:
         """Record that a step is complete; what its branches have written is not needed any more."""
-        await self.memory.checkpoint()
+        if self._durable:
+            await self.memory.checkpoint()
         if self._has_forked:
-            await self.memory.drop_branches()
+            await drop_branches(self.memory)
 
     async def _keep_answer(self) -> None:
         """Keep an answer that no message holds, in case the run is interrupted before its end."""
@@ -440,7 +452,7 @@ class Engine:
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""
         self.reason = reason
-        if reason is StopReason.STOPPED:  # open calls run when it is resumed
+        if reason in (StopReason.STOPPED, StopReason.PAUSED):  # open calls run when it is resumed
             return None
         await close_open_calls(self.memory, reason.clause)
         fallback = self._net.fallback
@@ -455,17 +467,44 @@ class Engine:
         try:
             async for event in events:
                 yield event
-        finally:
+        except BaseException as error:
             await events.aclose()
+            over = all(
+                branch.completed or branch.stop_reason in SUSPENDED for branch in order.branches
+            )
+            if over and not isinstance(error, Exception):  # left while it only waited
+                self._record.report.waits = self._collect_requests(order)
+            raise
+        report = self._record.report
+        self._record.used = self._record.used or bool(order.branches)
         for branch in order.branches:
             reason = branch.stop_reason
-            if branch.memory is self.memory and reason in WAITING:
-                self._record.report.waits = StopReason(reason)
-            elif reason is not None and reason not in (*OWN, *WAITING):
-                self._record.report.cut = StopReason(reason)
-            self._record.used = True
+            if reason is not None and reason not in (*OWN, *SUSPENDED):
+                report.cut = StopReason(reason)
+        report.waits = self._collect_requests(order) or report.waits
         if len(order.branches) == 1 and not order.as_thoughts and not part:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
+
+    def _collect_requests(self, order: Delegate) -> StopReason | None:
+        """Record what the branches wait for; return what the run then waits for, if it does."""
+        waiting = [branch for branch in order.branches if branch.stop_reason in SUSPENDED]
+        if order.until == "first" and any(branch.completed for branch in order.branches):
+            for branch in waiting:  # they are cancelled, like those that still ran
+                branch.stop_reason = None
+            return None
+        if not waiting or self._record.report.cut is not None:
+            return None
+        control = self.memory.control
+        for branch in waiting:
+            if branch.memory is not self.memory:
+                mine, tools = self.memory.available_tools, branch.memory.available_tools
+                foreign = [name for name, tool in tools.items() if mine.get(name) is not tool]
+                control.collect_requests(branch.memory.control, foreign=foreign)
+                if (wake_at := branch.memory.control.wake_at) is not None:
+                    control.sleep(wake_at)
+        if any(branch.stop_reason == StopReason.PAUSED for branch in waiting):
+            return StopReason.PAUSED
+        return waits_on(control)
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""
@@ -486,7 +525,10 @@ class Engine:
         self._delegated = begun = self._delegated or Counter()
         begun[branch.name] += 1
         branch.memory.deps = self.memory.deps
-        self._has_forked = self._has_forked or branch.memory is not self.memory
+        own = branch.memory is self.memory
+        asks = self.asks and (own or is_branch_of(branch.memory, self.memory))
+        if not own:
+            self._has_forked = self._ends_steps = True
         count = begun[branch.name]
         inside = tuple(filter(None, (self.at.state, branch.name)))
         again = f"#{count}" if count > 1 else ""
@@ -502,22 +544,35 @@ class Engine:
             path=(*self._path, *inside),
             key="/".join(filter(None, (self._key, *inside))) + again,
             as_thoughts=aside,
-            steering=self._steering if branch.memory is self.memory else None,
+            steering=self._steering_of(own=own, asks=asks),
             outer=self.at,
             call_id=branch.call_id,
-            outside=None if branch.memory is self.memory else self.memory.control,
+            pauses=self.pauses,
+            asks=asks,
+            outside=None if own else self.memory.control,
         )
+
+    def _steering_of(self, *, own: bool, asks: bool) -> Steering | None:
+        """Return the requests to the run that an inner net carries out."""
+        if own or self._steering is None:
+            return self._steering
+        return self._steering.for_branch() if asks else None
 
     def _hooks_of(self, branch: Branch) -> HookChain | None:
         """Return the hooks of an inner net: the outer and its own; a brain has its own only."""
-        outer = self.hooks if branch.hooks is None else branch.hooks
+        outer = self.hooks if branch.hooks is None else branch.hooks.traced_by(self.hooks)
         return outer.then(branch.net.hooks) if outer else hooks_of(branch.net.hooks)
 
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
-        control, main = self.memory.control, self._budget.control
+        control = self.memory.control
         if self._outside is not None:
-            control = await self._begin_branch(main, self._outside)
+            control = await self._begin_branch(self._budget.control, self._outside)
+            if control.status == "waiting":  # nothing that it waits for was decided
+                branch.stop_reason = waits_on(control)
+                for request in self._requests_of(control):
+                    yield request
+                return
         ended = control.ended.get(self._key)
         if ended is not None:  # before the step of the outer net was interrupted
             branch.answer, branch.stop_reason = ended, StopReason.DONE
@@ -537,18 +592,51 @@ class Engine:
             control.done = False
             branch.answer = await self._said()
             branch.finish_reason = self.finish_reason
+            reason = self.reason or self._record.report.waits  # left when it had asked
+            if branch.error is None and reason is not None and reason in SUSPENDED:
+                branch.stop_reason = reason
+                if self._outside is not None:
+                    await self._wait(reason)
         branch.stop_reason = self.reason
 
     async def _begin_branch(self, main: Control, outer: Control) -> Control:
-        """Begin on a memory of its own, or continue what an interrupted run had begun there."""
+        """Begin on a memory of its own, or continue what an earlier run had begun there."""
         memory, name = self.memory, outer.branch_name(self._key)
-        if memory.resumed and memory.control.is_branch(self._run_id, name):
-            await undo_half_a_step(memory)
-        else:
+        if not (memory.resumed and memory.control.is_branch(self._run_id, name)):
             memory.control.begin_branch(self._run_id, main, name, self._net.initial.name)
+        elif memory.control.status != "waiting":
+            await undo_half_a_step(memory)
+        elif memory.control.take_answers(outer) or waits_on(memory.control) not in WAITING:
+            memory.control.resume()
+        else:
+            return memory.control
         if self._durable:
             await memory.checkpoint()
         return memory.control
+
+    async def _wait(self, reason: StopReason) -> None:
+        """Record that the branch waits."""
+        self.memory.control.wait_in_branch(reason.value)
+        keep_branch(self.memory)
+        if self._durable:
+            with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await self.memory.checkpoint()
+
+    def _requests_of(self, control: Control) -> Iterator[Event]:
+        """Yield the requests of a branch again, as of the step that it waits in."""
+        asked = control.human_requests or HumanRequests()
+        state = control.subnets.get(self._key, control.state)
+        at = self.at = Position(self._run_id, self._budget.control.step, state, self._path)
+        if asked.approvals:
+            yield ApprovalRequested(tuple(control.waiting_calls()), tuple(asked.uncertain), at=at)
+        for key, prompt in asked.questions.items():
+            yield InputRequested(prompt, key or key_of_branch(control.branch), at=at)
+
+
+async def drop_branches(memory: Memory) -> None:
+    """Drop the branches of earlier steps of a memory."""
+    await memory.drop_branches()
+    drop_kept_branches(memory)
 
 
 def no_state(net: Net, name: str) -> str:
@@ -559,6 +647,6 @@ def no_state(net: Net, name: str) -> str:
     )
 
 
-def words_of(error: Exception) -> str:
-    """Return the text of an error for ``control.error``, without secrets."""
+def words_of(error: BaseException) -> str:
+    """Return the text of an error for the registers of the run, without secrets."""
     return scrub(f"{type(error).__name__}: {error}")

@@ -8,7 +8,13 @@
     │   ├── SessionBusyError       a session of a server has a run already
     │   ├── SessionNotFoundError   the caller has no session of that ID
     │   ├── SessionsClosedError    the sessions of a server are closed, or being closed
+    │   ├── StepNotFoundError      a session of a server has no step of that number
     │   └── TooManySessionsError   a server cannot open another session now
+    ├── QueueError                 a queue of runs cannot be used as described
+    │   ├── QueuedRunError         a run of a queue failed
+    │   ├── RunConflictError       a run of that ID has another task, or is in progress
+    │   ├── RunNotFoundError       a queue has no run of that ID
+    │   └── WorkerLostError        other workers have taken this one for dead
     ├── ResumeError                there is nothing to resume
     ├── TransitionError            a state proposed a target that no edge leads to
     ├── NetDefinitionError         a net is invalid: .problems lists everything
@@ -50,6 +56,7 @@
     ├── ToolDefinitionError        a tool, or a set of tools, cannot be built as described
     │   └── McpConfigError         MCP servers cannot be used as described: see .problems
     ├── InputNeeded                raise it inside a tool to ask a person
+    ├── SleepNeeded                raise it inside a tool to wait for a time
     └── ToolError                  raise it inside a tool: the model reads its text
         ├── ToolArgumentsError     the arguments do not fit the tool's schema
         └── McpServerError         an MCP server could not be reached, stopped, or refused
@@ -107,6 +114,7 @@ from agent_brain.tools.errors import (
     InputNeeded,
     McpConfigError,
     McpServerError,
+    SleepNeeded,
     ToolArgumentsError,
     ToolDefinitionError,
     ToolError,
@@ -133,12 +141,62 @@ class SessionsClosedError(BrainUseError):
     """Raised when the sessions of a server are closed, or being closed."""
 
 
+class StepNotFoundError(BrainUseError):
+    """Raised when a session has no step of that number, or does not keep it any more."""
+
+
 class TooManySessionsError(BrainUseError):
     """Raised when a server cannot open another session now."""
 
 
 class ResumeError(AgentBrainError, RuntimeError):
     """Raised when there is no run to continue, or it does not fit this Brain's net."""
+
+
+class QueueError(AgentBrainError):
+    """Raised when a queue of runs cannot be built, opened or used as described."""
+
+
+class RunNotFoundError(QueueError):
+    """Raised when a queue has no run of that ID.
+
+    Attributes:
+        id: The ID.
+    """
+
+    def __init__(self, message: str, *, id: str) -> None:  # noqa: A002 - what it is
+        super().__init__(message)
+        self.id = id
+
+
+class RunConflictError(QueueError):
+    """Raised when a run of that ID has another task, or is in progress.
+
+    Attributes:
+        id: The ID.
+    """
+
+    def __init__(self, message: str, *, id: str) -> None:  # noqa: A002 - what it is
+        super().__init__(message)
+        self.id = id
+
+
+class QueuedRunError(QueueError):
+    """Raised for the result of a run of a queue that failed.
+
+    Attributes:
+        id: The ID of the run.
+        type: The name of the class of the error.
+    """
+
+    def __init__(self, message: str, *, id: str, type: str) -> None:  # noqa: A002 - what they are
+        super().__init__(message)
+        self.id = id
+        self.type = type
+
+
+class WorkerLostError(QueueError):
+    """Raised when a worker was silent for so long that others have taken over its runs."""
 
 
 __all__ = [
@@ -172,20 +230,26 @@ __all__ = [
     "MemoryUseError",
     "NetDefinitionError",
     "NetFileError",
+    "QueueError",
+    "QueuedRunError",
     "ReadOnlyMemoryError",
     "RecordedError",
     "Refused",
     "ResumeError",
+    "RunConflictError",
+    "RunNotFoundError",
     "ScratchError",
     "SessionBusyError",
     "SessionConflictError",
     "SessionNotFoundError",
     "SessionsClosedError",
+    "SleepNeeded",
     "SnapshotError",
     "StateCancelledError",
     "StateDefinitionError",
     "StateMutationError",
     "StateTimeoutError",
+    "StepNotFoundError",
     "TooManySessionsError",
     "ToolArgumentsError",
     "ToolDefinitionError",
@@ -193,4 +257,5 @@ __all__ = [
     "TransitionError",
     "UnknownNetError",
     "VectorStoreError",
+    "WorkerLostError",
 ]

@@ -40,14 +40,18 @@ class Decisions:
         """
         given = any(x is not None for x in (self.approve, self.deny, self.edit, self.input))
         asked = control.human_requests if control.status == "waiting" else None
-        if asked is None:
+        if asked is None or not asked.waiting:
             if given:
                 raise ResumeError("The run does not wait for a person: resume it without decisions")
             return
+        if not given and (control.wake_at is not None or control.stop_reason == "paused"):
+            return  # other branches can continue
         if not given:
             raise ResumeError(f"The run waits for a person: {waits_for(control)}")
         decisions = self._decisions(asked, control, tools)
         answers = self._answers(asked, control)
+        if not decisions and not answers:
+            raise ResumeError(f"The run waits for a person: {waits_for(control)}")
         asked.record(decisions, answers)
 
     def _decisions(
@@ -70,14 +74,15 @@ class Decisions:
                     f"edit= has no arguments for {call_id!r} that JSON can carry: {error}"
                 ) from error
             decide(call_id, edited)
-            _check_arguments(call_id, edited.args or {}, control, tools)
-        for call_id, reason in _reasons(self.deny).items():
+            if not (call_id in asked.inside and asked.inside[call_id].foreign):
+                _check_arguments(call_id, edited.args or {}, control, tools)
+        for call_id, reason in reasons_of(self.deny).items():
             decide(call_id, Decision(approved=False, reason=reason))
         if self.approve is True:
             if not asked.approvals:
                 raise ResumeError(f"No call waits for approval. {waits_for(control)}")
             return {**{i: Decision(approved=True) for i in asked.approvals}, **found}
-        for call_id in _ids(self.approve):
+        for call_id in ids_of(self.approve):
             decide(call_id, Decision(approved=True))
         return found
 
@@ -101,7 +106,7 @@ class Decisions:
 def _check_arguments(
     call_id: str, args: Mapping[str, Any], control: Control, tools: Mapping[str, BaseTool]
 ) -> None:
-    name = next((action.name for action in control.next_actions if action.id == call_id), "")
+    name = next((call.name for call in control.waiting_calls() if call.id == call_id), "")
     if (tool := tools.get(name)) is not None:
         try:
             tool.validate(dict(args))
@@ -112,8 +117,7 @@ def _check_arguments(
 def waits_for(control: Control) -> str:
     """Return a text that says what a run waits for, and how to give it."""
     asked = control.human_requests or HumanRequests()
-    names = {action.id: action.name for action in control.next_actions}
-    calls = [f"{call_id!r} ({names.get(call_id, 'a call')})" for call_id in asked.approvals]
+    calls = [f"{call.id!r} ({call.name})" for call in control.waiting_calls()]
     questions = [
         f"{key!r}: {prompt}" if key else repr(prompt) for key, prompt in asked.questions.items()
     ]
@@ -125,11 +129,17 @@ def waits_for(control: Control) -> str:
     return ". ".join(parts) or "It does not wait for anything else"
 
 
-def _reasons(deny: Deny | None) -> dict[str, str]:
-    return dict(deny) if isinstance(deny, Mapping) else dict.fromkeys(_ids(deny), "")
+def reasons_of(deny: Deny | None) -> dict[str, str]:
+    """Return the reasons of denied calls by their IDs."""
+    return dict(deny) if isinstance(deny, Mapping) else dict.fromkeys(ids_of(deny), "")
 
 
-def _ids(value: object) -> list[str]:
+def ids_of(value: object) -> list[str]:
+    """Return the IDs of calls that a person has named.
+
+    Raises:
+        ResumeError: They are not IDs.
+    """
     if value is None or value is False:
         return []
     if isinstance(value, str):

@@ -27,6 +27,8 @@ class StopReason(StrEnum):
     MAX_TOOL_CALLS = "max_tool_calls"
     STOPPED = "stopped"
     BUDGET = "budget"
+    PAUSED = "paused"
+    SLEEPING = "sleeping"
 
     @property
     def clause(self) -> str:
@@ -48,13 +50,23 @@ _CLAUSES = {
     StopReason.INPUT: "the run waits for an answer",
     StopReason.STOPPED: "the run was stopped",
     StopReason.BUDGET: "the budget was used up",
+    StopReason.PAUSED: "the run was paused",
+    StopReason.SLEEPING: "the run waits for a time",
 }
 
 
-WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person; the run can continue
+WAITING = (StopReason.APPROVAL, StopReason.INPUT)  # for a person
 SPENDING = (StopReason.MAX_TOKENS, StopReason.MAX_COST)
 CUT_SHORT = (StopReason.CANCELLED, StopReason.FAILED, StopReason.TIMEOUT)  # at any moment
 OWN = (StopReason.DONE, StopReason.STUCK)  # ends of one net, whatever the run around it does
+
+
+def waits_on(control: Control) -> StopReason | None:
+    """Return what a run waits for, a person before a time; None if it does not wait."""
+    asked = control.human_requests
+    if asked is not None and asked.waiting:
+        return StopReason.APPROVAL if asked.approvals else StopReason.INPUT
+    return None if control.wake_at is None else StopReason.SLEEPING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ class BrainOptions(TypedDict, total=False):
     dry_run: bool
     on_uncertain: Literal["tell", "pause"]
     hooks: Iterable[Hook]
+    trace: bool
     net_options: Mapping[str, Any] | None
     memory_options: Mapping[str, Any] | None
 

@@ -10,6 +10,7 @@ from agent_brain.budget import Budget
 from agent_brain.decision import StepReport
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
+from agent_brain.memories.human_requests import key_of_branch
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import (
     NOWHERE,
@@ -20,6 +21,7 @@ from agent_brain.states.events import (
     InputRequested,
     Position,
     ResponseStarted,
+    SleepRequested,
     TextDelta,
     UsageReported,
     set_position,
@@ -41,6 +43,7 @@ class StepRecorder:
     __slots__ = (
         "_answered_by",
         "_as_thoughts",
+        "_asks",
         "_at",
         "_budget",
         "_counted",
@@ -52,8 +55,9 @@ class StepRecorder:
         "used",
     )
 
-    def __init__(self, memory: Memory, budget: Budget, *, as_thoughts: bool) -> None:
+    def __init__(self, memory: Memory, budget: Budget, *, as_thoughts: bool, asks: bool) -> None:
         self._memory = memory
+        self._asks = asks  # the net can wait for a person
         self._budget = budget
         self._as_thoughts = as_thoughts  # text is streamed as thoughts
         self._text: list[str] = []  # of the last step that streamed any
@@ -144,11 +148,11 @@ class StepRecorder:
         return event
 
     def _check_may_ask(self, event: Event) -> None:
-        if self._memory.control is not self._budget.control:
+        if not self._asks:
             raise StateDefinitionError(
-                f"State {event.at.state!r} asks a person, but runs on a fork of the run's memory, "
-                "whose branches cannot wait for an answer: ask before the branches begin, or in "
-                "SubnetState(…) without fork=True"
+                f"State {event.at.state!r} asks a person, but runs on a memory that is not found "
+                "again when the run is resumed: make it with 'await memory.branch(name)', or ask "
+                "before it is used"
             )
 
     def _note_approval(self, event: ApprovalRequested) -> Event:
@@ -160,7 +164,15 @@ class StepRecorder:
     def _note_question(self, event: InputRequested) -> Event:
         self._check_may_ask(event)
         self.report.waits = StopReason.INPUT
-        self._memory.control.request_input(event.id, event.prompt)
+        control = self._memory.control
+        control.request_input(event.id, event.prompt)
+        if control.branch and not event.id:  # the outer net knows it by this name
+            return dataclasses.replace(event, id=key_of_branch(control.branch))
+        return event
+
+    def _note_sleep(self, event: SleepRequested) -> Event:
+        self.report.waits = self.report.waits or StopReason.SLEEPING
+        self._memory.control.sleep(event.until)
         return event
 
     def note_unread(self, event: Event) -> None:
@@ -188,4 +200,5 @@ _NOTES: dict[type, Callable[[StepRecorder, Any], Event]] = {
     UsageReported: StepRecorder._note_usage,
     ApprovalRequested: StepRecorder._note_approval,
     InputRequested: StepRecorder._note_question,
+    SleepRequested: StepRecorder._note_sleep,
 }

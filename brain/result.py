@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
@@ -31,6 +32,7 @@ class Result(Generic[OutputT_co]):
         finish_reason: Why the model response that gave the answer ended: ``"length"`` and
             ``"content_filter"`` mark an answer that is not complete; None if the provider did not
             say, or no model gave it.
+        wake_at: When a run that sleeps is to be resumed (aware, UTC).
     """
 
     answer: str
@@ -41,3 +43,4 @@ class Result(Generic[OutputT_co]):
     messages: list[Message]
     run_id: str
     finish_reason: str | None = None
+    wake_at: datetime | None = None

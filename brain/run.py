@@ -6,17 +6,18 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from types import AsyncGeneratorType, TracebackType
-from typing import Generic, Self, cast
+from typing import TYPE_CHECKING, Generic, Self, cast
 
 import anyio
 
 from agent_brain.budget import Budget
-from agent_brain.engine import Engine, no_state
+from agent_brain.engine import Engine, drop_branches, no_state, words_of
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.interruptible import Interrupted, Interruption, needs_scope
-from agent_brain.limits import CUT_SHORT, WAITING, Limits, StopReason
+from agent_brain.limits import CUT_SHORT, Limits, StopReason, waits_on
 from agent_brain.memories.base import Memory
+from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.claim import Claim
 from agent_brain.nets.net import Net
@@ -46,6 +47,9 @@ from agent_brain.tools.ids import new_id
 from agent_brain.tools.slots import set_slots_directly
 from agent_brain.tools.source import ToolSource
 
+if TYPE_CHECKING:
+    from agent_brain.states.model_trace import CallTrace
+
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
@@ -60,6 +64,7 @@ class RunPlan:
     on_result: Callable[[Result | None], None] | None = None  # given None when a run begins
     hooks: tuple[Hook, ...] = ()
     pauses: bool = False  # where calls may have taken effect before a crash
+    trace: Callable[[Memory], CallTrace] | None = None  # makes what is told of every call
 
 
 set_slots_directly(RunPlan)
@@ -117,7 +122,8 @@ class Run(Generic[OutputT_co]):
         self._claim: Claim | None = None
         self._budget = Budget(plan.limits)
         self._engine: Engine | None = None
-        self._hooks = hooks_of(plan.hooks, plan.net.hooks)
+        trace = None if plan.trace is None else plan.trace(plan.memory)
+        self._hooks = hooks_of(plan.hooks, plan.net.hooks, trace=trace)
         self._observation: Observation | None = None  # of the hooks that observe runs
         self._observed_at = NOWHERE
         self.ended = False
@@ -160,7 +166,17 @@ class Run(Generic[OutputT_co]):
         nothing once the run has ended.
         """
         if self._steering is not None:
-            self._steering.stopping = True
+            self._steering.stop(StopReason.STOPPED)
+
+    def pause(self) -> None:
+        """Stop as soon as no step is half done, with ``stop_reason="paused"``.
+
+        As :meth:`stop`, but branches stop after their current steps too, and the session waits:
+        ``resume``, in another process if the memory has a journal, continues all of them. May be
+        called by any task of the event loop; does nothing once the run has ended.
+        """
+        if self._steering is not None:
+            self._steering.stop(StopReason.PAUSED)
 
     def cancel(self) -> None:
         """Cancel the run at once: its events end with ``RunFinished`` and ``"cancelled"``.
@@ -332,7 +348,11 @@ class Run(Generic[OutputT_co]):
             before: list[Message] = []
             if memory.control.next_actions or memory.control.status in ("running", "waiting"):
                 before = await open_results(memory, "a new goal was set first")
+            before_it = memory.control  # a run that did not come to its end may have left branches
+            left = before_it.status != "idle" and before_it.stop_reason != StopReason.DONE
             await memory.begin(self._goal, self.run_id, plan.net.initial.name, before=before)
+            if left:
+                await drop_branches(memory)
         self._began = True
         self._budget.start(memory.control, HookRequest(at=self._position(), memory=memory))
         self._budget = self._budget.counted_by(self._hooks or ())
@@ -397,6 +417,14 @@ class Run(Generic[OutputT_co]):
             )
         if self._plan.net.find(control.state) is None:
             raise ResumeError(no_state(self._plan.net, control.state))
+        asked = control.human_requests
+        if control.status == "waiting" and asked is not None and asked.waits_inside:
+            if not await memory.has_branches():
+                raise ResumeError(
+                    "The run waits in branches that this memory does not have: they are in the "
+                    "journal of its session, or in the memory object of the process that ran it. "
+                    "Resume it there, or call run(task) to start another one"
+                )
         before = control.model_copy(deep=True)
         self._decisions.write(control, memory.available_tools)
         self.run_id = control.run_id
@@ -414,7 +442,6 @@ class Run(Generic[OutputT_co]):
         control = self._plan.memory.control
         control.stop(
             reason.value,
-            waiting=reason in WAITING,
             seconds=self._budget.seconds(),
             reached_end=self._engine is None or self._engine.over,
         )
@@ -435,12 +462,13 @@ class Run(Generic[OutputT_co]):
         if not self._began:  # the memory is unchanged: a run that waits for a person still waits
             self._end_without_memory(reason)
             return
-        if reason is StopReason.CANCELLED and (asked := memory.control.human_requests) is not None:
-            if asked.waiting:  # left while it only waited
-                reason = StopReason.APPROVAL if asked.approvals else StopReason.INPUT
+        if reason is StopReason.CANCELLED:
+            reason = waits_on(memory.control) or reason  # left while it only waited
+        if reason is StopReason.FAILED:
+            memory.control.failure = words_of(error)
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             try:
-                if reason not in WAITING:
+                if reason not in SUSPENDED:
                     await close_open_calls(memory, reason.clause)
                 await self._finish(reason)
             except Exception as trouble:
@@ -470,6 +498,7 @@ class Run(Generic[OutputT_co]):
             messages=messages,
             run_id=self.run_id,
             finish_reason=self._engine.finish_reason if self._engine else None,
+            wake_at=control.wake_at,
         )
 
     def _empty_result(self, reason: StopReason) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 
 from agent_brain.errors import BrainUseError
+from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.tools.aio import CLEANUP_SECONDS
@@ -14,20 +15,33 @@ class Steering:
     """The requests to a run, which are carried out between its steps.
 
     Attributes:
-        stopping: Whether the run is to stop after the current step.
         unread: Messages that are not in the memory yet, in the order of arrival.
     """
 
-    __slots__ = ("stopping", "unread")
+    __slots__ = ("_stopping", "unread")
 
     def __init__(self) -> None:
-        self.stopping = False
+        self._stopping: StopReason | None = None
         self.unread: list[Message] = []
+
+    @property
+    def stopping(self) -> StopReason | None:
+        """Why the run is to stop after the current step: it is stopped or paused."""
+        return self._stopping
+
+    def stop(self, reason: StopReason) -> None:
+        """Ask the run to stop after the current step; a pause does not replace a stop."""
+        if self._stopping is None or reason is StopReason.STOPPED:
+            self._stopping = reason
+
+    def for_branch(self) -> Steering:
+        """Return the requests as a branch with a memory of its own carries them out."""
+        return BranchSteering(self)
 
     @property
     def pending(self) -> bool:
         """Whether anything is asked."""
-        return self.stopping or bool(self.unread)
+        return self.stopping is not None or bool(self.unread)
 
     def send(self, message: str | Message) -> None:
         """Add a message of the user.
@@ -58,3 +72,22 @@ class Steering:
             raise
         del self.unread[: len(received)]
         return received
+
+
+class BranchSteering(Steering):
+    """The requests to a run in a branch of it: it is paused with the run, and reads nothing.
+
+    Args:
+        run: The requests to the run.
+    """
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Steering) -> None:
+        super().__init__()
+        self._run = run
+
+    @property
+    def stopping(self) -> StopReason | None:
+        """Why the branch is to stop after its current step."""
+        return StopReason.PAUSED if self._run.stopping is StopReason.PAUSED else None

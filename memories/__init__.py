@@ -14,6 +14,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.control import Call as Call
     from agent_brain.memories.control import Control as Control
     from agent_brain.memories.control import Spent as Spent
+    from agent_brain.memories.durable import DurableMemory as DurableMemory
     from agent_brain.memories.errors import EmbedderMismatchError as EmbedderMismatchError
     from agent_brain.memories.errors import JournalConflictError as JournalConflictError
     from agent_brain.memories.errors import JournalDamagedError as JournalDamagedError
@@ -47,8 +48,12 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.sessions import SessionInfo as SessionInfo
     from agent_brain.memories.sessions import delete_session as delete_session
     from agent_brain.memories.sessions import list_sessions as list_sessions
+    from agent_brain.memories.shared import SharedMemory as SharedMemory
+    from agent_brain.memories.shared_member import MemberMemory as MemberMemory
     from agent_brain.memories.store.filters import Query as Query
     from agent_brain.memories.store.history import SavedStep as SavedStep
+    from agent_brain.memories.store.model_calls import ModelCallRecord as ModelCallRecord
+    from agent_brain.memories.store.model_calls import ToolResultRecord as ToolResultRecord
     from agent_brain.memories.store.session import read_session_key as read_session_key
     from agent_brain.memories.store.session import session_key as session_key
     from agent_brain.memories.store.snapshot import Snapshot as Snapshot

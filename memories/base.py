@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
+from agent_brain.memories.kept_branches import KeptBranches, Origin, kept_branch, kept_branches
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.claim import Claim
 from agent_brain.memories.store.snapshot import Snapshot
@@ -18,6 +19,9 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
 from agent_brain.tools.toolset import Choice, ToolLike, chooser, collect
+
+if TYPE_CHECKING:
+    from agent_brain.memories.journal.base import Journal
 
 
 class Memory(ABC):
@@ -40,8 +44,11 @@ class Memory(ABC):
     deps: Any = None  # what the current run was given for its states and tools; never stored
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
     resumed: bool = False  # of a branch: a run that was interrupted had written to it
+    lasting: bool = False  # of a branch: it is in the journal of the memory it is a branch of
     last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
+    _origin: Origin | None = None  # of a branch
+    _kept: KeptBranches | None = None  # the branches that wait, if they are in RAM
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self.control = Control.fresh()
@@ -330,13 +337,64 @@ class Memory(ABC):
     async def branch(self, name: str) -> Memory:
         """Return the memory of a branch of the current step: by default a :meth:`fork`.
 
+        A net that runs on it may wait for a person: when the run is resumed, the same name gives
+        the same branch. Without a journal this is so for this memory object, until the step ends.
+
         Args:
-            name: Identifies the branch in the step. A durable memory returns the same branch for
-                the same name when the run is resumed, and sets its attribute ``resumed`` if
-                anything was written to it. So what a state writes to it before it runs must be
-                written in one call, and only if the branch is not ``resumed``.
+            name: Identifies the branch in the step. A branch that is given out again has the
+                attribute ``resumed`` set if anything was written to it. So what a state writes to
+                it before it runs must be written in one call, and only if the branch is not
+                ``resumed``.
         """
+        return await self._same_branch(name, lambda: self._new_branch(name))
+
+    async def nested(self, source: Memory, goal: Message, name: str) -> Memory:
+        """Return the memory of a run inside the current step: a copy of another memory.
+
+        Like a :meth:`branch`, it is the same one when the run is resumed.
+
+        Args:
+            source: The memory to copy.
+            goal: The goal of the copy.
+            name: Identifies the run in the step.
+        """
+        return await self._same_branch(name, lambda: self._new_nested(source, goal, name))
+
+    async def _same_branch(self, name: str, make: Callable[[], Awaitable[Memory]]) -> Memory:
+        place = (*self.step_place, name)
+        kept = await kept_branch(self, place)
+        if kept is not None:
+            return kept
+        made = await make()
+        made._origin = Origin(made, self, place)
+        return made
+
+    async def _new_branch(self, name: str) -> Memory:
+        """Return a new branch, or the one that the journal has."""
         return await self.fork()
+
+    async def _new_nested(self, source: Memory, goal: Message, name: str) -> Memory:
+        """Return a copy of ``source`` with a goal, or the one that the journal has."""
+        copied = await source.fork()
+        await copied.set_goal(goal)
+        return copied
+
+    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Memory | None:
+        """Return a copy of this memory with a goal, under a key of a journal.
+
+        If there is one already, it is returned with ``resumed`` set. None if this memory cannot be
+        written to a journal.
+        """
+        return None
+
+    @property
+    def step_place(self) -> tuple[str, str]:
+        """What identifies the current step: the ID of the run, and how many steps were before."""
+        return self.control.run_id or "", str(self.control.moves)
+
+    async def has_branches(self) -> bool:
+        """Return whether branches of the current step are kept, in RAM or in the journal."""
+        return bool(kept_branches(self))
 
     async def drop_branches(self) -> None:
         """Remove what is kept of branches of earlier steps. Does nothing by default."""

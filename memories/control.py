@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from pydantic import AliasChoices, BaseModel, Field, JsonValue
+from pydantic import AliasChoices, BaseModel, Field
 
 from agent_brain.memories.errors import ScratchError
+from agent_brain.memories.human_requests import Asked, Decision, HumanRequests, key_of_branch
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
+from agent_brain.tools.ids import new_id
 from agent_brain.tools.models import maker_of_defaults
+
+__all__ = [
+    "SUSPENDED",
+    "Asked",
+    "Call",
+    "Control",
+    "Decision",
+    "HumanRequests",
+    "Spent",
+    "ToolScope",
+    "uncertain",
+]
+
+
+SUSPENDED = ("approval", "input", "paused", "sleeping")
+"""Why a run has stopped that waits: it can be continued as it is."""
 
 
 @dataclass(slots=True)
@@ -71,11 +90,13 @@ class Call:
         action: The call.
         result: Its result, once it has finished.
         reported: Whether the event of its end has been streamed.
+        continues: Whether it runs on a memory that is kept, and continues there.
     """
 
     action: Action
     result: Message | None = None
     reported: bool = False
+    continues: bool = False
 
 
 class ToolScope(BaseModel, defer_build=True):
@@ -91,71 +112,12 @@ class ToolScope(BaseModel, defer_build=True):
         return not any(fnmatchcase(name, p) for p in self.deny)
 
 
-class Decision(BaseModel, defer_build=True):
-    """What a person decided about one call.
-
-    Attributes:
-        approved: It may run.
-        reason: Why not; goes to the model.
-        args: Run it with these arguments instead of the model's.
-    """
-
-    approved: bool
-    reason: str = ""
-    args: dict[str, JsonValue] | None = None
-
-
-class HumanRequests(BaseModel, defer_build=True):
-    """What a person is asked in the current step, and what they have answered so far.
-
-    Attributes:
-        approvals: IDs of calls that wait for a decision.
-        questions: Questions that wait for an answer, by the ID of the call that asks; the state's
-            own question has the ID ``""``.
-        decisions: Decisions by the ID of the call.
-        answers: Answers by the ID of the question.
-        uncertain: IDs of calls that may have taken effect before the run was interrupted, of which
-            the person says whether they run again.
-    """
-
-    approvals: list[str] = Field(default_factory=list)
-    questions: dict[str, str] = Field(default_factory=dict)
-    decisions: dict[str, Decision] = Field(default_factory=dict)
-    answers: dict[str, str] = Field(default_factory=dict)
-    uncertain: list[str] = Field(default_factory=list)
-
-    @property
-    def waiting(self) -> bool:
-        """Whether a decision or an answer is still missing."""
-        return bool(self.approvals or self.questions)
-
-    def record(self, decisions: Mapping[str, Decision], answers: Mapping[str, str]) -> None:
-        """Record what the person decided and answered; these requests no longer wait."""
-        self.decisions.update(decisions)
-        self.answers.update(answers)
-        self.approvals = [call_id for call_id in self.approvals if call_id not in decisions]
-        self.questions = {key: text for key, text in self.questions.items() if key not in answers}
-
-    def forget(self, calls: Collection[str]) -> None:
-        """Remove everything about the calls of these IDs."""
-        self.approvals = [call_id for call_id in self.approvals if call_id not in calls]
-        self.uncertain = [call_id for call_id in self.uncertain if call_id not in calls]
-        for register in (self.questions, self.decisions, self.answers):
-            for call_id in register.keys() & set(calls):
-                del register[call_id]
-
-
-Asked = HumanRequests
-"""The old name of :class:`HumanRequests`."""
-
-
 class Control(BaseModel, defer_build=True):
     """The registers of the state machine.
 
     Attributes:
         run_id: The current run, or the last one.
         branch: The branch of the run that this memory belongs to; empty for the run's own memory.
-            A branch cannot ask a person.
         status: Whether a run is in progress, waits for a person, or has ended.
         state: Name of the current or next state (a member's name in the net's Enum).
         step: Number of steps completed in this run, with those of its branches.
@@ -174,11 +136,13 @@ class Control(BaseModel, defer_build=True):
         hint_count: How many hints in a row the run was given because it repeated itself.
         scratch: Data that states keep between steps, as JSON values; emptied when a run begins.
         session: The same for data that lasts from run to run, until the memory is cleared.
-        human_requests: What a person is asked in this step, if anything.
+        human_requests: What a person is asked in this step, if anything, also by its branches.
         error: Why the last state with an ``on_error`` edge failed: the text of its error. None
             after a step that succeeded.
+        failure: Why the run has failed: the text of its error. None unless it has.
         tool_scope: Which tools are offered; None for all. Kept from run to run.
         results_cut: A result was shortened, so the tool that reads the rest is offered.
+        wake_at: When a run that sleeps is to be resumed.
         dry_run: Calls are validated but not executed.
     """
 
@@ -209,6 +173,8 @@ class Control(BaseModel, defer_build=True):
         default=None, validation_alias=AliasChoices("human_requests", "asked")
     )
     error: str | None = None
+    failure: str | None = None
+    wake_at: datetime | None = None
     tool_scope: ToolScope | None = None
     results_cut: bool = False
     dry_run: bool = False
@@ -280,6 +246,8 @@ class Control(BaseModel, defer_build=True):
             scratch=Scratch(),
             human_requests=None,
             error=None,
+            failure=None,
+            wake_at=None,
         )
 
     def branch_name(self, key: str) -> str:
@@ -310,19 +278,27 @@ class Control(BaseModel, defer_build=True):
 
     def resume(self) -> None:
         """Continue a run that has stopped."""
-        vars(self).update(status="running", stop_reason=None)
+        vars(self).update(status="running", stop_reason=None, failure=None, wake_at=None)
+        if self.human_requests is not None:
+            self.human_requests.reopen()
 
-    def stop(self, reason: str, *, waiting: bool, seconds: float, reached_end: bool) -> None:
+    def sleep(self, until: datetime) -> None:
+        """Record that the run waits for a time; the earliest counts."""
+        self.wake_at = until if self.wake_at is None else min(self.wake_at, until)
+
+    def stop(self, reason: str, *, seconds: float, reached_end: bool) -> None:
         """Record that the run stops.
 
         Args:
-            reason: Why.
-            waiting: It waits for a person.
+            reason: Why. Those of ``SUSPENDED`` leave the run waiting.
             seconds: How long it took so far.
             reached_end: The net has come to its end. Otherwise ``done`` is reset, as the step that
                 may have set it was interrupted and is repeated on resume.
         """
-        vars(self).update(status="waiting" if waiting else "ended", stop_reason=reason)
+        status = "waiting" if reason in SUSPENDED else "ended"
+        vars(self).update(status=status, stop_reason=reason)
+        if reason == "paused":  # until somebody resumes it
+            self.wake_at = None
         if not reached_end:
             self.done = False
         self.spent.seconds = seconds
@@ -342,6 +318,7 @@ class Control(BaseModel, defer_build=True):
             ended={},
             human_requests=None,
             error=None,
+            failure=None,
         )
 
     def advance(self, state: str | None, *, left: str = "", error: str | None = None) -> None:
@@ -442,10 +419,15 @@ class Control(BaseModel, defer_build=True):
         """Record the tool calls to run next, in place of all others."""
         vars(self)["next_actions"] = list(actions)
 
-    def begin_calls(self, actions: Iterable[Action]) -> None:
-        """Record that calls begin."""
+    def begin_calls(self, actions: Iterable[Action], *, continue_: bool = False) -> None:
+        """Record that calls begin.
+
+        Args:
+            actions: The calls.
+            continue_: They run on memories that are kept, and continue there if they are cut off.
+        """
         for action in actions:
-            self.pending[action.id] = Call(action=action)
+            self.pending[action.id] = Call(action=action, continues=continue_)
             if self.human_requests is not None and action.id in self.human_requests.uncertain:
                 self.human_requests.uncertain.remove(action.id)  # asked again, if need be
 
@@ -511,15 +493,55 @@ class Control(BaseModel, defer_build=True):
             uncertain: IDs of those that may have taken effect; earlier decisions about them do not
                 count.
         """
-        requests = self._requests()
-        requests.approvals = [action.id for action in actions]
-        requests.uncertain = [*uncertain]
-        for call_id in requests.uncertain:
-            requests.decisions.pop(call_id, None)
+        self._requests().ask_approval(actions, uncertain)
 
     def request_input(self, question_id: str, prompt: str) -> None:
         """Record that a question waits for a person's answer."""
-        self._requests().questions[question_id] = prompt
+        calls = [action for action in self.next_actions if action.id == question_id]
+        self._requests().ask(question_id, prompt, calls)
+
+    def wait_in_branch(self, reason: str) -> None:
+        """Record that a branch waits for a person."""
+        self.stop(reason, seconds=self.spent.seconds, reached_end=False)
+        self._requests().wait = new_id("wait")
+
+    def collect_requests(self, branch: Control, *, foreign: Collection[str] = ()) -> None:
+        """Record what a branch of the current step waits for.
+
+        Args:
+            branch: The registers of the branch.
+            foreign: Names of the tools of the branch that this memory does not have.
+        """
+        if branch.human_requests is not None:
+            key = key_of_branch(branch.branch)
+            self._requests().add_branch(
+                branch.branch,
+                branch.human_requests,
+                path=max(branch.subnets, key=len, default=key).split("/"),
+                taken=[action.id for action in self.next_actions],
+                foreign=foreign,
+            )
+
+    def take_answers(self, outer: Control) -> bool:
+        """Take what was decided about this branch, which waits; return whether anything was.
+
+        Args:
+            outer: The registers of the net around it.
+        """
+        own, asked = self.human_requests, outer.human_requests
+        if own is None or asked is None:
+            return False
+        decisions, answers = asked.of_branch(self.branch, own.wait)
+        own.record(decisions, answers)
+        return bool(decisions or answers)
+
+    def waiting_calls(self) -> list[Action]:
+        """Return the calls that wait for a person's decision, in branches too."""
+        requests = self.human_requests
+        if requests is None:
+            return []
+        known = {action.id: action for action in (*self.next_actions, *requests.calls)}
+        return [known.get(i) or Action(name="a tool", id=i) for i in requests.approvals]
 
     def decision_on(self, action: Action) -> Decision | None:
         """Return what a person decided about a call; None if they have not."""

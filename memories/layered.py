@@ -33,9 +33,11 @@ from agent_brain.memories.store.filters import (
     checked_cursor,
     names,
 )
+from agent_brain.memories.store.forgetting_branches import forget_in_branches
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
 from agent_brain.memories.store.history import SavedStep
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
+from agent_brain.memories.store.session import branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory, checked
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
@@ -402,7 +404,17 @@ class LayeredMemory(WrappingMemory):
         for memory in (self.short, self.long):
             await memory._write("forget()")
         await self._handed.forget(going, gone)
-        return len(going)
+        branches = await self.short._interrupted_branches()
+        branches += await self.long._interrupted_branches()
+        count = len(going) + await forget_in_branches(self, branches, ids, {**which})
+        if self.control.state is None:  # the run has ended, if there was one
+            await self._drop_all_branches()
+        return count
+
+    async def _drop_all_branches(self) -> None:
+        self._kept = None
+        for memory in (self.short, self.long):
+            await memory._drop_all_branches()
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
         """As :meth:`StoredMemory.clear`, in both.
@@ -411,6 +423,7 @@ class LayeredMemory(WrappingMemory):
         """
         for memory in (self.short, self.long):
             await memory._write("clear()")
+        await self._drop_all_branches()
         before = await self.count()
         shared = self.long.shared
         own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)] if shared else []
@@ -468,11 +481,17 @@ class LayeredMemory(WrappingMemory):
         short = await self._without_handing(self.short.fork)
         return self._over(short, await self.long.fork())
 
-    async def branch(self, name: str) -> LayeredMemory:
+    async def _new_branch(self, name: str) -> LayeredMemory:
         """Return the memory of a branch: a branch of each."""
-        short = await self._without_handing(lambda: self.short.branch(name))
-        place = (*self.short._step_place, name)
+        short = await self._without_handing(lambda: self.short._new_branch(name))
+        place = (*self.short.step_place, name)
         return self._over(short, await self.long._branch_at(place, resumed=short.resumed))
+
+    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Memory | None:
+        """Return copies of both under a key of a journal, and below it, or those that are there."""
+        long = await self.long._copy_below(journal, branch_key(key, LONG), None)
+        short = await self._without_handing(lambda: self.short._copy_below(journal, key, goal))
+        return self._over(short, long)
 
     async def as_of(self, step: int | SavedStep) -> LayeredMemory:
         """Return both memories as they were at a step of the short-term one.
@@ -491,7 +510,7 @@ class LayeredMemory(WrappingMemory):
     async def drop_branches(self) -> None:
         """Remove what both keep of branches of earlier steps and runs."""
         await self.short.drop_branches()
-        await self.long._drop_branches_but(self.short._step_place)
+        await self.long._drop_branches_but(self.short.step_place)
 
     async def _without_handing(
         self, copy: Callable[[], Awaitable[WindowedMemory]]
@@ -511,7 +530,7 @@ class LayeredMemory(WrappingMemory):
         copied = type(self)(
             short, long, k=self.k, recall_tokens=self.recall_tokens, min_score=self.min_score
         )
-        copied.resumed = short.resumed
+        copied.resumed, copied.lasting = short.resumed, short.lasting
         return copied
 
 

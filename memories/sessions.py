@@ -41,6 +41,7 @@ class SessionInfo:
         created: When its first entry was written (aware, UTC); None if unknown.
         updated: When its last entry was written.
         entries: The number of its entries, history included.
+        wake_at: When its run is to be resumed, if it sleeps (aware, UTC).
     """
 
     session: str
@@ -51,6 +52,7 @@ class SessionInfo:
     created: datetime | None
     updated: datetime | None
     entries: int
+    wake_at: datetime | None = None
 
 
 async def list_sessions(
@@ -99,6 +101,7 @@ async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
         control = await _control(journal, record.key)
     except JournalError:
         control = {"status": "damaged"}
+    wake_at = control.get("wake_at")
     return SessionInfo(
         session,
         tenant,
@@ -108,6 +111,7 @@ async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
         record.created,
         record.updated,
         record.entries,
+        None if wake_at is None else datetime.fromisoformat(wake_at),
     )
 
 

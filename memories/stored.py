@@ -19,6 +19,7 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.store import removal
+from agent_brain.memories.store.call_history import copy_calls, read_calls, read_results
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
     Added,
@@ -41,6 +42,7 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
+from agent_brain.memories.store.forgetting_branches import forget_in_branches
 from agent_brain.memories.store.history import (
     SavedStep,
     copied_journal,
@@ -49,6 +51,7 @@ from agent_brain.memories.store.history import (
 )
 from agent_brain.memories.store.kinds import entry
 from agent_brain.memories.store.many import in_slices
+from agent_brain.memories.store.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.store.session import (
     History,
@@ -56,6 +59,7 @@ from agent_brain.memories.store.session import (
     below,
     branch_key,
     branch_place,
+    first_entry,
     read_session_key,
 )
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
@@ -395,6 +399,48 @@ class StoredMemory(Memory):
         session = self.store.session
         return [] if session is None else await saved_steps(session.journal, session.key)
 
+    # Recorded calls
+
+    async def record_call(self, call: Traced) -> None:
+        """Record a model call, or the result of a tool, of a run with ``trace=True``.
+
+        It is no message, and a rollback does not undo it.
+        """
+        await self._write("record_call()")
+        await self.store.trace(call)
+
+    async def model_calls(
+        self, run_id: str | None = None, step: int | SavedStep | None = None
+    ) -> list[ModelCallRecord]:
+        """Return the model calls that were recorded with ``Brain(trace=True)``, in order.
+
+        They are kept as long as the steps (``history=``); without a journal, those of the last 100
+        steps.
+
+        Args:
+            run_id: Those of this run.
+            step: Those of the step with this number in its run, from 0, as in events; or, with one
+                of :meth:`steps`, those that were made in the step that ended there.
+
+        Raises:
+            MemoryUseError: ``run_id`` or ``step`` is something else.
+        """
+        if not self.store.settled:
+            await self._settle()
+        return await read_calls(self.store, run_id, step)
+
+    async def tool_results(self, run_id: str | None = None) -> list[ToolResultRecord]:
+        """Return the results of tools that were recorded beside the messages, for a replay.
+
+        Those of branches, whose messages are not kept; without a journal, all of them.
+
+        Args:
+            run_id: Those of this run.
+        """
+        if not self.store.settled:
+            await self._settle()
+        return await read_results(self.store, run_id)
+
     async def as_of(self, step: int | SavedStep) -> Self:
         """Return the memory as it was at a step: a copy in RAM, which changes nothing here.
 
@@ -419,7 +465,7 @@ class StoredMemory(Memory):
         """Copy the branches of the step that ``copied`` stands at, if they are still there."""
         own, other = self.store.session, copied.store.session
         if own is not None and other is not None:
-            for key in await own.journal.sessions(below(branch_key(own.key, *copied._step_place))):
+            for key in await own.journal.sessions(below(branch_key(own.key, *copied.step_place))):
                 entries = await own.journal.read(key)
                 await other.journal.load(key, entries)
 
@@ -466,19 +512,11 @@ class StoredMemory(Memory):
                 "the messages with load(…, merge=True)"
             )
         control = snapshot.control.model_copy(deep=True)
-        unique = {message.id: message for message in [*snapshot.messages, *snapshot.goal]}
-        changes: list[Change] = [Cleared()]
-        if snapshot.goal:
-            changes.append(GoalSet(snapshot.goal[-1].id))
-        changes += [ValueSet(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
-        if unique:
-            changes.append(Added(list(unique.values())))
-        changes.append(Checkpointed(RunRecord().reduced(control)))
 
         def take_control() -> None:
             self.control = control
 
-        await self.store.replace_all(changes, take_control)
+        await self.store.replace_all([Cleared(), *_content(snapshot, control)], take_control)
         if self.store.evicted:
             await self._hand_over()
 
@@ -503,11 +541,24 @@ class StoredMemory(Memory):
                 the session of this memory itself.
         """
         snapshot = await self.snapshot()
+        return await self._fork_of(snapshot, journal, session, tenant, replace=replace)
+
+    async def _fork_of(
+        self,
+        snapshot: Snapshot,
+        journal: JournalLike | None,
+        session: str,
+        tenant: str | None,
+        *,
+        replace: bool,
+    ) -> Self:
+        """Return a copy of this memory that holds ``snapshot``."""
         copied = self._copy(journal, session, tenant)
         try:
             await copied.store.check_place(self.store, replace=replace)
             await copied._forked()
             await copied.restore(snapshot)
+            await copy_calls(self.store, copied.store)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await copied.store.aclose()
@@ -521,6 +572,8 @@ class StoredMemory(Memory):
         copied = copy.copy(self)
         copied.available_tools = dict(self.available_tools)
         copied.control = Control.fresh()
+        copied.resumed = copied.lasting = False
+        copied._origin = copied._kept = None
         copied.store = MessageStore(
             [view.fresh() for view in self.store.views],
             journal=journal,
@@ -535,18 +588,47 @@ class StoredMemory(Memory):
         copied.store.log.last = self.store.log.last  # cursors continue to count
         return copied
 
-    async def branch(self, name: str) -> Self:
-        """Return the memory of a branch of the current step.
+    async def _new_branch(self, name: str) -> Self:
+        """Return a branch, which is written to the journal, below the session, if there is one."""
+        return await self._branch_at((*self.step_place, name))
 
-        With a journal, the branch is written to it, below the session. A run that is resumed gets
-        the same branch by the same name, with ``resumed`` set if anything was written to it.
-        """
-        return await self._branch_at((*self._step_place, name))
+    async def _new_nested(self, source: Memory, goal: Message, name: str) -> Memory:
+        """Return a copy of ``source``, which is written to the journal, below the session."""
+        own = self.store.session
+        if own is not None and self.durable and not self.readonly:
+            key = branch_key(own.key, *self.step_place, name)
+            copied = await source._copy_below(own.journal, key, goal)
+            if copied is not None:
+                copied.lasting = True
+                return copied
+        return await super()._new_nested(source, goal, name)
 
-    @property
-    def _step_place(self) -> tuple[str, str]:
-        """Where the branches of the current step are, below the session."""
-        return self.control.run_id or "", str(self.control.moves)
+    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Self:
+        """Return a copy with a goal under a key of a journal, or the one that is there."""
+        copied = self._copy(journal, "default", None, history="last")
+        copied._conversation = self._conversation
+        copied.store.session = session = Session(journal, key, history="last")
+        session.running = True
+        copied.resumed = await first_entry(journal, key) is not None
+        await copied._forked()
+        if not copied.resumed:
+            if await journal.last(key):  # of a copy that was removed
+                await journal.delete(key, scrub=False)
+            begun = await self.fork()
+            if goal is not None:
+                await begun.set_goal(goal)
+            snapshot = await begun.snapshot()
+            await copied.open()
+            await copied.store.change(lambda: _content(snapshot, begun.control))
+        await copied.open()
+        return copied
+
+    async def has_branches(self) -> bool:
+        """Return whether branches of the current step are kept, in RAM or in the journal."""
+        own = self.store.session
+        if own is None or not self.durable:
+            return await super().has_branches()
+        return bool(await own.journal.sessions(below(branch_key(own.key, *self.step_place))))
 
     async def _branch_at(self, names: Sequence[str], *, resumed: bool | None = None) -> Self:
         """Return a branch at a place below the session; ``resumed`` if it is known."""
@@ -559,7 +641,7 @@ class StoredMemory(Memory):
         key = branch_key(own.key, *names)
         child = Session(own.journal, key, history=own.history, parent=own)
         copied.store.session = child
-        copied.resumed = await child.find_branch(begun=resumed)
+        copied.resumed, copied.lasting = await child.find_branch(begun=resumed), True
         await copied._forked()
         copied.control = self.control.model_copy(deep=True)  # until it has begun
         await copied.open()
@@ -567,7 +649,7 @@ class StoredMemory(Memory):
 
     async def drop_branches(self) -> None:
         """Remove what the journal has of branches of earlier steps and runs."""
-        await self._drop_branches_but(self._step_place)
+        await self._drop_branches_but(self.step_place)
 
     async def _drop_branches_but(self, place: Sequence[str], *, scrub: bool = False) -> None:
         """Remove the branches that are not at a place."""
@@ -578,17 +660,32 @@ class StoredMemory(Memory):
                 if current is None or not key.startswith(current):
                     await own.journal.delete(key, scrub=scrub)
 
-    async def _interrupted_branches(self) -> list[Self]:
-        """Return the branches that an interrupted run has left, unless it is in progress."""
+    async def _interrupted_branches(self) -> list[StoredMemory]:
+        """Return the branches in the journal of an interrupted run, unless it is in progress."""
         own = self.store.session
         if own is None or not self.durable or self.busy:
             return []
-        places = [branch_place(own.key, key) for key in await own.journal.sessions(below(own.key))]
-        return [
-            await self._branch_at(place, resumed=True)
-            for place in places
-            if len(place) == len((*self._step_place, "name"))
-        ]
+        found: list[StoredMemory] = []
+        step = len(self.step_place)
+        for key in await own.journal.sessions(below(own.key)):
+            place = branch_place(own.key, key)
+            first = await first_entry(own.journal, key)
+            forked = first is not None and first.kind == "forked"
+            if forked and len(place) == step + 1:
+                found.append(await self._branch_at(place, resumed=True))
+            elif not forked and len(place) in (step + 1, step + 2):
+                found.append(await self._opened(key))  # a copy of another memory
+        return found
+
+    async def _opened(self, key: str) -> StoredMemory:
+        """Return the memory of a session below this one, whatever kind of memory wrote it."""
+        own = self.store.session
+        assert own is not None
+        memory = StoredMemory(journal=own.journal)
+        memory.store.session = Session(own.journal, key, history="last")
+        memory.store.session.running = True
+        await memory.open()
+        return memory
 
     async def _forked(self) -> None:
         """Share nothing with the memory that this one was copied from."""
@@ -796,7 +893,7 @@ class StoredMemory(Memory):
             How many messages were removed.
         """
         await self._write("clear()")
-        await self._drop_branches_but((), scrub=True)
+        await self._drop_all_branches()
         return await removal.clear(self, keep_pinned=keep_pinned)
 
     async def forget(
@@ -841,9 +938,16 @@ class StoredMemory(Memory):
         count = await removal.forget(self, fits, wanted, text)
         if self.store.evicted:
             await self._hand_over()
-        for branch in await self._interrupted_branches():
-            count += await branch.forget(ids, **which)
+        branches = await self._interrupted_branches()
+        count += await forget_in_branches(self, branches, ids, {**which})
+        if self.control.state is None:  # the run has ended, if there was one
+            await self._drop_all_branches()
         return count
+
+    async def _drop_all_branches(self) -> None:
+        """Drop all branches, and leave no copy of their data."""
+        self._kept = None
+        await self._drop_branches_but((), scrub=True)
 
     # Files
 
@@ -880,6 +984,15 @@ class StoredMemory(Memory):
         """
         await load_into(self, data, path=path, text=text, merge=merge)
         return await self.count()
+
+
+def _content(snapshot: Snapshot, control: Control) -> list[Change]:
+    """Return the changes that make an empty memory that of ``snapshot``, with ``control``."""
+    unique = {message.id: message for message in [*snapshot.messages, *snapshot.goal]}
+    goal = [GoalSet(snapshot.goal[-1].id)] if snapshot.goal else []
+    values = [ValueSet(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
+    added = [Added(list(unique.values()))] if unique else []
+    return [*goal, *values, *added, Checkpointed(RunRecord().reduced(control))]
 
 
 EVERYTHING = Query()

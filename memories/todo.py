@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
+from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store import removal
@@ -217,9 +218,14 @@ class TodoMemory(WrappingMemory):
         """Return an independent copy of the inner memory and the list."""
         return await self._over(await self.inner.fork())
 
-    async def branch(self, name: str) -> TodoMemory:
+    async def _new_branch(self, name: str) -> TodoMemory:
         """Return a branch with a list of its own."""
         return await self._over(await self.inner.branch(name))
+
+    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Memory | None:
+        """Return a copy with a goal under a key of a journal, or the one that is there."""
+        inner = await self.inner._copy_below(journal, key, goal)
+        return None if inner is None else await self._over(inner)
 
     async def as_of(self, step: int | SavedStep) -> TodoMemory:
         """Return the memory as it was at a step; see :meth:`StoredMemory.as_of`."""
@@ -230,7 +236,7 @@ class TodoMemory(WrappingMemory):
         for mine in self._tools:
             inner.available_tools.pop(mine.name, None)
         copied = type(self)(inner)
-        copied.resumed = inner.resumed
+        copied.resumed, copied.lasting = inner.resumed, inner.lasting
         if not inner.durable:  # else the inner memory has the list
             todos = await self._list()
             await copied._write(todos.items, todos.next)

@@ -16,6 +16,7 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
 from agent_brain.memories.store.history import SavedStep
+from agent_brain.memories.store.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.memories.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -139,6 +140,14 @@ class WrappingMemory(Memory):
         """Remove what the inner memory keeps of branches of earlier steps and runs."""
         await self.inner.drop_branches()
 
+    async def _new_nested(self, source: Memory, goal: Message, name: str) -> Memory:
+        """Return a copy of ``source``, as the inner memory makes it."""
+        return await self.inner._new_nested(source, goal, name)
+
+    async def has_branches(self) -> bool:
+        """Return whether branches of the current step are kept, here or by the inner memory."""
+        return await super().has_branches() or await self.inner.has_branches()
+
     async def aclose(self) -> None:
         """Close the inner memory."""
         await self.inner.aclose()
@@ -181,6 +190,20 @@ class WrappingMemory(Memory):
         copied.inner = await self._with("as_of").as_of(step)
         return copied
 
+    async def record_call(self, call: Traced) -> None:
+        """As :meth:`StoredMemory.record_call`."""
+        await self._with("record_call").record_call(call)
+
+    async def model_calls(
+        self, run_id: str | None = None, step: int | SavedStep | None = None
+    ) -> list[ModelCallRecord]:
+        """As :meth:`StoredMemory.model_calls`."""
+        return await self._with("model_calls").model_calls(run_id, step)
+
+    async def tool_results(self, run_id: str | None = None) -> list[ToolResultRecord]:
+        """As :meth:`StoredMemory.tool_results`."""
+        return await self._with("tool_results").tool_results(run_id)
+
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
         """As :meth:`StoredMemory.find_news`."""
         return await self._with("find_news").find_news(after)
@@ -207,11 +230,18 @@ class WrappingMemory(Memory):
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
         """As :meth:`StoredMemory.clear`."""
+        self._kept = None
         return await self._with("clear").clear(keep_pinned=keep_pinned)
 
     async def forget(self, ids: Names | None = None, **which: Unpack[ForgetOptions]) -> int:
         """As :meth:`StoredMemory.forget`."""
-        return await self._with("forget").forget(ids, **which)
+        from agent_brain.memories.store.forgetting_branches import forget_in_branches
+
+        count = await self._with("forget").forget(ids, **which)
+        count += await forget_in_branches(self, (), ids, {**which})
+        if self.control.state is None:  # the run has ended, if there was one
+            self._kept = None
+        return count
 
     async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
         """As :meth:`StoredMemory.export`: over any inner memory."""

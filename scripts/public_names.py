@@ -27,6 +27,7 @@ PAGES = {
     "agent_brain": "brain",
     "agent_brain.serving": "serving",
     "agent_brain.serving.web": "serving",
+    "agent_brain.workers": "workers",
     "agent_brain.telemetry": "telemetry",
     "agent_brain.testing": "testing",
     "agent_brain.demo": "testing",

@@ -44,6 +44,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import RunFailed as RunFailed
     from agent_brain.states.events import RunFinished as RunFinished
     from agent_brain.states.events import RunStarted as RunStarted
+    from agent_brain.states.events import SleepRequested as SleepRequested
     from agent_brain.states.events import StateEntered as StateEntered
     from agent_brain.states.events import StateExited as StateExited
     from agent_brain.states.events import StuckDetected as StuckDetected
@@ -82,6 +83,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.reflection import SelfReflectionState as SelfReflectionState
     from agent_brain.states.resilience import GuardedState as GuardedState
     from agent_brain.states.session_state import Notes as Notes
+    from agent_brain.states.sleep import Sleep as Sleep
     from agent_brain.states.stored_answer import TellState as TellState
     from agent_brain.states.summarizing import model_summarizer as model_summarizer
     from agent_brain.states.usage import Usage as Usage

@@ -33,6 +33,7 @@ class AnswerState(State):
         ask: Call the model even if there is an answer.
         on_done: The next state; None ends the run.
         prompt: The system prompt.
+        sent_from: The sender of its messages, where several agents speak.
 
     Raises:
         StateDefinitionError: ``ask`` or ``output_type`` without ``llm``, or an output type that
@@ -49,6 +50,7 @@ class AnswerState(State):
         ask: bool = False,
         on_done: Enum | None = None,
         prompt: prompts.Prompt = prompts.ANSWER,
+        sent_from: str | None = None,
     ) -> None:
         if llm is None and (ask or output_type is not None):
             raise StateDefinitionError("AnswerState needs llm= to ask for an answer")
@@ -59,6 +61,7 @@ class AnswerState(State):
         self.ask = ask
         self.on_done = on_done
         self.prompt = prompt
+        self.sent_from = sent_from
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Stream the answer, if the model is called; mark the goal as reached."""
@@ -99,7 +102,8 @@ class AnswerState(State):
 
     def _message(self, text: str, call: ModelCall) -> Message:
         metadata = call.metadata()
-        return Message.assistant(text, cause_by=type(self).__name__, metadata=metadata)
+        cause, sender = type(self).__name__, self.sent_from
+        return Message.assistant(text, cause_by=cause, sent_from=sender, metadata=metadata)
 
 
 async def last_answer(memory: Memory) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -264,6 +265,14 @@ class InputRequested(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class SleepRequested(Event):
+    """The run stops until a time (aware, UTC)."""
+
+    kind: ClassVar[Literal["sleep_requested"]] = "sleep_requested"
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class StateExited(Event):
     """A state was left; ``next`` names the state to come, None at the end.
 
@@ -310,6 +319,7 @@ AgentEvent: TypeAlias = (
     | StuckDetected
     | ApprovalRequested
     | InputRequested
+    | SleepRequested
     | StateExited
     | RunFinished
     | RunFailed

@@ -14,7 +14,8 @@ from collections.abc import (
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
@@ -35,6 +36,9 @@ from agent_brain.states.surroundings import inside, surrounded
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+
+if TYPE_CHECKING:
+    from agent_brain.states.model_trace import CallTrace
 
 Kind: TypeAlias = Literal["model", "attempt", "tool"]
 RequestT = TypeVar("RequestT", bound="HookRequest")
@@ -84,18 +88,22 @@ class HookChain:
         run: Those that observe the run.
         state: Those that observe states.
         around: Those that put a context manager around states, models and tools.
+        trace: Is told of every call, inside of the hooks; None if nothing is.
     """
 
-    __slots__ = ("_all", "around", "attempt", "model", "run", "state", "tool")
+    __slots__ = ("_all", "around", "attempt", "model", "run", "state", "tool", "trace")
 
-    def __init__(self, hooks: Iterable[Hook]) -> None:
+    def __init__(self, hooks: Iterable[Hook], trace: CallTrace | None = None) -> None:
         self._all = tuple(hooks)
+        self.trace = trace
         self.model = self._with(*_METHODS["model"])
-        self.attempt = self._with(*_METHODS["attempt"])
-        self.tool = self._with(*_METHODS["tool"])
-        self.run = self._with(*OBSERVING["run"])
-        self.state = self._with(*OBSERVING["state"])
-        self.around = self._with("around")
+        replays = trace is not None and trace.replays
+        self._all = self.model if replays else self._all
+        self.attempt = () if replays else self._with(*_METHODS["attempt"])
+        self.tool = () if replays else self._with(*_METHODS["tool"])
+        self.run = () if replays else self._with(*OBSERVING["run"])
+        self.state = () if replays else self._with(*OBSERVING["state"])
+        self.around = () if replays else self._with("around")
 
     def _with(self, *methods: str) -> tuple[Hook, ...]:
         def overrides(hook: Hook) -> bool:
@@ -108,13 +116,21 @@ class HookChain:
 
     def then(self, hooks: Sequence[Hook]) -> HookChain:
         """Return these hooks with those of a net after them."""
-        return HookChain((*self._all, *hooks)) if hooks else self
+        return HookChain((*self._all, *hooks), self.trace) if hooks else self
+
+    def traced_by(self, other: HookChain | None) -> HookChain:
+        """Return these hooks with the trace of others, if that has one."""
+        trace = None if other is None else other.trace
+        return self if trace is None else HookChain(self._all, trace)
 
     async def model_call(
         self, request: ModelRequest, send: Callable[[ModelRequest], AsyncIterator[Piece]]
     ) -> AsyncGenerator[Piece | Replaced | Begun, None]:
         """Yield the pieces of a model call with hooks around it and around its attempts."""
-        token_of = _attempts if self.attempt or self.around else None
+        trace = self.trace
+        token_of = _attempts if self.attempt or self.around or trace else None
+        if trace is not None:
+            send = partial(trace.model_call, send=send)
         pieces = _model_pieces(self, "model", request, send)
         try:
             while True:
@@ -193,7 +209,13 @@ def model_attempt(
         return send(request)
     hooks, call = around
     known = replace(request, at=call.at, memory=call.memory, response_id=call.response_id)
-    return _model_pieces(hooks, "attempt", known, send)
+    if (trace := hooks.trace) is None:
+        return _model_pieces(hooks, "attempt", known, send)
+
+    def traced(request: ModelRequest) -> AsyncIterator[Any]:
+        return trace.attempt(call.response_id, llm, attempt, send(request))
+
+    return _model_pieces(hooks, "attempt", known, traced)
 
 
 async def _model_pieces(
@@ -411,7 +433,7 @@ async def _call(hook: Hook, name: str, args: tuple[Any, ...], *kinds: type) -> A
     return given
 
 
-def hooks_of(*groups: Sequence[Hook]) -> HookChain | None:
-    """Return the hooks of a Brain, then of its net; None if there are none."""
+def hooks_of(*groups: Sequence[Hook], trace: CallTrace | None = None) -> HookChain | None:
+    """Return the hooks of a Brain, then of its net, and a trace; None if there are none."""
     found = tuple(hook for group in groups for hook in group)
-    return HookChain(found) if found else None
+    return HookChain(found, trace) if found or trace is not None else None

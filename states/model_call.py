@@ -411,9 +411,9 @@ class ModelCall(Work):
 
 
 def _hooks_around(context: WorkContext | None) -> HookChain | None:
-    """The hooks of a run, if there are any around model calls or their attempts."""
+    """The hooks of a run, if there are any around model calls or their attempts, or a trace."""
     hooks = None if context is None else context.hooks
-    if hooks is None or not (hooks.model or hooks.attempt or hooks.around):
+    if hooks is None or not (hooks.model or hooks.attempt or hooks.around or hooks.trace):
         return None
     return hooks
 

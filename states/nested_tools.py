@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.states.events import Event
 from agent_brain.states.work import Work
+from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 
 
@@ -34,12 +35,13 @@ class NestedTool(BaseTool):
     nested: ClassVar[bool] = True
 
     @abstractmethod
-    async def prepare(self, name: str, args: Mapping[str, Any]) -> NestedRun:
+    async def prepare(self, name: str, action: Action, memory: Memory) -> NestedRun:
         """A branch that is ready to run, on a memory of its own.
 
         Args:
             name: The name of the branch in the path of its events.
-            args: Arguments that fit the schema.
+            action: The call, with arguments that fit the schema.
+            memory: The memory of the net that calls.
         """
 
     @staticmethod

@@ -42,6 +42,7 @@ class ReasoningState(State):
         mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
         as_thoughts: Stream the text as thoughts, as another state gives the answer. ``aside`` is
             the old name.
+        sent_from: The sender of its messages, where several agents speak.
 
     Raises:
         LLMRefusalError: While running: the model refused without any text.
@@ -58,6 +59,7 @@ class ReasoningState(State):
         mode: Mode = "auto",
         as_thoughts: bool = False,
         aside: bool = False,
+        sent_from: str | None = None,
     ) -> None:
         if mode not in ("auto", "native", "text"):
             raise StateDefinitionError(
@@ -70,6 +72,7 @@ class ReasoningState(State):
         self.prompt = prompt
         self.mode: Mode = mode
         self.as_thoughts = as_thoughts or aside
+        self.sent_from = sent_from
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Call the model; stream and record its text and the tool calls that it requests."""
@@ -101,6 +104,8 @@ class ReasoningState(State):
         calls = tuple(actions)
         cause = type(self).__name__
         message = trusted(ASSISTANT, text, tool_calls=calls, cause_by=cause)
+        if self.sent_from is not None:
+            message = message.model_copy(update={"sent_from": self.sent_from})
         if call.finish is None and (calls or not as_thoughts):
             return message
         metadata = call.metadata()

@@ -31,7 +31,7 @@ from agent_brain.states.work import (
     perform,
 )
 from agent_brain.tools.aio import maybe_await
-from agent_brain.tools.errors import InputNeeded
+from agent_brain.tools.errors import InputNeeded, SleepNeeded
 from agent_brain.tools.values import is_amount, is_count
 
 Hook: TypeAlias = Callable[[Memory], Awaitable[None] | None]
@@ -54,6 +54,7 @@ NOT_RETRIED: tuple[type[Exception], ...] = (
     NameError,
     NotImplementedError,
     Refused,
+    SleepNeeded,
     StateDefinitionError,
     TypeError,
 )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import uncertain
+from agent_brain.memories.control import SUSPENDED, uncertain
 from agent_brain.memories.message import Attachment, Message, Role, trusted
 from agent_brain.states.background import live
 from agent_brain.states.events import (
@@ -20,6 +22,7 @@ from agent_brain.states.events import (
     ApprovalRequested,
     Event,
     InputRequested,
+    SleepRequested,
     ToolProgress,
 )
 from agent_brain.states.hook_chain import HookChain
@@ -32,7 +35,7 @@ from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result
 from agent_brain.tools.context import ToolContext
-from agent_brain.tools.errors import InputNeeded, ToolArgumentsError
+from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError
 from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
 from agent_brain.tools.secrets import scrub
@@ -52,6 +55,7 @@ class _Call:
         outcome: The result, once there is one.
         message: The result as a message, made once.
         question: The question of the tool to a person, if any.
+        wake_at: When it runs again, if the tool waits for a time.
         entered: The hooks that are called after a nested call.
         begun: Whether it may have taken effect.
         reported: Whether its ``ActionFinished`` was streamed before a wait or a crash.
@@ -66,6 +70,7 @@ class _Call:
         "question",
         "reported",
         "tool",
+        "wake_at",
     )
 
     def __init__(self, action: Action, tool: BaseTool | None) -> None:
@@ -74,6 +79,7 @@ class _Call:
         self.outcome: Outcome | None = None
         self.message: Message | None = None
         self.question: str | None = None
+        self.wake_at: datetime | None = None
         self.entered: tuple[Sequence[Hook], ToolRequest] | None = None
         self.begun = self.reported = False
 
@@ -98,11 +104,12 @@ class ToolRound(Work):
         self.tools = tools
         self._calls = [_Call(action, tools.get(action.name)) for action in control.next_actions]
         self._durable = memory.durable
-        self._waits = False  # for a person's answer
+        self._waits = False  # for a person's answer, or a time
+        self._asks = True  # a person may be asked
         self._failed: Exception | None = None  # the error of a hook after a nested call
         self._todo: list[_Call] = []
         self._nested: list[_Call] = []  # the Brain runs them as branches
-        self._runs: list[NestedRun] = []  # of the nested calls
+        self._runs: dict[_Call, NestedRun] = {}  # of the nested calls
         self._report: Report = _ignore
         self._context: WorkContext | None = None
         self._hooks: HookChain | None = None
@@ -152,13 +159,24 @@ class ToolRound(Work):
 
     def _attach(self, context: WorkContext | None) -> None:
         self._context = context
+        self._asks = context is None or context.asks
         hooks = None if context is None else context.hooks
-        if hooks is not None and (hooks.tool or hooks.around):
+        if hooks is not None and (hooks.tool or hooks.around or hooks.trace):
             self._hooks = hooks
 
     async def _record_cut_short(self) -> None:
+        if self._runs and all(map(self._is_over, self._calls)):  # left while it only waited
+            self.wait()
+            return
         with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
             await self.record()
+
+    def _is_over(self, call: _Call) -> bool:
+        """Return whether a call has a result, or waits."""
+        run = self._runs.get(call)
+        waits = run is not None and run.error is None and run.stop_reason in SUSPENDED
+        found = (call.outcome, call.question, call.wake_at)
+        return waits or any(one is not None for one in found)
 
     async def _enter_nested(self, hooks: HookChain) -> None:
         """Call the hooks before the nested calls; calls that they answer do not run."""
@@ -181,12 +199,14 @@ class ToolRound(Work):
         tool = self.tools[self._nested[0].action.name]
         assert isinstance(tool, NestedTool)
         beside = live(self.run_all, may_drop=is_progress)
-        return tool.order(self._runs, beside=beside, on_end=self._take_answer).events(self._context)
+        return tool.order([*self._runs.values()], beside=beside, on_end=self._take_answer).events(
+            self._context
+        )
 
     def undecided(self) -> ApprovalRequested | None:
         """Return the request for the calls that wait for a person's decision, if any do."""
         control = self.control
-        if control.dry_run or control.branch:
+        if control.dry_run or not self._asks:
             return None
         uncertain = [call.action for call in self._calls if self._needs_repeating(call)]
         found = list(uncertain)
@@ -228,6 +248,7 @@ class ToolRound(Work):
             if known.result is not None:
                 call.outcome = Outcome(known.result.content, known.result.is_error)
                 call.message = known.result
+                self.note_result(call.action, known.result)
                 call.reported = known.reported
             elif not self._may_repeat(call):
                 call.outcome = Outcome(self._doubt(call.action), is_error=True)
@@ -245,6 +266,8 @@ class ToolRound(Work):
         decision = self.control.decision_on(call.action)
         if decision is not None and self.control.is_uncertain(call.action):
             return decision.approved
+        if self.control.pending[call.action.id].continues:
+            return True
         refused = decision is not None and not decision.approved
         return (
             call.tool is None
@@ -291,7 +314,9 @@ class ToolRound(Work):
             if finished is not None:
                 self._report(self._finished(call))
 
-    async def _checkpoint_calls(self, finished: _Call | None, begun: Iterable[_Call] = ()) -> None:
+    async def _checkpoint_calls(
+        self, finished: _Call | None, begun: Sequence[_Call] = (), *, continue_: bool = False
+    ) -> None:
         """Record the result of a call and, in the same write, which calls begin next."""
         if not self._durable:
             return
@@ -299,12 +324,12 @@ class ToolRound(Work):
         if finished is not None and finished.action.id in control.pending:
             # else it was deleted while it ran
             control.finish_call(finished.action, self._message(finished), reported=True)
-        control.begin_calls(call.action for call in begun)
+        control.begin_calls([call.action for call in begun], continue_=continue_)
         if begun or finished is not None:
             await self.memory.record()
 
     async def _run_one(self, call: _Call) -> None:
-        """Run a call; it has no outcome if it waits for a person's answer."""
+        """Run a call; it has no outcome if it waits for a person's answer or for a time."""
         action, control = call.action, self.control
         place = (control.run_id, control.branch, control.moves)
         context = ToolContext(action, self.memory, place, self.memory.deps)
@@ -318,8 +343,12 @@ class ToolRound(Work):
                 outcome = await self._call_hooked(self._hooks, call, context)
         finally:
             progress_sink.reset(listener)
-        if isinstance(outcome.exception, InputNeeded) and not control.branch:
+        if isinstance(outcome.exception, InputNeeded) and self._asks:
             call.question, self._waits = outcome.exception.prompt, True
+            control.withdraw_call(action)
+            return
+        if isinstance(outcome.exception, SleepNeeded) and self._asks:
+            call.wake_at, self._waits = outcome.exception.until, True
             control.withdraw_call(action)
             return
         call.outcome = outcome
@@ -332,9 +361,12 @@ class ToolRound(Work):
             call.begun = True
             with hooks.around_tool(request):
                 outcome = await call_tool(action, self.tools, context, dry_run=self.control.dry_run)
-            if isinstance(outcome.exception, InputNeeded):
+            if isinstance(outcome.exception, InputNeeded | SleepNeeded):
                 return outcome
-        return await self._after_hooks(hooks, call, entered, request, outcome)
+        outcome = await self._after_hooks(hooks, call, entered, request, outcome)
+        if hooks.trace is not None:
+            await hooks.trace.tool_call(request, outcome)
+        return outcome
 
     async def _before_hooks(
         self, hooks: HookChain, call: _Call
@@ -417,7 +449,7 @@ class ToolRound(Work):
             return False
         if control.human_requests is not None and not self._as_decided(call, tool):
             return False
-        if control.branch and not control.dry_run and tool.needs_approval(call.action.args):
+        if not self._asks and not control.dry_run and tool.needs_approval(call.action.args):
             call.outcome = _refusal(
                 f"{action.name!r} needs a person's approval, which cannot be asked for here"
             )
@@ -458,26 +490,35 @@ class ToolRound(Work):
     async def _prepare(self, stack: AsyncExitStack) -> None:
         """Make the branches of the nested calls, and note these as begun.
 
-        Their memories are closed with ``stack``.
+        Their memories are closed with ``stack``. Those in the journal are there before their calls
+        are noted, so that a call with such a note continues.
         """
-        await self._checkpoint_calls(None, self._nested)
+        before: Counter[str] = Counter()
+        for call in self._calls:
+            action, tool = call.action, call.tool
+            before[action.name] += 1
+            if call not in self._nested:
+                continue
+            assert isinstance(tool, NestedTool)
+            same = before[action.name]
+            name = f"{action.name}#{same}" if same > 1 else action.name
+            run = await tool.prepare(name, action, self.memory)
+            self._runs[call] = run
+            run.call_id = action.id
+            await stack.enter_async_context(run.memory)
+        kept = [call for call, run in self._runs.items() if run.memory.lasting]
+        await self._checkpoint_calls(None, kept, continue_=True)
+        await self._checkpoint_calls(None, [call for call in self._nested if call not in kept])
         for call in self._nested:
             call.begun = True
-        names = [call.action.name for call in self._nested]
-        for index, call in enumerate(self._nested):
-            action = call.action
-            tool = self.tools[action.name]
-            assert isinstance(tool, NestedTool)
-            same = names[:index].count(action.name)
-            name = f"{action.name}#{same + 1}" if same else action.name
-            self._runs.append(await tool.prepare(name, action.args))
-            self._runs[-1].call_id = action.id
-            await stack.enter_async_context(self._runs[-1].memory)
 
     async def _take_answer(self, run: NestedRun) -> list[ActionFinished]:
         """Record the answer of a branch that has ended."""
-        call = self._nested[self._runs.index(run)]
+        call = next(call for call, one in self._runs.items() if one is run)
         action, error, text = call.action, run.error, run.answer
+        if error is None and run.stop_reason in SUSPENDED:
+            self._waits = True
+            return []
         if error is not None:
             text = scrub(f"{action.name!r} failed with {type(error).__name__}: {error}")
         elif run.stop_reason != "done":
@@ -489,6 +530,8 @@ class ToolRound(Work):
                 await self._after_hooks(self._hooks, call, *call.entered, call.outcome)
             except Exception as failed:  # a branch that ends cannot raise it
                 self._failed = self._failed or failed
+        if self._hooks is not None and self._hooks.trace is not None:
+            await self._hooks.trace.tool_call(self._request(call), call.outcome)
         await self._checkpoint_calls(call)
         return [self._finished(call)]
 
@@ -512,7 +555,11 @@ class ToolRound(Work):
         if outcome.full is not None or self.control.human_requests is not None:
             message = self._with_notes(message, action, outcome.full)
         call.message = message
+        self.note_result(action, message)
         return message
+
+    def note_result(self, action: Action, result: Message) -> None:
+        """Note in the memory what follows from a result; called before the result is stored."""
 
     def _with_notes(self, message: Message, action: Action, full: str | None) -> Message:
         """Return ``message`` with its full text and a person's decision in its metadata."""
@@ -530,18 +577,22 @@ class ToolRound(Work):
         metadata = {**message.metadata, "decision": decision.model_dump(mode="json")}
         return message.model_copy(update={"content": content, "metadata": metadata})
 
-    def wait(self) -> list[InputRequested]:
-        """Keep finished results until the questions are answered; return these."""
+    def wait(self) -> list[InputRequested | SleepRequested]:
+        """Keep finished results until the round continues; return what it waits for."""
         for call in self._calls:
             if call.outcome is not None:
                 self.control.finish_call(call.action, self._message(call), reported=True)
+            elif call in self._runs:
+                self.control.begin_calls([call.action], continue_=True)
             else:
                 self.control.withdraw_call(call.action)
-        return [
+        requests: list[InputRequested | SleepRequested] = [
             InputRequested(call.question, call.action.id)
             for call in self._calls
             if call.question is not None
         ]
+        times = [call.wake_at for call in self._calls if call.wake_at is not None]
+        return [*requests, SleepRequested(min(times))] if times else requests
 
     async def record(self) -> None:
         """Record all results in the order of the calls, in one update; idempotent."""

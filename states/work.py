@@ -96,6 +96,11 @@ class WorkContext(Protocol):
         """Whether a person is asked about calls that may have taken effect before a crash."""
         ...
 
+    @property
+    def asks(self) -> bool:
+        """Whether the net can wait for a person: its memory will be found again."""
+        ...
+
     def delegate(self, order: Any, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of a :class:`~agent_brain.nets.Delegate`.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.tools.context import current_call as current_call
     from agent_brain.tools.errors import EventLoopError as EventLoopError
     from agent_brain.tools.errors import InputNeeded as InputNeeded
+    from agent_brain.tools.errors import SleepNeeded as SleepNeeded
     from agent_brain.tools.errors import ToolArgumentsError as ToolArgumentsError
     from agent_brain.tools.errors import ToolDefinitionError as ToolDefinitionError
     from agent_brain.tools.errors import ToolError as ToolError

@@ -12,7 +12,7 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.aio import is_stray_cancellation
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext, enter_call, leave_call
-from agent_brain.tools.errors import InputNeeded, ToolArgumentsError, ToolError
+from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError, ToolError
 from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.secrets import hide_registered
 from agent_brain.tools.text import shorten, to_text
@@ -99,6 +99,9 @@ async def _invoke_in_time(tool: BaseTool, action: Action) -> object:
 def _failed(error: Exception, tool: BaseTool, name: str) -> Outcome:
     if isinstance(error, InputNeeded):
         text = f"{name!r} has to ask a person, and nobody can be asked here"
+        return Outcome(text, is_error=True, exception=error)
+    if isinstance(error, SleepNeeded):
+        text = f"{name!r} has to {error}, and the run cannot wait here"
         return Outcome(text, is_error=True, exception=error)
     try:
         text = str(error)

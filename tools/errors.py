@@ -6,6 +6,9 @@ The whole tree is drawn in :mod:`agent_brain.errors`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from agent_brain.tools.wake import wake_time
 
 
 class AgentBrainError(Exception):
@@ -28,6 +31,26 @@ class InputNeeded(AgentBrainError):  # noqa: N818 - nothing went wrong
     def __init__(self, prompt: str) -> None:
         self.prompt = prompt
         super().__init__(prompt)
+
+
+class SleepNeeded(AgentBrainError):  # noqa: N818 - nothing went wrong
+    """Raise it inside a tool to wait for a time: the run stops, and the call runs again on resume.
+
+    So raise it before the tool takes effect. Where a run cannot wait, the model gets an error.
+
+    Attributes:
+        until: When to continue (aware, UTC).
+
+    Args:
+        until: A time with a time zone, or how long from now.
+
+    Raises:
+        ValueError: It is a time without a time zone.
+    """
+
+    def __init__(self, until: datetime | timedelta) -> None:
+        self.until = wake_time(until)
+        super().__init__(f"wait until {self.until:%Y-%m-%d %H:%M:%S %Z}")
 
 
 class ToolArgumentsError(ToolError):

@@ -223,6 +223,11 @@ def _address(text: str) -> tuple[str, int]:
         "Show tool calls to clients of the OpenAI, AG-UI and AI SDK endpoints.",
         is_flag=True,
     ),
+    option(
+        "--queue",
+        "MODULE:QUEUE",
+        "Let the workers of this RunQueue do the runs; NET is then the name of one of its brains.",
+    ),
     *AGENT,
     STORAGE[0],
 )
@@ -235,6 +240,7 @@ def serve(
     at_once: int,
     max_body: int,
     show_tools: bool,  # noqa: FBT001
+    queue: str | None,
     options: Options,
 ) -> None:
     """Serve an agent over HTTP: a chat page, event streams and OpenAI-compatible endpoints.
@@ -248,7 +254,21 @@ def serve(
     host, port = _address(http)
     access = access_options(host, token, users, show_tools=show_tools)
     limits = make_limits(rate=rate, at_once=at_once, max_body=max_body)
-    serve_agent(options, (host, port), {**access, "limits": limits})
+    serve_agent(options, (host, port), {**access, "limits": limits}, queue=queue)
+
+
+@app.command()
+@with_options()
+@click.argument("queue", metavar="MODULE:QUEUE")
+def worker(queue: str, options: Options) -> ExitCode:
+    """Do the runs of a queue, beside any number of other workers.
+
+    MODULE:QUEUE names a RunQueue, as in app:queue or path/to/app.py:queue. Ctrl-C and SIGTERM stop
+    it: runs end their step, and other workers continue them.
+    """
+    from agent_brain.cli.worker import work
+
+    return work(queue)
 
 
 @app.group(invoke_without_command=True)

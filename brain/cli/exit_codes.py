@@ -76,6 +76,8 @@ def conclude(result: Result, how: str = "") -> ExitCode:
         return ExitCode.ANSWERED
     option = {"max_steps": " (--max-steps)", "timeout": " (--timeout)", "max_cost": " (--max-cost)"}
     left = "the answer is incomplete" if result.answer else "there is no answer yet"
+    if result.wake_at is not None:
+        left += f". Resume it at {result.wake_at:%Y-%m-%d %H:%M:%S %Z}"
     notify(f"{reason.clause}{option.get(reason, '')}; {left}{how}", kind="Stopped")
     return ExitCode.CANCELLED if reason == "cancelled" else ExitCode.STOPPED
 

@@ -36,7 +36,7 @@ def load_net(name: str, llm: LLM) -> Net:
         return net_from_file(name, llm)
     if ":" not in name:
         return create_net(name, llm)
-    value: Any = _load_object(f"--net {name!r}", name)
+    value: Any = load_object(f"--net {name!r}", name)
     if callable(value) and not isinstance(value, Net):
         value = value(llm)
     if not isinstance(value, Net | Mapping):
@@ -50,13 +50,13 @@ def load_tools(references: Sequence[str]) -> list[BaseTool]:
     for reference in dict.fromkeys(references):
         what = f"--tool {reference!r}"
         try:
-            tools.append(as_tool(_load_object(what, reference)))  # type: ignore[arg-type]
+            tools.append(as_tool(load_object(what, reference)))  # type: ignore[arg-type]
         except ToolDefinitionError as error:
             raise UserError(f"{what}: {error}") from error
     return tools
 
 
-def _load_object(what: str, reference: str) -> object:
+def load_object(what: str, reference: str) -> object:
     """Return what ``reference`` names; error messages begin with ``what``."""
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:

@@ -28,6 +28,7 @@ class Options:
     max_steps: int | None = None
     timeout: float | None = None
     max_cost: float | None = None
+    trace: bool = False
     folder: Path | None = None
     session: str | None = None
     journal: str | None = None
@@ -113,6 +114,12 @@ AGENT = [
     option("--max-steps", "N", "Step limit of a run. Default: 100.", type=click.IntRange(1)),
     option("--timeout", "SECONDS", "Time limit of a run.", type=ABOVE_0),
     option("--max-cost", "DOLLARS", "Cost limit, if the price is known.", type=ABOVE_0),
+    option(
+        "--trace",
+        None,
+        "Record what models are sent and return, for agent-brain sessions calls and replay.",
+        is_flag=True,
+    ),
 ]
 NET = option(
     "--net -n",

@@ -21,6 +21,7 @@ from agent_brain.states.events import (
     RunFailed,
     RunFinished,
     RunStarted,
+    SleepRequested,
     StateEntered,
     StateExited,
     StuckDetected,
@@ -121,6 +122,8 @@ class LivePrinter:
                 return "approval", "; ".join(map(call_text, event.actions)), "yellow"
             case InputRequested():
                 return "question", event.prompt, "yellow"
+            case SleepRequested():
+                return "sleep", f"until {event.until:%Y-%m-%d %H:%M:%S %Z}", "yellow"
             case RunStarted(goal=Message() as goal) if self.echo:
                 return "you", goal.content, "bold"
             case StateEntered() if self.verbose:

@@ -25,14 +25,31 @@ LOCAL_USER = "local"
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
-def serve(options: Options, address: tuple[str, int], access: Mapping[str, Any]) -> None:
-    """Serve the agent that ``options`` describe until the process is told to stop."""
+def serve(
+    options: Options,
+    address: tuple[str, int],
+    access: Mapping[str, Any],
+    *,
+    queue: str | None = None,
+) -> None:
+    """Serve the agent that ``options`` describe until the process is told to stop.
+
+    Args:
+        options: What the user chose.
+        address: The host and the port.
+        access: The arguments of ``make_app`` that say who may ask.
+        queue: The queue whose workers do the runs, as ``module:name``.
+    """
+    users = {*access.get("token", {}).values()}
+    most = 1000 if len(users) < 2 else 100
     with user_errors():
         from agent_brain.serving.web import make_app, serve_http
 
-        brain = build(replace(options, memory="messages", folder=None))
-        users = {*access.get("token", {}).values()}
-        sessions = make_sessions(brain, options, max_per_user=1000 if len(users) < 2 else 100)
+        if queue is None:
+            brain = build(replace(options, memory="messages", folder=None))
+            sessions = make_sessions(brain, options, max_per_user=most)
+        else:
+            sessions = queue_sessions(queue, options, max_per_user=most)
         app = make_app(sessions, **access)
         serve_http(
             app,
@@ -48,6 +65,28 @@ def _ready(url: str) -> None:
     gc.freeze()  # what was loaded stays: later collections, many with many clients, skip it
     gc.set_threshold(10_000, 20, 50)
     notify(f"Serving {url}", kind="")
+
+
+def queue_sessions(queue: str, options: Options, *, max_per_user: int) -> Sessions:
+    """Return sessions whose runs are done by workers.
+
+    Raises:
+        UserError: There is no such queue, or there are options that workers do not see.
+        QueueError: The queue has no such brain.
+    """
+    from agent_brain.cli.worker import load_queue
+
+    given = {
+        "--model": options.model,
+        "--memory": options.memory,
+        "--tool": options.tools,
+        "--mcp": options.servers,
+        "--folder": options.folder,
+        **{f"--{name.replace('_', '-')}": value for name, value in options.limits().items()},
+    }
+    if unused := [name for name, value in given.items() if value]:
+        raise UserError(f"--queue: the program of the queue says {', '.join(unused)}: leave it out")
+    return load_queue(queue).sessions(options.net, max_per_user=max_per_user)
 
 
 def make_sessions(brain: Brain[Any], options: Options, *, max_per_user: int = 100) -> Sessions:

@@ -142,6 +142,7 @@ def build(agent: Options) -> Brain:
             load_net(agent.net, resolve_llm(model)),
             memory,
             tools,
+            trace=agent.trace or spec.trace,
             limits=Limits(**{**spec.limits.model_dump(), **agent.limits()}),
             memory_options={**kept, **agent.storage(memory)},
         )

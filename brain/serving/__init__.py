@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_brain.serving.caller import Caller
-from agent_brain.serving.catalog import SessionInfo
+from agent_brain.serving.catalog import Origin, SessionInfo
 from agent_brain.serving.conversations import Conversations, MakeBrain
 from agent_brain.serving.event_log import Gap, LogReader, SessionEvent
 from agent_brain.serving.servers import SharedServers
@@ -23,6 +23,7 @@ __all__ = [
     "Gap",
     "LogReader",
     "MakeBrain",
+    "Origin",
     "Session",
     "SessionEvent",
     "SessionInfo",

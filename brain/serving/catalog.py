@@ -16,6 +16,19 @@ TITLE_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What a session was copied from.
+
+    Attributes:
+        session: The ID of the session.
+        step: The number of the step that it was copied as of.
+    """
+
+    session: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class SessionInfo:
     """A session in a list.
 
@@ -25,12 +38,16 @@ class SessionInfo:
         updated_at: When its last run began.
         status: ``"idle"``, ``"running"`` or ``"waiting"`` for a person; ``"closed"`` if it is not
             open, so that its state is only in the journal.
+        failed: Whether its last run failed.
+        origin: What it was copied from; None if it was not.
     """
 
     id: str
     title: str
     updated_at: datetime
     status: str = "closed"
+    failed: bool = False
+    origin: Origin | None = None
 
 
 class Catalog:
@@ -53,19 +70,25 @@ class Catalog:
         return await self._read(_key(owner, session))
 
     async def note(self, owner: str | None, info: SessionInfo) -> SessionInfo:
-        """Record a session, and return it with the title that it had, if it is known."""
+        """Record a session; return it with the title and the origin that it had, if it is known."""
         key = _key(owner, info.id)
         old = await self._journal.read(key)
-        title = _info(old[-1]).title if old else info.title
+        if old:
+            known = _info(old[-1])
+            info = replace(info, title=known.title, origin=known.origin)
         data: dict[str, JsonValue] = {
             "id": info.id,
-            "title": title,
+            "title": info.title,
             "at": info.updated_at.isoformat(),
         }
+        if info.failed:
+            data["failed"] = True
+        if info.origin is not None:
+            data["origin"] = {"session": info.origin.session, "step": info.origin.step}
         await self._journal.append(key, [Entry("session", data)])
         if old:
             await self._journal.delete(key, [entry.seq for entry in old], scrub=False)
-        return replace(info, title=title)
+        return info
 
     async def remove(self, owner: str | None, session: str) -> None:
         """Remove the session from the list."""
@@ -88,4 +111,11 @@ def _key(owner: str | None, session: str) -> str:
 
 def _info(entry: Entry) -> SessionInfo:
     data: Any = entry.data
-    return SessionInfo(data["id"], data["title"], datetime.fromisoformat(data["at"]))
+    origin = data.get("origin")
+    return SessionInfo(
+        data["id"],
+        data["title"],
+        datetime.fromisoformat(data["at"]),
+        failed=data.get("failed", False),
+        origin=None if origin is None else Origin(origin["session"], origin["step"]),
+    )

@@ -37,9 +37,7 @@ def pending_in(memory: Memory) -> Pending | None:
     asked = control.human_requests
     if control.status != "waiting" or asked is None:
         return None
-    calls = {action.id: action for action in control.next_actions}
-    waiting = [calls.get(key) or Action(name="a tool", id=key) for key in asked.approvals]
-    return Pending(waiting, dict(asked.questions))
+    return Pending(control.waiting_calls(), dict(asked.questions))
 
 
 def parse_arguments(text: str, action: Action, memory: Memory) -> dict[str, Any]:

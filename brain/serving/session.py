@@ -11,6 +11,7 @@ import anyio
 from agent_brain.brain import Brain
 from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.human_input import Approve, Deny
+from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.store.session import Session as StoredSession
@@ -74,6 +75,11 @@ class Session:
         return self.brain.memory
 
     @property
+    def kept(self) -> StoredSession | None:
+        """Where its steps are kept; None without a journal, and for a session that many share."""
+        return next(_stored_sessions(self.memory), None)
+
+    @property
     def usage(self) -> UsageTotal:
         """What the models of the session have used since the server was started."""
         return self._sessions.ledger.usage(session=self.id, user=self.owner)
@@ -92,6 +98,12 @@ class Session:
         if status == "waiting":
             return "waiting"
         return "interrupted" if status == "running" else "idle"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the last run failed."""
+        control = self.memory.control
+        return control.status == "ended" and control.stop_reason == StopReason.FAILED
 
     def stream(
         self, task: str | Message, *, deps: object = None, when_busy: WhenBusy | None = None
@@ -198,7 +210,7 @@ class Session:
 
     async def refresh(self) -> None:
         """Read the session again if another process has written to it, unless a run is active."""
-        if next(_stored_sessions(self.memory), None) is None:
+        if self.kept is None:
             return
         async with self._reading:
             if self._free.value:
@@ -279,7 +291,7 @@ class Session:
             self.run = None
             self.log.unread_since = anyio.current_time()
             self._free.release()
-            self._sessions.run_ended(session_run)
+            await self._sessions.run_ended(self, session_run)
             self.unread += session_run.unread
             if self.unread and session_run.completed and self._sessions.active:
                 self._answer_unread(deps)

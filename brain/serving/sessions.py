@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeAlias, get_args
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from pydantic import JsonValue
 
 from agent_brain.brain import Brain
 from agent_brain.errors import (
@@ -23,13 +25,15 @@ from agent_brain.errors import (
     TooManySessionsError,
 )
 from agent_brain.memories.base import Memory
+from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store.session import delete_key, session_key
 from agent_brain.memories.store.store import JournalLike
-from agent_brain.serving.catalog import Catalog, SessionInfo, make_title
+from agent_brain.serving.catalog import Catalog, Origin, SessionInfo, make_title
+from agent_brain.serving.forking import Edits, copy_as_of
 from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
 from agent_brain.serving.session_run import SessionRun
@@ -259,10 +263,64 @@ class Sessions:
                     self._pool.discard(key)
                 opened.log.close()
 
+    async def fork(
+        self,
+        session: str,
+        step: int,
+        *,
+        messages: Mapping[str, str] | None = None,
+        calls: Mapping[str, Mapping[str, JsonValue]] | None = None,
+        user: str | None = None,
+        tenant: str | None = None,
+    ) -> SessionInfo:
+        """Copy a session as of a step into a new session, whose run can be resumed from there.
+
+        ::
+
+            copy = await sessions.fork("first", 12, messages={goal.id: "Plan a day in Bergen"})
+            async with sessions.use(copy.id) as session:
+                await session.start_resume()
+
+        The session stays as it is.
+
+        Args:
+            session: The ID.
+            step: The number of the step (:attr:`~agent_brain.memories.SavedStep.number`).
+            messages: New texts of messages in the copy, by ID. The changed result of a tool counts
+                as a success. What states have noted elsewhere, such as a plan, is not changed.
+            calls: New arguments of calls that run next in the copy, by ID.
+            user: Whose session it is.
+            tenant: The user's tenant.
+
+        Returns:
+            The new session.
+
+        Raises:
+            SessionNotFoundError: There is no such session.
+            StepNotFoundError: The journal does not have that step.
+            BrainUseError: The session keeps no steps, or as of the step it has no such message, or
+                no such call that runs next.
+        """
+        async with self.use(session, user=user, tenant=tenant) as source:
+            copied = await copy_as_of(source, step, Edits(messages or {}, calls or {}))
+        async with self.use(None, user=user, tenant=tenant) as target:
+            await copied.write(target)
+            await target.refresh()
+            info = SessionInfo(
+                target.id, copied.title, datetime.now(UTC), origin=Origin(session, step)
+            )
+            await self._note(target, info)
+            return self._with_status(info, SessionKey(target.owner, target.id))
+
     async def _has(self, key: SessionKey) -> bool:
         if key in self._pool:
             return True
         return self._catalog is not None and (await self._catalog.get(*key)) is not None
+
+    @property
+    def keeps_steps(self) -> bool:
+        """Whether sessions keep the steps of their runs; with memories of your own, they may."""
+        return self._journal is not None or not isinstance(self._memory, str)
 
     @property
     def open_sessions(self) -> int:
@@ -278,7 +336,7 @@ class Sessions:
         opened = self._pool.get(key)
         if opened is None:
             return info
-        return SessionInfo(info.id, info.title, info.updated_at, opened.status)
+        return replace(info, status=opened.status, failed=opened.failed)
 
     def _check_room(self, key: SessionKey) -> None:
         if not self.active:
@@ -343,15 +401,23 @@ class Sessions:
         self._runs.add(run)  # last: from here on it can be stopped
 
     async def _note_run(self, session: Session, task: str) -> None:
-        title = make_title(task) if session.info is None else session.info.title
-        info = SessionInfo(session.id, title, datetime.now(UTC))
+        known = session.info or SessionInfo(session.id, make_title(task), datetime.now(UTC))
+        await self._note(session, replace(known, updated_at=datetime.now(UTC), failed=False))
+
+    async def _note(self, session: Session, info: SessionInfo) -> None:
         if self._catalog is not None:
             info = await self._catalog.note(session.owner, info)
         session.info = info
 
-    def run_ended(self, run: SessionRun) -> None:
-        """Note that a run has ended."""
+    async def run_ended(self, session: Session, run: SessionRun) -> None:
+        """Note that a run has ended, and whether it has failed."""
         self._runs.discard(run)
+        if session.info is None or session.deleted or session.info.failed is session.failed:
+            return
+        try:
+            await self._note(session, replace(session.info, failed=session.failed))
+        except JournalError:  # the run has ended all the same
+            logger.warning("The list does not show how session %r ended", session.id, exc_info=True)
 
     async def drive(self, session: Session, run: SessionRun) -> None:
         """Drive ``run`` in a task of its own; return once it has begun.

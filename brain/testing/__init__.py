@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_brain.tools.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
+    from agent_brain.testing.cassette_export import export_cassette as export_cassette
     from agent_brain.testing.cassette_format import CassetteError as CassetteError
     from agent_brain.testing.cassette_format import CassetteFileError as CassetteFileError
     from agent_brain.testing.cassette_format import CassetteMismatchError as CassetteMismatchError

@@ -10,6 +10,7 @@ from re import Pattern
 from typing import Any, Literal, Self, TypeAlias
 
 from agent_brain.states.aclosing import closing
+from agent_brain.states.models.call_data import error_from_data, error_to_data, pieces_to_data
 from agent_brain.states.models.interception import (
     Pieces,
     RealCall,
@@ -17,20 +18,17 @@ from agent_brain.states.models.interception import (
     send_for_real,
 )
 from agent_brain.states.models.llm import Piece
-from agent_brain.testing.cassette_diff import describe_request, explain_request, similarity
+from agent_brain.states.request_diff import describe_request, explain_request, similarity
 from agent_brain.testing.cassette_format import (
     CassetteError,
     CassetteMismatchError,
     RecordedCall,
-    Scrubber,
-    error_from_data,
-    error_to_data,
     piece_from_data,
-    pieces_to_data,
     read_calls,
     request_to_data,
     write_calls,
 )
+from agent_brain.tools.scrubber import Scrubber
 
 Mode: TypeAlias = Literal["record", "replay", "auto"]
 Match: TypeAlias = Literal["strict", "request"]

@@ -16,9 +16,9 @@ from agent_brain.states.errors import LLMError
 from agent_brain.states.events import Event
 from agent_brain.states.models.llm import Finish, Thought
 from agent_brain.states.usage import Usage
-from agent_brain.testing.cassette_format import Scrubber
 from agent_brain.testing.export_events import ExportError, Piece, RecordedRun, read_run
 from agent_brain.tools.action import Action
+from agent_brain.tools.scrubber import Scrubber
 
 _FACTORY = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 _TEST = '''"""A run of {net!r} as it was: the model is scripted, the tools are fakes."""

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from agent_brain.states.errors import LLMError
 from agent_brain.states.events import Event, RunFailed
+from agent_brain.states.models.call_data import error_from_data
 from agent_brain.states.models.llm import Finish, Thought
 from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.usage import Usage
-from agent_brain.testing.cassette_format import error_from_data
 from agent_brain.tools.action import Action
 from agent_brain.tools.errors import AgentBrainError
 
@@ -67,14 +67,26 @@ def read_run(events: Iterable[Event | Mapping[str, Any]]) -> RecordedRun:
     goal, net = data[0]["goal"], str(data[0].get("net"))
     path = [e["state"] for e in data if _in_net(e, "state_entered")]
     recorded = RecordedRun(goal, net, data[-1], path, metered, turns, native, _limits(data))
-    for event in data:
-        # a call whose arguments cannot be parsed never reaches a tool
-        if event["kind"] == "action_finished" and event["action"].get("unparsed") is None:
-            action, result = event["action"], event["result"]
-            reply = (str(result["content"]), bool(result.get("is_error")))
-            recorded.calls.setdefault(action["name"], []).append(action["args"])
-            recorded.replies.setdefault(action["name"], []).append(reply)
+    for event in _finished_calls(data):
+        action, result = event["action"], event["result"]
+        reply = (str(result["content"]), bool(result.get("is_error")))
+        recorded.calls.setdefault(action["name"], []).append(action["args"])
+        recorded.replies.setdefault(action["name"], []).append(reply)
     return recorded
+
+
+def _finished_calls(data: Iterable[Data]) -> list[Data]:
+    """Return the ends of calls in the order in which the model asked for the calls."""
+    asked: dict[Any, list[int]] = {}
+    found: list[tuple[int, Data]] = []
+    for index, event in enumerate(data):
+        if event["kind"] == "action_requested":
+            asked.setdefault(event["action"].get("id"), []).append(index)
+        # a call whose arguments cannot be parsed never reaches a tool
+        elif event["kind"] == "action_finished" and event["action"].get("unparsed") is None:
+            places = asked.get(event["action"].get("id"))
+            found.append((places.pop(0) if places else index, event))
+    return [event for _, event in sorted(found, key=lambda item: item[0])]
 
 
 def _to_data(event: Event | Mapping[str, Any]) -> Data:

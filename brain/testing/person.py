@@ -30,7 +30,7 @@ class Person:
         asked = control.human_requests or HumanRequests()
         if (asked.approvals and self._approve is None) or len(asked.questions) > len(self._answers):
             return None
-        names = {action.id: action.name for action in control.next_actions}
+        names = {call.id: call.name for call in control.waiting_calls()}
         allowed = [i for i in asked.approvals if self._allows(i, names.get(i, ""))]
         replies = {question: self._answers.pop(0) for question in asked.questions}
         return Decisions(

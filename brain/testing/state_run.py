@@ -11,8 +11,9 @@ from typing import Generic, TypeVar
 from agent_brain.budget import Budget
 from agent_brain.engine import Engine
 from agent_brain.errors import ScratchError, StateDefinitionError, TransitionError
-from agent_brain.limits import Limits
+from agent_brain.limits import Limits, waits_on
 from agent_brain.memories.base import Memory
+from agent_brain.memories.kept_branches import drop_kept_branches
 from agent_brain.nets.delegation import Delegate
 from agent_brain.nets.edges import known_targets
 from agent_brain.nets.validation import check_state
@@ -23,6 +24,7 @@ from agent_brain.states.events import (
     ApprovalRequested,
     Event,
     InputRequested,
+    SleepRequested,
     TextDelta,
     UsageReported,
 )
@@ -111,17 +113,20 @@ async def run_state(
     seal(state)
     person, done = Person(approve, input), StateRun(memory)
     control = memory.control
+    context = _Context(state, memory)
     while True:
-        await _run_once(state, done)
+        await _run_once(state, done, context)
         control.check_notes(name)
         if not done.waits:
             break
-        decisions = person.decide(control)
+        decisions = None if control.wake_at is not None else person.decide(control)
         if decisions is None:
             return done
         control.status = "waiting"
         decisions.write(control)
-        control.status, done.waits = "running", False
+        control.resume()
+        done.waits = False
+    drop_kept_branches(memory)
     person.assert_heard()
     done.next_state = proposed = await state.next_state(memory)
     _check_proposal(state, proposed, memory)
@@ -144,7 +149,7 @@ def _check_proposal(state: State, proposed: object, memory: Memory) -> None:
         raise TransitionError(type(state).__name__, proposed, allowed)
 
 
-async def _run_once(state: State, done: StateRun[M]) -> None:
+async def _run_once(state: State, done: StateRun[M], context: _Context) -> None:
     try:
         try:
             await state.on_enter(done.memory)
@@ -156,7 +161,7 @@ async def _run_once(state: State, done: StateRun[M]) -> None:
                     "'yield'"
                 )
             async with closing(running) as stream:
-                await _read(stream, state, done)
+                await _read(stream, done, context)
         finally:
             await state.on_exit(done.memory)
     except ScratchError as error:
@@ -164,8 +169,7 @@ async def _run_once(state: State, done: StateRun[M]) -> None:
         raise
 
 
-async def _read(stream: AsyncIterator[StreamItem], state: State, done: StateRun[M]) -> None:
-    context = _Context(state, done.memory)
+async def _read(stream: AsyncIterator[StreamItem], done: StateRun[M], context: _Context) -> None:
     failed: Exception | None = None
     while True:
         try:
@@ -182,6 +186,9 @@ async def _read(stream: AsyncIterator[StreamItem], state: State, done: StateRun[
                     _keep(done, event)
         except Exception as error:
             failed = error
+        if done.waits or waits_on(done.memory.control) is not None:
+            done.waits = True  # and the state runs again, as in a Brain
+            return
 
 
 class _Context:
@@ -190,22 +197,23 @@ class _Context:
     at = NOWHERE
     hooks = pace = None
     pauses = False
+    asks = True
 
     def __init__(self, state: State, memory: Memory) -> None:
         self._path = (type(state).__name__,)
+        self._run_id = memory.control.run_id or new_id("run")
         self.memory = memory
 
     def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets as a Brain does, with its default limits."""
         budget = Budget(Limits())
         budget.start(self.memory.control, HookRequest(memory=self.memory))
-        run_id = self.memory.control.run_id or new_id("run")
         outer = Engine(
             order.branches[0].net,
             self.memory,
             budget,
             StuckPolicy(),
-            run_id=run_id,
+            run_id=self._run_id,
             path=self._path,
             key=self._path[0],
         )
@@ -230,7 +238,12 @@ def _keep(done: StateRun[M], item: StreamItem) -> None:
     done.events.append(item)
     if isinstance(item, TextDelta):
         (done.thoughts if item.thought else done.chunks).append(item.text)
+    elif isinstance(item, SleepRequested):
+        done.waits = True
+        done.memory.control.sleep(item.until)
     elif isinstance(item, ApprovalRequested | InputRequested):
+        if item.at is not NOWHERE:  # of a net inside, which has recorded it
+            return
         done.waits = True
         control = done.memory.control
         if isinstance(item, ApprovalRequested):

@@ -241,8 +241,8 @@ class Journal(ABC):
     async def acquire(self, session: str, *, seconds: float = LEASE, wait: float = 0) -> Lease:
         """Get the lease of a session; it is renewed until it is released.
 
-        The lease of a process that is known to be dead is taken over at once, any other when it has
-        ended.
+        The lease of a process that is known to be dead is taken over at once, and so is one that
+        this process could not give back; any other when it has ended.
 
         Args:
             session: The session's key.
@@ -269,7 +269,7 @@ class Journal(ABC):
     async def _wait_for_lease(self, lease: Lease, wait: float) -> None:
         deadline = anyio.current_time() + wait
         while (holder := await self._take_lease(lease)) is not None:
-            if holder.owner.is_dead:
+            if holder.is_gone:
                 holder = await self._take_lease(lease, over=holder.token)
                 if holder is None:
                     break
@@ -370,7 +370,7 @@ def lost(lease: Lease) -> LeaseLostError:
     """Return the error of a runner whose lease was taken over."""
     return LeaseLostError(
         f"This runner does not have the lease of {name_of(lease.session)} any more: it was not "
-        f"renewed for {lease.seconds:.0f} s and another runner has taken it over, or the session "
-        "was deleted. Nothing was written",
+        f"renewed for {lease.seconds:.0f} s and another runner has taken it over, the session was "
+        "deleted, or the server of the journal has lost it in a crash. Nothing was written",
         session=lease.session,
     )

@@ -112,6 +112,14 @@ class Lease:
         return cls(session, Owner.here(), seconds, new_id("lease"))
 
 
+_abandoned: set[str] = set()  # tokens
+
+
+def abandon(lease: Lease) -> None:
+    """Note that a lease of this process is not used any more, though it could not be given back."""
+    _abandoned.add(lease.token)
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """The owner of a session's lease, as another process sees it.
@@ -125,6 +133,11 @@ class Holder:
     owner: Owner
     token: str
     seconds: float
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody uses the lease: its process has ended, or is this one and has done so."""
+        return self.token in _abandoned or self.owner.is_dead
 
 
 class Heartbeat:

@@ -84,15 +84,19 @@ def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
 
     found = False
     registers: list[dict[str, Any]] = [control.scratch, control.session, control.ended]
-    if control.human_requests is not None:
-        registers += [control.human_requests.questions, control.human_requests.answers]
+    if (asked := control.human_requests) is not None:
+        registers += [asked.questions, asked.answers]
+        quoted = [call.id for call in asked.calls if quotes(call.args)]
+        asked.forget(quoted)
+        found = bool(quoted)
     for register in registers:
         for name in [name for name, value in register.items() if quotes(value)]:
             del register[name]
             found = True
-    if control.error is not None and quotes(control.error):
-        control.error = None
-        found = True
+    for name in ("error", "failure"):
+        if (text := getattr(control, name)) is not None and quotes(text):
+            setattr(control, name, None)
+            found = True
     if quotes(_plain(control.output)):
         control.output = None
         found = True

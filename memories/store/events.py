@@ -159,7 +159,10 @@ class CallNoted:
     def entries(self) -> list[Entry]:
         """Return the change as journal entries."""
         if self.call["result"] is None:
-            return [entry("call_begun", {"action": self.call["action"], "counts": self.counts})]
+            begun = {"action": self.call["action"], "counts": self.counts}
+            if self.call.get("continues"):
+                begun["continues"] = True
+            return [entry("call_begun", begun)]
         data: dict[str, Any] = {"call": self.call, "counts": self.counts}
         if self.wrote:
             data["wrote"] = [*self.wrote]
@@ -223,7 +226,13 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "step": Checkpointed,
     "amend": _fields_of(Checkpointed),
     "call_begun": lambda data: CallNoted(
-        {"action": data["action"], "result": None, "reported": False}, data["counts"]
+        {
+            "action": data["action"],
+            "result": None,
+            "reported": False,
+            "continues": data.get("continues", False),
+        },
+        data["counts"],
     ),
     "call_finished": _fields_of(CallNoted),
     "part_finished": _fields_of(PartNoted),

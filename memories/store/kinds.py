@@ -36,6 +36,8 @@ VERSIONS: Mapping[str, int] = MappingProxyType(
         "beside": 1,  # how many entries behind it were written by another program, beside the run
         "forked": 1,  # the first entry of a branch: how much of the session it begins with
         "control": 1,  # the form of "step" before there were entries for calls
+        "model_call": 1,  # a model call of a traced run
+        "tool_result": 1,  # what a tool returned in a branch of a traced run
     }
 )
 
@@ -51,6 +53,9 @@ RUN = frozenset(("control", "step", "amend", "call_begun", "call_finished", "par
 """Kinds that hold the state of a run."""
 
 STEPS = ("control", "step")
+
+TRACED = ("model_call", "tool_result")
+"""Kinds that only tell what happened: they are left out when a session is read."""
 
 _Upgrade = Callable[[JsonValue], JsonValue]
 UPGRADES: Mapping[tuple[str, int], _Upgrade] = MappingProxyType(

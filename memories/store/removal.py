@@ -236,7 +236,9 @@ async def scrub(memory: StoredMemory) -> None:
     The history goes with them, as it has the state of earlier steps.
     """
     session = memory.store.session
-    if session is not None:
+    if session is None:
+        memory.store.traced.clear()
+    else:
         await session.drop_history()
         rows = await session.rows()
         await session.remove(await in_thread_if_many(rows, partial(_dead, memory)))

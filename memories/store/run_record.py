@@ -118,6 +118,7 @@ def call_data(call: Call) -> dict[str, Any]:
         "action": call.action.model_dump(mode="json"),
         "result": None if result is None else result.model_dump(mode="json", exclude_defaults=True),
         "reported": call.reported,
+        **({"continues": True} if call.continues else {}),
     }
 
 

@@ -6,7 +6,8 @@ import json
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from contextlib import aclosing
+from typing import Any, Literal, TypeAlias, cast
 
 from agent_brain.memories.errors import (
     JournalConflictError,
@@ -16,10 +17,11 @@ from agent_brain.memories.errors import (
 )
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Row, Rows, to_line
-from agent_brain.memories.journal.lease import Lease
-from agent_brain.memories.store.kinds import RUN, current, entry
+from agent_brain.memories.journal.lease import Lease, abandon
+from agent_brain.memories.store.kinds import RUN, TRACED, current, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
+from agent_brain.memories.store.trace_log import TraceLog
 from agent_brain.tools.context import current_call
 from agent_brain.tools.secrets import get_logger
 
@@ -67,6 +69,12 @@ def below(key: str) -> str:
     return key[:-1] + ", "
 
 
+async def first_entry(journal: Journal, key: str) -> Entry | None:
+    """Return the first entry of a session; None if it has none."""
+    async with aclosing(journal.pages(key, size=1)) as pages:
+        return next(iter(await anext(pages, [])), None)
+
+
 class Session:
     """A session as one memory knows it: what it has read, and what it may write.
 
@@ -81,6 +89,7 @@ class Session:
         doubt: The entries of an interrupted append, until it is known whether they were written.
         landed: Whether the last reading found the interrupted append in the journal.
         run: What the session has of the state of a run.
+        traced: What it has of recorded calls.
         parent: The session that this one is a branch of, if it is one. It begins with the entries
             of that session, and only what is written to it is in the journal under its key.
         offset: The last sequence number of the parent's entries that a branch begins with; its own
@@ -109,6 +118,7 @@ class Session:
         self.doubt: list[Entry] | None = None
         self.landed = False
         self.run = RunRecord()
+        self.traced = TraceLog()
         self._outdated: list[int] = []
         self._by_calls: dict[str, list[int]] = {}  # sequence numbers, by the IDs of calls
         kept = history if isinstance(history, int) else 0
@@ -119,7 +129,13 @@ class Session:
 
         Raises:
             SessionConflictError: Another memory has written to the session.
+            JournalError: The session is to be read first, as an append was interrupted.
         """
+        if self.doubt is not None:  # of a writer that this one has waited for
+            raise JournalError(
+                f"Session {self.key}: a write before this one was interrupted, and it is not known "
+                "whether it was done. Nothing of this one was written: do it again"
+            )
         written = [*self._before(entries), *entries]
         try:
             last = await self._write(written)
@@ -179,7 +195,10 @@ class Session:
         if lease is not None:
             try:
                 await self.journal.release(lease)
-            except JournalError as error:
+            except BaseException as error:
+                abandon(lease)
+                if not isinstance(error, JournalError):
+                    raise
                 log.warning("The lease of session %s could not be released: %s", self.key, error)
 
     def written_by(self, call_id: str) -> list[int]:
@@ -214,6 +233,9 @@ class Session:
 
     async def drop_history(self) -> None:
         """Remove the history; a removal that leaves no copies follows, except if it is shared."""
+        if self.traced.live:
+            await self.journal.delete(self.key, self._own(self.traced.live), scrub=False)
+        self.traced.clear()
         if self.journal.has_history:
             await self.journal.trim(self.key, scrub=self.shared)
 
@@ -242,9 +264,11 @@ class Session:
             found = as_rows(await self.journal.rows(self.key, first, history=True))
         else:
             found = as_rows(await self.journal.rows(self.key, first))
+        found = self.traced.take_out(current(found)) if not history else current(found)
+        found = found.without(TRACED)
         if self.parent is None:
-            return current(found)
-        own = current(found.without(["forked"])).moved(self.offset)
+            return found
+        own = found.without(["forked"]).moved(self.offset)
         if after >= self.offset:
             return own
         before = (await self.parent.rows(after, history=True)).without(RUN)
@@ -258,9 +282,9 @@ class Session:
         Args:
             begun: Whether the branch had begun, if that is known: if not, its entries are removed.
         """
-        rows = [*await self.journal.rows(self.key)]
-        if rows and begun is not False:
-            self.offset = json.loads(rows[0][2])["upto"]
+        first = await first_entry(self.journal, self.key)
+        if first is not None and begun is not False:
+            self.offset = cast("dict[str, Any]", first.data)["upto"]
             return True
         if await self.journal.last(self.key):
             await self.journal.delete(self.key, scrub=False)
@@ -308,17 +332,22 @@ class Session:
     @property
     def prunable(self) -> bool:
         """Whether there are many outdated entries."""
-        return len(self._outdated) >= PRUNE_AT
+        return len(self._outdated) + len(self.traced.live) >= PRUNE_AT
 
     async def prune(self) -> None:
         """Retire outdated entries, and remove those that are older than the history."""
-        seqs, self._outdated = self._own(self._outdated), []
+        seqs, self._outdated = self._own([*self._outdated, *self.traced.live]), []
+        self.traced.live.clear()
+        if self.history != "all" or not self.journal.has_history:
+            self.traced.lose()  # so that what is older can be removed
         if self.history == "last":
             await self.journal.delete(self.key, seqs, scrub=False)
             return
         await self.journal.retire(self.key, seqs)
         if self.history != "all" and len(self._steps) > self.history:
-            await self.journal.trim(self.key, self._steps[0] - self.offset)
+            before = self.traced.whole_from(self._steps[0])
+            if before is not None:
+                await self.journal.trim(self.key, before - self.offset)
 
 
 def as_rows(found: Sequence[Row]) -> Rows:

@@ -39,9 +39,11 @@ from agent_brain.memories.store.events import (
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_thread_if_many
+from agent_brain.memories.store.model_calls import Traced
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.run_record import call_data, counts_of
 from agent_brain.memories.store.session import History, Session, session_key
+from agent_brain.memories.store.trace_log import TraceLog
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged
 
@@ -79,6 +81,7 @@ class MessageStore:
         expiry: When messages expire.
         released: Messages of the current turn that a view has evicted, with their places.
         evicted: What views have evicted and nobody has taken yet, with places.
+        traced: The recorded calls.
         stale: Whether the session is to be read before anything else.
         settled: Whether there is nothing to do before the store is used.
     """
@@ -141,6 +144,7 @@ class MessageStore:
         self.reading = False
         self.resumes_at = 0  # the last Evicted of the session, while it is read
         self.log = MessageLog()
+        self.traced = TraceLog() if self.session is None or shared else self.session.traced
         self.views = views
         for view in self.views:
             view.attach(self.log)
@@ -356,12 +360,31 @@ class MessageStore:
             async with session.lock:
                 await self._change(session, plan)
 
+    async def trace(self, call: Traced) -> None:
+        """Write a recorded call; it changes nothing else."""
+        session, traced = self.session, self.traced
+        if session is None or self.shared:
+            traced.keep(call)
+            return
+        async with session.lock:
+            made = traced.writer.entry(call)
+            try:
+                seq = await session.append([made])
+            except BaseException:
+                traced.lose()
+                if session.doubt is not None:
+                    self.reread()
+                raise
+            traced.note(made, seq)
+
     async def replace_all(self, changes: Sequence[Change], then: Callable[[], None]) -> None:
         """Carry out ``changes``, the first of which clears, and remove what was before them."""
         session = self.session
         before = Rows() if session is None else await session.rows()
         await self.change(lambda: changes, then)
-        if session is not None:
+        if session is None:
+            self.traced.clear()
+        else:
             await session.drop_history()
             await session.remove(before.seqs)
 

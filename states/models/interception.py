@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import closing
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM, Piece
 from agent_brain.tools.base import BaseTool
 
@@ -44,6 +45,7 @@ Interceptor: TypeAlias = Callable[[RealCall], Pieces]
 _checks: list[Callable[[str], None]] = []
 _interceptors: list[Interceptor] = []
 
+_forbidden: ContextVar[str] = ContextVar("agent_brain_no_real_calls", default="")
 _inside: ContextVar[bool] = ContextVar("agent_brain_inside_real_call", default=False)
 
 
@@ -61,6 +63,16 @@ def about_to_call(model: str) -> None:
     """Announce a real call; adapters call this before they send anything."""
     for check in tuple(_checks):
         check(model)
+
+
+@contextmanager
+def without_real_calls(why: str) -> Iterator[None]:
+    """Inside, in this task and the tasks that it starts, refuse real calls; ``why`` says why."""
+    token = _forbidden.set(why)
+    try:
+        yield
+    finally:
+        _forbidden.reset(token)
 
 
 @contextmanager
@@ -83,6 +95,8 @@ def real_call(call: RealCall) -> Pieces:
 
     Calls that a call makes itself, such as those of fallbacks, are not intercepted again.
     """
+    if why := _forbidden.get():
+        raise StateDefinitionError(f"{call.llm.model!r} was called, and {why}")
     return _interceptors[-1](call) if intercepted() else call.send()
 
 

@@ -252,10 +252,10 @@ async def test_a_wait_inside_a_subnet_continues_inside():
     llm.assert_complete()
 
 
-async def test_nobody_is_asked_from_a_branch():
+async def test_nobody_is_asked_from_a_memory_that_is_not_found_again():
     shop = Shop()
     llm = ScriptedLLM([[pay(5, "a"), ask("who?", "q")], ["then not"]])
-    brain = Brain(single(ParallelState([react(llm)])), tools=shop.tools)
+    brain = Brain(single(OwnMemory(react(llm), tuple(shop.tools))))
     result = await brain.run("go")
     assert (result.stop_reason, shop.paid) == (StopReason.DONE, [])
     told = [m.content for m in llm.calls[1].messages if m.role is Role.TOOL]

@@ -180,6 +180,16 @@ async def test_after_every_ending_the_memory_serves_a_next_turn(ending: Ending) 
     assert (await again.run("and now?")).answer == "fine"
 
 
+async def test_a_failed_run_says_why_until_it_is_resumed(ending: Ending) -> None:
+    brain = ending.make()
+    *_, error = await collect(brain)
+
+    known = brain.memory.control.failure
+    assert known == (None if error is None else f"{type(error).__name__}: {error}")
+    brain.memory.control.resume()
+    assert brain.memory.control.failure is None
+
+
 async def test_run_sync_ends_like_run() -> None:
     def in_a_thread() -> str:
         return Brain(react(ScriptedLLM(["yes"]))).run_sync("go").answer

@@ -243,7 +243,7 @@ def said(result: Result[Any] | None) -> Any:
 
 def plain(happened: list[Any]) -> str:
     """Return ``happened`` without what is different in each run."""
-    text = re.sub(r"\b(?:run|msg|resp|call)_[0-9a-f]{12,}\b", "id", repr(happened))
+    text = re.sub(r"\b(?:run|msg|resp|call|wait)_[0-9a-f]{12,}\b", "id", repr(happened))
     return re.sub(r"created_at[^,]*,", "", text)
 
 

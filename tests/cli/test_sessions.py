@@ -64,6 +64,7 @@ def test_the_list_as_json_has_all_that_is_known(place):
         "status": "ended",
         "state": "ANSWER",
         "entries": 13,
+        "wake_at": None,
     }
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import typing
+from datetime import UTC
 
 import pytest
 from hypothesis import given, settings
@@ -126,6 +127,7 @@ BY_HINT = {
     "resumed": st.booleans(),
     "done": st.floats(),
     "total": st.none() | st.floats(),
+    "until": st.datetimes(timezones=st.just(UTC)),
 }
 OPTIONAL = st.none() | st.text()
 

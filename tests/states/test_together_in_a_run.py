@@ -9,19 +9,17 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from agent_brain import LLM, Brain, Limits, Memory, Message, ParallelState, State, StopReason
+from agent_brain import LLM, Brain, Limits, Memory, Message, State, StopReason
 from agent_brain.nets import MapState, SubnetState
 from agent_brain.states import (
     ApprovalRequested,
     InputRequested,
     LLMServerError,
     StateCancelledError,
-    StateDefinitionError,
     StreamItem,
     Together,
     Usage,
 )
-from agent_brain.tools import Action
 from tests.brain.nets import single
 
 pytestmark = pytest.mark.anyio
@@ -159,28 +157,6 @@ class Asks(State):
 
     async def next_state(self, memory: Memory) -> Literal[None]:
         return None
-
-
-@pytest.mark.parametrize("approval", [False, True])
-@pytest.mark.parametrize("kind", ["map", "parallel", "subnet"])
-async def test_a_branch_on_a_fork_cannot_ask_a_person(kind: str, approval: bool) -> None:
-    asked = ApprovalRequested((Action(name="pay"),)) if approval else InputRequested("Your name?")
-    net = single(Asks(asked))
-    state = {
-        "map": lambda: MapState(lambda memory: [1], net),
-        "parallel": lambda: ParallelState([net]),
-        "subnet": lambda: SubnetState(net, fork=True),
-    }[kind]()
-    kinds = []
-
-    async def read() -> None:
-        async with Brain(single(state)).stream("go") as run:
-            async for event in run:
-                kinds.append(event.kind)
-
-    with pytest.raises(StateDefinitionError, match=r"'ONE' asks a person.*fork"):
-        await read()
-    assert not {"input_requested", "approval_requested"} & set(kinds)
 
 
 async def test_a_subnet_on_the_runs_own_memory_can_ask() -> None:

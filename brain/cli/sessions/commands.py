@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agent_brain.cli.exit_codes import ExitCode
-from agent_brain.cli.options import JOURNAL, TENANT, Options, check_name, option, with_options
+from agent_brain.cli.options import JOURNAL, NET, TENANT, Options, check_name, option, with_options
 
 JSON = option("as_json --json", None, "Write JSON, an object on a line.", is_flag=True)
 FULL = option("--full", None, "Shorten nothing.", is_flag=True)
@@ -98,6 +98,54 @@ def diff(first: str, second: str, full: bool, options: Options) -> ExitCode:  # 
     return diff_sessions(options, first, second, full=full)
 
 
+RUN = option("run_id --run", "ID", "Only this run.", callback=check_name)
+REPLAY = [
+    NET,
+    option("--model -m", "NAME", "The model, if another one. Default: as it was recorded."),
+    option("--memory", "NAME", "The kind of the memory. Default: messages.", callback=check_name),
+    option(
+        "tools --tool -t",
+        "MODULE:FUNCTION",
+        "A tool of today. Default: those that models were told of. Can be repeated.",
+        multiple=True,
+    ),
+]
+
+
+@sessions.command()
+@with_options(
+    *JOURNAL,
+    TENANT,
+    option("number --step", "N", "Only those of this step.", type=click.IntRange(1)),
+    RUN,
+    FULL,
+    JSON,
+)
+@session_argument
+def calls(number: int | None, run_id: str | None, full: bool, options: Options) -> None:  # noqa: FBT001
+    """Show what models were sent in SESSION, and what they returned.
+
+    Model calls are recorded with --trace, or Brain(trace=True).
+    """
+    from agent_brain.cli.sessions.calling import show_calls
+
+    show_calls(options, number, run_id, full=full)
+
+
+@sessions.command()
+@with_options(*JOURNAL, TENANT, RUN, *REPLAY, JSON)
+@session_argument
+def replay(run_id: str | None, options: Options) -> ExitCode:
+    """Run the last run of SESSION again, with its recorded responses and results of tools.
+
+    No model is asked and no tool runs. Shows where the net of today does something else. Exit
+    codes: 0 no difference, 1 a difference, 2 trouble.
+    """
+    from agent_brain.cli.sessions.replaying import replay_session
+
+    return replay_session(options, run_id)
+
+
 @sessions.command()
 @with_options(*JOURNAL, TENANT, option("confirmed --yes -y", None, "Do not ask.", is_flag=True))
 @session_argument
@@ -122,13 +170,37 @@ def rm(confirmed: bool, options: Options) -> ExitCode:  # noqa: FBT001
         type=click.Path(path_type=Path),
         default="-",
     ),
+    click.option(
+        "--as",
+        "form",
+        type=click.Choice(["journal", "test", "cassette"]),
+        default="journal",
+        show_default=True,
+        help="Lines of JSON for import; a pytest file; a cassette for agent_brain.testing.replay.",
+    ),
+    RUN,
+    *REPLAY,
 )
 @session_argument
-def export(output: Path, options: Options) -> None:
-    """Write SESSION with its history as lines of JSON, for import."""
-    from agent_brain.cli.sessions.files import write_session
+def export(output: Path, form: str, run_id: str | None, options: Options) -> None:
+    """Write SESSION with its history as lines of JSON, for import; or a run of it as a test.
 
-    write_session(options, output)
+    A test and a cassette are made of the recorded model calls (--trace). The test needs the net.
+    """
+    from agent_brain.cli.exit_codes import UserError
+
+    if form == "journal":
+        from agent_brain.cli.sessions.files import write_session
+
+        if run_id is not None:
+            raise UserError("--run goes with --as test or --as cassette")
+        write_session(options, output)
+        return
+    from agent_brain.cli.sessions.replaying import write_cassette, write_test
+
+    if str(output) == "-":
+        raise UserError(f"--as {form} writes a file: name it with -o")
+    (write_test if form == "test" else write_cassette)(options, run_id, output)
 
 
 @sessions.command("import")

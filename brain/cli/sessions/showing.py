@@ -14,10 +14,10 @@ from agent_brain.cli.screen import Screen
 from agent_brain.cli.sessions.as_of import memory_at
 from agent_brain.cli.sessions.places import describe, entries, find_session, use_journal
 from agent_brain.cli.sessions.tables import local_time, spent_text
-from agent_brain.cli.sessions.timeline import Part, read_parts
 from agent_brain.memories import Message
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.store.timeline import Part, read_parts
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.tools import Action
 
@@ -155,7 +155,8 @@ class Printer:
 
     def _requests(self, control: Mapping[str, Any]) -> None:
         asked = control.get("human_requests") or {}
-        calls = {call["id"]: call for call in control.get("next_actions", [])}
+        known = [*control.get("next_actions", []), *asked.get("calls", [])]
+        calls = {call["id"]: call for call in known}
         for name in asked.get("approvals", []):
             call = Action(**calls[name]) if name in calls else Action(name="a tool", id=name)
             doubt = ": it may have happened" if name in asked.get("uncertain", []) else ""

@@ -56,11 +56,6 @@ def how_long_ago(time: datetime | None) -> str:
     return "now"
 
 
-def added(spent: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was spent since ``before``."""
-    return {name: value - before.get(name, 0) for name, value in spent.items()}
-
-
 def spent_text(spent: Mapping[str, Any]) -> str:
     """Return tokens and cost for people; empty if there were none."""
     tokens = spent.get("input_tokens", 0) + spent.get("output_tokens", 0)

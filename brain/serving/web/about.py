@@ -68,6 +68,7 @@ async def info(request: Request) -> Response:
             for tool in brain.memory.available_tools.values()
         ],
         "needs_token": settings.needs_token,
+        "keeps_steps": settings.sessions.keeps_steps,
     }
     return JSONResponse(body)
 

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
 from agent_brain.serving.caller import Caller
 from agent_brain.serving.sessions import Sessions
-from agent_brain.serving.web import about, ag_ui, routes, vercel, websocket
+from agent_brain.serving.web import about, ag_ui, routes, steps, vercel, websocket
 from agent_brain.serving.web.access import Access, Identify, checked_tokens
 from agent_brain.serving.web.errors import error_response
 from agent_brain.serving.web.openai import endpoints as openai
@@ -167,6 +167,7 @@ def _routes() -> list[BaseRoute]:
     return [
         *about.routes(),
         *routes.routes(),
+        *steps.routes(),
         *websocket.routes(),
         *openai.routes(),
         *ag_ui.routes(),

@@ -15,6 +15,7 @@ from agent_brain.errors import (
     SessionConflictError,
     SessionNotFoundError,
     SessionsClosedError,
+    StepNotFoundError,
     TooManySessionsError,
 )
 from agent_brain.serving.web.requests import HttpError
@@ -25,6 +26,7 @@ logger = get_logger(__name__)
 # The first class that fits: more special ones come first.
 _STATUS: list[tuple[type[Exception], int, str]] = [
     (SessionNotFoundError, 404, "session_not_found"),
+    (StepNotFoundError, 404, "step_not_found"),
     (SessionBusyError, 409, "session_busy"),
     (MemoryBusyError, 409, "session_busy"),
     (SessionConflictError, 409, "session_busy"),

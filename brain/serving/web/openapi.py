@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from agent_brain.memories.message import Message
 from agent_brain.serving.web import routes as session_routes
+from agent_brain.serving.web import steps
 from agent_brain.serving.web.frames import NDJSON, SSE
 from agent_brain.states.events import AgentEvent
 
@@ -25,6 +26,7 @@ _BODIES: dict[Callable[..., Any], type[BaseModel]] = {
     session_routes.start_run: session_routes.StartRun,
     session_routes.resume_run: session_routes.ResumeRun,
     session_routes.send_message: session_routes.SendMessage,
+    steps.fork_session: steps.ForkSession,
 }
 _STREAMS = (session_routes.start_run, session_routes.resume_run, session_routes.watch_events)
 _STATUS = {
@@ -33,7 +35,19 @@ _STATUS = {
     session_routes.stop_run: "202",
     session_routes.cancel_run: "202",
     session_routes.send_message: "202",
+    steps.fork_session: "201",
 }
+_NUMBER: Json = {"type": "integer", "minimum": 1}
+_QUERIES: dict[Callable[..., Any], Json] = {
+    session_routes.watch_events: {"after": {"type": "string"}},
+    steps.list_steps: {
+        "before": _NUMBER,
+        "after": _NUMBER,
+        "limit": {**_NUMBER, "maximum": 200, "default": steps.LIMIT},
+    },
+    steps.compare_sessions: {"with": {"type": "string"}, "step": _NUMBER, "with_step": _NUMBER},
+}
+_REQUIRED = {"with"}
 
 
 def describe_api(settings: WebSettings) -> Json:
@@ -54,7 +68,7 @@ def describe_api(settings: WebSettings) -> Json:
 
 def _paths() -> Json:
     paths: Json = {}
-    for route in session_routes.routes():
+    for route in (*session_routes.routes(), *steps.routes()):
         method = next(iter(sorted((route.methods or set()) - {"HEAD"}))).lower()
         paths.setdefault(route.path, {})[method] = _operation(route)
     return paths
@@ -74,24 +88,33 @@ def _operation(route: Route) -> Json:
             },
         },
     }
-    if "{session}" in route.path:
-        operation["parameters"] = [
-            {"name": "session", "in": "path", "required": True, "schema": {"type": "string"}}
-        ]
-    if endpoint is session_routes.watch_events:
-        operation["parameters"] += [
-            {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
-            {"name": "after", "in": "query", "schema": {"type": "string"}},
-        ]
+    if parameters := _parameters(route):
+        operation["parameters"] = parameters
     if endpoint in _BODIES:
         reference = {"$ref": REF.format(model=_BODIES[endpoint].__name__)}
         operation["requestBody"] = {"content": {"application/json": {"schema": reference}}}
     return operation
 
 
+def _parameters(route: Route) -> list[Json]:
+    found: list[Json] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in ("session", "step")
+        if f"{{{name}}}" in route.path
+    ]
+    if route.endpoint is session_routes.watch_events:
+        found.append({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}})
+    return found + [
+        {"name": name, "in": "query", "required": name in _REQUIRED, "schema": schema}
+        for name, schema in _QUERIES.get(route.endpoint, {}).items()
+    ]
+
+
 def _success(endpoint: Callable[..., Any]) -> Json:
     if endpoint is session_routes.delete_session:
         return {"description": "It is deleted."}
+    if endpoint is steps.draw_step:
+        return {"description": "An image.", "content": {"image/svg+xml": {}}}
     if endpoint not in _STREAMS:
         return {"description": "Done.", "content": {"application/json": {"schema": {}}}}
     event = {"schema": {"$ref": REF.format(model="NumberedEvent")}}

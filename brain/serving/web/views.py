@@ -21,7 +21,16 @@ def describe_info(info: SessionInfo) -> dict[str, Any]:
         "title": info.title,
         "updated_at": info.updated_at.isoformat(),
         "status": info.status,
+        "failed": info.failed,
+        "origin": describe_origin(info),
     }
+
+
+def describe_origin(info: SessionInfo | None) -> dict[str, Any] | None:
+    """Return what a session was copied from; None if it was not."""
+    if info is None or info.origin is None:
+        return None
+    return {"session": info.origin.session, "step": info.origin.step}
 
 
 async def describe_session(session: Session) -> dict[str, Any]:
@@ -33,6 +42,8 @@ async def describe_session(session: Session) -> dict[str, Any]:
         "id": session.id,
         "title": session.info.title if session.info is not None else None,
         "status": session.status,
+        "keeps_steps": session.kept is not None,
+        "origin": describe_origin(session.info),
         "run_id": None if run is None else run.run_id,
         "messages": [describe_message(message) for message in messages],
         "pending": _pending(session.pending),

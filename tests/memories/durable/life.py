@@ -8,8 +8,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent_brain import Brain, tool
+from agent_brain import Brain, Replay, tool
 from agent_brain.memories import (
+    DurableMemory,
     Journal,
     LayeredMemory,
     Memory,
@@ -25,6 +26,7 @@ from agent_brain.memories.store.session import is_branch
 from agent_brain.nets import create_net
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action
+from tests.memories.durable.own import ListMemory, NotedMemory
 from tests.nets.models import FunctionLLM
 from tests.nets.test_nets_by_memories import FILLED
 from tests.support.journals import Killed, MortalJournal
@@ -76,6 +78,10 @@ def make(name: str, journal: Journal, folder: Path) -> Memory:
         return SummaryMemory(journal=journal, max_messages=8)
     if name == "todo":
         return TodoMemory(MessagesMemory(journal=journal))
+    if name == "own":
+        return DurableMemory(ListMemory, journal=journal)
+    if name == "own with state":
+        return DurableMemory(NotedMemory, journal=journal)
     if name == "vector":
         return VectorMemory(journal=journal, path=folder)
     return LayeredMemory(
@@ -98,11 +104,19 @@ class Life:
         memory: The name of its memory.
         folder: For the vectors of a memory.
         journal: Opens the journal, for each life anew.
+        trace: Whether model calls are recorded.
     """
 
     def __init__(
-        self, net: str, memory: str, folder: Path, journal: OpenJournal | None = None
+        self,
+        net: str,
+        memory: str,
+        folder: Path,
+        journal: OpenJournal | None = None,
+        *,
+        trace: bool = False,
     ) -> None:
+        self.trace = trace
         self.net, self.memory, self.folder = net, memory, folder
         self.open = journal or in_ram()
         self.effects = Effects()
@@ -122,7 +136,7 @@ class Life:
             journal = MortalJournal(store, writes, after=after)
             try:
                 async with make(self.memory, journal, self.folder) as memory:
-                    brain = Brain(create_net(self.net, llm), memory, self.effects.tools)
+                    brain = self._brain(llm, memory)
                     began = memory.control.run_id is not None
                     self.result = await (brain.resume() if began else brain.run(GOAL))
             except Killed:
@@ -131,6 +145,14 @@ class Life:
                 self.writes += journal.writes
                 self.models_saw |= {m.content for call in llm.calls for m in call.messages}
         return True
+
+    def _brain(self, llm: FunctionLLM, memory: Memory) -> Brain[Any]:
+        return Brain(create_net(self.net, llm), memory, self.effects.tools, trace=self.trace)
+
+    async def replay(self) -> Replay:
+        """Replay the run."""
+        async with self.open() as store, make(self.memory, store, self.folder) as memory:
+            return await self._brain(FunctionLLM(clever), memory).replay()
 
     async def told(self) -> list[tuple[str, str]]:
         """What the memory holds in the end: roles and contents."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_the_description_is_consistent(description):
     for path, item in description["paths"].items():
         for operation in item.values():
             declared = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
-            assert declared == ({"session"} if "{session}" in path else set())
+            assert declared == set(re.findall(r"{(\w+)}", path))
             assert operation["summary"]
 
 

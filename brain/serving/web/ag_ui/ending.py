@@ -21,7 +21,7 @@ from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.text import clean, to_json_data
 
-CANCELLED = ("cancelled", "stopped")
+CANCELLED = ("cancelled", "stopped", "paused", "sleeping")
 
 
 class Ending:

@@ -17,6 +17,8 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
+from agent_brain.limits import WAITING
+from agent_brain.memories.control import SUSPENDED
 from agent_brain.serving.web.ag_ui.content import content_of
 from agent_brain.serving.web.ag_ui.ending import Ending
 from agent_brain.serving.web.ag_ui.owned_ids import OwnedIds
@@ -277,9 +279,10 @@ class AgUiTranslator:
 
     def _end(self, event: RunFinished) -> list[BaseEvent]:
         self._ended = True
-        waits = event.stop_reason in ("approval", "input")
+        waits = event.stop_reason in WAITING
         done = event.stop_reason == "done"
-        error = None if waits or done else f"The run ended: {event.stop_reason}"
+        suspended = event.stop_reason in SUSPENDED
+        error = None if done or suspended else f"The run ended: {event.stop_reason}"
         events = self._leave((), error=error, waits=waits)
         if done and event.answer and not self._texts.said:
             events += whole_text(new_id("msg"), event.answer)

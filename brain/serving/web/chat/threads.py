@@ -21,6 +21,7 @@ from starlette.requests import Request
 
 from agent_brain.errors import BrainUseError, SessionNotFoundError
 from agent_brain.memories.base import Memory
+from agent_brain.memories.human_requests import HumanRequests
 from agent_brain.memories.message import Message
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory
@@ -150,9 +151,10 @@ def waiting_calls(session: Session) -> list[tuple[Path, Action]]:
     control = session.memory.control
     deepest = max(control.subnets, key=len, default="")
     path = tuple(deepest.split("/")) if deepest else ()
-    begun = control.pending
+    begun, asked = control.pending, control.human_requests or HumanRequests()
+    inside = [(asked.inside[call.id], call) for call in asked.calls if call.id in asked.inside]
     return [
         (path, call)
         for call in control.next_actions
         if call.id not in begun or begun[call.id].result is None
-    ]
+    ] + [(tuple(inner.path), call) for inner, call in inside]

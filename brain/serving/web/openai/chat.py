@@ -6,6 +6,7 @@ import time
 from typing import Any, NotRequired, TypedDict
 
 from agent_brain.limits import WAITING, StopReason
+from agent_brain.memories.control import SUSPENDED
 from agent_brain.serving.web.openai.errors import budget_error
 from agent_brain.serving.web.openai.shown import Shown
 from agent_brain.serving.web.openai.token_limit import TokenLimit
@@ -207,7 +208,7 @@ _NOT_LIMITED = (
     StopReason.STUCK,
     StopReason.CANCELLED,
     StopReason.STOPPED,
-    *WAITING,
+    *SUSPENDED,
 )
 
 

@@ -200,7 +200,12 @@ class ResponseStream:
             return "incomplete", "max_output_tokens"
         if is_limit(reason):
             return "incomplete", "max_output_tokens"
-        if reason in (StopReason.CANCELLED, StopReason.STOPPED):
+        if reason in (
+            StopReason.CANCELLED,
+            StopReason.STOPPED,
+            StopReason.PAUSED,
+            StopReason.SLEEPING,
+        ):
             return "incomplete", None
         if reason == StopReason.DONE and event.finish_reason == "length":
             return "incomplete", "max_output_tokens"

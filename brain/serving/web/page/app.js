@@ -1,5 +1,6 @@
 // The page: which session is open, and what goes where.
 
+import { chatAddress, readAddress, stepsAddress } from "./address.js";
 import { Api, ConnectionLost, sessionPath } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
@@ -10,6 +11,7 @@ import { NetPicture } from "./net.js";
 import { Panel } from "./panels.js";
 import { StickyEnd } from "./scrolling.js";
 import { SessionList } from "./session_list.js";
+import { Inspector } from "./steps/inspector.js";
 import { showUsage } from "./usage.js";
 
 const STATUS = {
@@ -24,6 +26,7 @@ const $ = (id) => document.getElementById(id);
 class App {
   #conversation = null;
   #opening = 0;
+  #keepsSteps = false;
 
   constructor() {
     this.api = new Api(tokenDialog($("token")));
@@ -37,6 +40,12 @@ class App {
       send: (message) => this.#send(message),
       stop: () => this.#conversation?.stop(),
       cancel: () => this.#conversation?.cancel(),
+    });
+    this.inspector = new Inspector(this.api, this.#inspectorParts(), {
+      status: (status) => this.#showStatus(status),
+      connection: (state) => this.#setConnection(state),
+      announce: (text) => ($("announcer").textContent = text),
+      opened: (session, problem) => this.#openCopy(session, problem),
     });
     this.panels = [
       new Panel($("sidebar"), $("open-sidebar"), [$("main"), $("run-panel")], "(max-width: 760px)"),
@@ -83,6 +92,20 @@ class App {
     };
   }
 
+  #inspectorParts() {
+    return {
+      root: $("inspector"),
+      title: $("inspector-title"),
+      back: $("to-chat"),
+      all: $("to-steps"),
+      compare: $("compare"),
+      earlier: $("earlier"),
+      list: $("timeline"),
+      empty: $("no-steps"),
+      detail: $("step"),
+    };
+  }
+
   #listen() {
     addEventListener("hashchange", () => this.#route());
     addEventListener("keydown", (event) => this.#onKey(event));
@@ -90,7 +113,8 @@ class App {
     $("new").addEventListener("click", () => this.#new());
     $("skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address names the session
-      this.composer.focus();
+      if (inChat()) this.composer.focus();
+      else $("inspector-title").focus();
     });
     for (const close of document.querySelectorAll("[data-close]")) {
       close.addEventListener("click", () => this.#closePanels());
@@ -101,7 +125,7 @@ class App {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
     if (document.querySelector("dialog[open]")) return;
     if (this.#closePanels()) return;
-    if (this.#conversation?.running) this.composer.stop();
+    if (inChat() && this.#conversation?.running) this.composer.stop();
   }
 
   #closePanels() {
@@ -110,20 +134,38 @@ class App {
     return open.length > 0;
   }
 
-  #showInfo({ net, model, tools }) {
+  #showInfo({ net, model, tools, keeps_steps: keepsSteps }) {
+    this.#keepsSteps = keepsSteps;
+    this.list.withSteps = keepsSteps;
+    this.#showStepsLink();
     $("about").textContent = [net, model].filter(Boolean).join(" · ");
     $("tool-list").replaceChildren(...tools.map(toolItem));
     $("tools").hidden = tools.length === 0;
   }
 
-  /** Open the session that the address names. */
+  /** Open what the address names: a chat, the steps of one, or a comparison. */
   async #route() {
-    const id = sessionInAddress();
-    if (id !== null && id === this.#conversation?.id) return;
-    this.#close();
+    const address = readAddress(location.hash);
+    const { session: id, view } = address;
+    const isOpen = id !== null && id === this.#conversation?.id;
+    document.body.dataset.view = view === "chat" ? "chat" : "steps";
+    this.#showStepsLink();
+    if (view === "chat") {
+      this.inspector.hide();
+      if (isOpen) {
+        this.#setStatus(this.#status);
+        return;
+      }
+    }
+    if (!isOpen) this.#close();
     this.#closePanels();
     this.list.mark(id);
     showTitle(this.list.titleOf(id));
+    if (view === "chat") await this.#openChat(id);
+    else await this.inspector.show(address);
+  }
+
+  async #openChat(id) {
     this.composer.focus();
     if (id === null) return;
     try {
@@ -176,6 +218,7 @@ class App {
     return {
       log: $("messages"),
       net: this.net,
+      titleOf: (session) => this.list.titleOf(session),
       status: whenCurrent((status) => this.#setStatus(status)),
       connection: whenCurrent((state) => this.#setConnection(state)),
       announce: whenCurrent((text) => ($("announcer").textContent = text)),
@@ -188,8 +231,29 @@ class App {
     };
   }
 
+  /** Open a copy of a session, and tell what went wrong when its run was to be continued. */
+  async #openCopy(session, problem) {
+    history.pushState(null, "", chatAddress(session));
+    await this.#refreshList(); // where the title of its origin is
+    await this.#route();
+    if (problem) this.composer.fail(problem);
+  }
+
+  #showStepsLink() {
+    const { session } = readAddress(location.hash);
+    $("steps-link").hidden = session === null || !this.#keepsSteps;
+    if (session !== null) $("steps-link").href = stepsAddress(session);
+  }
+
+  #status = "idle";
+
   #setStatus(status) {
+    this.#status = status;
     this.composer.setStatus(status);
+    if (inChat()) this.#showStatus(status);
+  }
+
+  #showStatus(status) {
     $("status").textContent = STATUS[status] ?? "";
     $("status").dataset.status = status;
   }
@@ -228,7 +292,8 @@ class App {
     const { id } = await this.api.json("POST", "sessions", {});
     if (opening !== this.#opening)
       throw new Error("The message was not sent, because you have opened another chat meanwhile.");
-    history.pushState(null, "", `#/${encodeURIComponent(id)}`);
+    history.pushState(null, "", chatAddress(id));
+    this.#showStepsLink();
     return this.#open(id);
   }
 
@@ -242,7 +307,7 @@ class App {
     if (!(await this.confirmDelete(session.title || "New chat"))) return;
     try {
       await this.api.json("DELETE", sessionPath(session.id));
-      if (session.id === this.#conversation?.id) this.#new();
+      if (session.id === sessionInAddress()) this.#new();
     } catch (error) {
       this.composer.fail(error.message);
     }
@@ -268,13 +333,11 @@ function showTitle(chat) {
 }
 
 function sessionInAddress() {
-  const match = /^#\/(.+)$/.exec(location.hash);
-  if (match === null) return null;
-  try {
-    return decodeURIComponent(match[1]);
-  } catch {
-    return match[1];
-  }
+  return readAddress(location.hash).session;
+}
+
+function inChat() {
+  return document.body.dataset.view !== "steps";
 }
 
 function toolItem({ name, description, requires_approval: asks }) {

@@ -1,6 +1,7 @@
 // One open session: its messages, then its events as they come.
 
 import { ApiError, ConnectionLost, sessionPath } from "./api.js";
+import { compareAddress, stepsAddress } from "./address.js";
 import { Decisions } from "./decisions.js";
 import { el } from "./dom.js";
 import { follow, retry } from "./events.js";
@@ -26,7 +27,7 @@ export class Conversation {
    * @param {Api} api
    * @param {string} id
    * @param {Object} view log (element), net, and the functions status(text), connection(state),
-   *     announce(text), runUsage(usage), sessionUsage(usage), changed(), arrived(text), gone(message),
+   *     titleOf(session), announce(text), runUsage(usage), sessionUsage(usage), changed(), arrived(text), gone(message),
    *     problem(message).
    */
   constructor(api, id, view) {
@@ -136,11 +137,21 @@ export class Conversation {
     this.#decisions = null;
     this.#queued = [];
     this.#view.log.replaceChildren(...history(messages, this.#cards));
+    if (session.origin) this.#view.log.prepend(this.#originNote(session));
     this.#setStatus(session.status);
     this.#view.sessionUsage(session.usage);
     if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
     if (session.status === "interrupted")
       this.#view.log.append(note("The run was interrupted.", "ended", () => this.#continue()));
+  }
+
+  /** Return a note about where the session was copied from. */
+  #originNote({ origin }) {
+    const title = this.#view.titleOf(origin.session) ?? origin.session;
+    const from = el("a", { href: stepsAddress(origin.session, origin.step) }, title);
+    const compare = el("a", { href: compareAddress(this.id, origin.session) }, "Compare");
+    const text = el("span", {}, `A copy as of step ${origin.step} of `, from, ". ", compare);
+    return el("div", { class: "note origin" }, text);
   }
 
   async #follow(after, signal) {
@@ -272,6 +283,8 @@ function endText({ kind, stop_reason: reason, error }, turn) {
     return `Waits for your approval: ${turn.asked.calls.map((call) => call.name).join(", ")}.`;
   if (reason === "input") return `The agent asks: ${Object.values(turn.asked.questions).join(" ")}`;
   if (reason === "stopped") return "The run was stopped.";
+  if (reason === "paused") return "The run is paused.";
+  if (reason === "sleeping") return "The run waits until a later time.";
   if (reason === "cancelled") return "The run was cancelled.";
   return `The agent says: ${turn.said}`;
 }

@@ -1,5 +1,6 @@
 // The list of chats beside the conversation.
 
+import { chatAddress, stepsAddress } from "./address.js";
 import { button, el } from "./dom.js";
 
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
@@ -9,6 +10,9 @@ export class SessionList {
   #list;
   #empty;
   #onDelete;
+  #sessions = [];
+  #current = null;
+  #withSteps = false;
 
   /** @param {(session: Object) => void} onDelete Called when a person wants to delete a chat. */
   constructor(list, empty, onDelete) {
@@ -19,6 +23,8 @@ export class SessionList {
 
   /** Show `sessions`; the one with the ID `current` is marked. */
   show(sessions, current) {
+    this.#sessions = sessions;
+    this.#current = current;
     const focused = document.activeElement?.closest?.("li")?.dataset.id;
     this.#list.replaceChildren(
       ...sessions.map((session) => this.#item(session, session.id === current)),
@@ -27,8 +33,15 @@ export class SessionList {
     if (focused !== undefined && document.activeElement === document.body) this.focus(focused);
   }
 
+  /** Say whether chats keep their steps; then each has a link to them. */
+  set withSteps(withSteps) {
+    this.#withSteps = withSteps;
+    this.show(this.#sessions, this.#current);
+  }
+
   /** Mark the chat with this ID. */
   mark(current) {
+    this.#current = current;
     for (const item of this.#list.children)
       setCurrent(item.querySelector("a"), item.dataset.id === current);
   }
@@ -47,19 +60,31 @@ export class SessionList {
 
   #item(session, isCurrent) {
     const title = session.title || "New chat";
-    const status = STATUS[session.status];
+    const status = STATUS[session.status] ?? (session.failed ? "failed" : undefined);
+    const about = [session.origin ? "copy" : null, status ?? timeText(session.updated_at)];
     const link = el(
       "a",
-      { href: `#/${encodeURIComponent(session.id)}` },
+      { href: chatAddress(session.id) },
       el("span", { class: "session-title", dir: "auto" }, title),
-      el("span", { class: "session-about" }, status ?? timeText(session.updated_at)),
+      el("span", { class: "session-about" }, about.filter(Boolean).join(" · ")),
     );
     setCurrent(link, isCurrent);
     const remove = button("✕", () => this.#onDelete(session), {
       class: "quiet",
       "aria-label": `Delete ${title}`,
     });
-    return el("li", { "data-id": session.id, "data-status": session.status }, link, remove);
+    const steps = this.#withSteps
+      ? el(
+          "a",
+          { class: "session-steps", href: stepsAddress(session.id), "aria-label": `Steps of ${title}` },
+          "Steps",
+        )
+      : null;
+    const properties = {
+      "data-id": session.id,
+      "data-status": session.failed && !STATUS[session.status] ? "failed" : session.status,
+    };
+    return el("li", properties, link, steps, remove);
   }
 }
 

@@ -120,7 +120,7 @@ function json(value) {
 }
 
 /** Return JSON with line breaks, other text as it is. */
-function readable(text) {
+export function readable(text) {
   if (!/^\s*[[{]/.test(text)) return text;
   try {
     return json(parseJson(text)) || text;

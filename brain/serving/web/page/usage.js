@@ -15,7 +15,7 @@ export function usageText(usage) {
 }
 
 /** Return a cost in dollars; null, as for a model whose price is not known, is "unknown". */
-function costText(cost) {
+export function costText(cost) {
   if (cost === null) return "unknown";
   return `$${cost === 0 || cost >= 1 ? cost.toFixed(2) : cost.toPrecision(2)}`;
 }

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable
 from typing import Any, TypeAlias
 
+from agent_brain.limits import WAITING
 from agent_brain.memories.message import Message
 from agent_brain.serving.web.chat.calls import NOT_RUN, ShownCalls
 from agent_brain.serving.web.chat.parts import OpenParts, Part, Path
@@ -225,7 +226,7 @@ class UIMessageTranslator:
     def _finish(self, event: RunFinished) -> list[Chunk]:
         if event.stop_reason == "cancelled":
             return self._end([{"type": "abort", "reason": "The run was cancelled"}])
-        waits = event.stop_reason in ("approval", "input")
+        waits = event.stop_reason in WAITING
         said: list[Chunk] = []
         if event.stop_reason == "done" and event.answer and not self._said:
             part = {"id": new_id("text")}
@@ -276,7 +277,7 @@ def _steering(message: Message) -> list[Chunk]:
 def _reason(event: RunFinished) -> str:
     if event.stop_reason == "done":
         return FINISH_REASONS.get(event.finish_reason or "", "stop")
-    return "tool-calls" if event.stop_reason in ("approval", "input") else "other"
+    return "tool-calls" if event.stop_reason in WAITING else "other"
 
 
 def _usage(usage: Usage) -> Chunk:

@@ -1,0 +1,1 @@
+"""Runs on several worker processes, some of which are killed."""

@@ -1,0 +1,89 @@
+"""A program for workers: agents whose tool leaves a trace that can be counted.
+
+The environment says where: ``WORKERS_PLACE`` (the queue), ``WORKERS_TRACE`` (a file, to which each
+call appends its session and key), ``WORKERS_VERSION`` and ``WORKERS_OPTIONS`` (of the queue).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from agent_brain import Brain, Message, tool
+from agent_brain.memories import Role
+from agent_brain.nets import react
+from agent_brain.states import LLM
+from agent_brain.tools import Action, ToolContext
+
+CALLS = 3  # of a run
+
+
+class Clerk(LLM):
+    """Calls the tool ``CALLS`` times, then answers; slowly, as models do."""
+
+    model = "clerk"
+
+    async def stream(
+        self, messages: Sequence[Message], *, tools: Any = (), output_type: Any = None
+    ) -> AsyncIterator[str | Action]:
+        turn = [*messages]
+        while turn and turn[0].role is not Role.USER:
+            turn.pop(0)
+        goal = max(at for at, message in enumerate(turn) if message.role is Role.USER)
+        done = sum(message.role is Role.TOOL for message in turn[goal:])
+        words = turn[goal].content.split()
+        pause = float(words[words.index("pause") + 1]) if "pause" in words else 0.01
+        for word in ("I ", "am ", "working. "):
+            await anyio.sleep(pause)
+            yield word
+        if "charge" in words and not done:
+            yield Action(name="charge", args={"euros": 30})
+        elif "fail" in words:
+            raise ValueError("the clerk is ill")
+        elif done < CALLS and "charge" not in words:
+            yield Action(name="note", args={"number": done})
+        else:
+            yield f"Done after {done} calls."
+
+
+def leave_trace(*what: Any) -> None:
+    with Path(os.environ["WORKERS_TRACE"]).open("a") as trace:
+        trace.write(json.dumps(what) + "\n")
+
+
+@tool(idempotent=True)
+async def note(number: int, context: ToolContext) -> str:
+    """Leave a trace."""
+    leave_trace(context.memory.session, number, context.key)
+    await anyio.sleep(0.01)
+    return f"noted {number}"
+
+
+@tool(requires_approval=True)
+def charge(euros: int) -> str:
+    """Charge the customer."""
+    leave_trace("charge", euros, "")
+    return "charged"
+
+
+def make_queue() -> Any:
+    """Return the queue that the environment describes."""
+    from agent_brain.workers import RunQueue
+
+    return RunQueue(
+        os.environ["WORKERS_PLACE"],
+        {"clerk": Brain(react(Clerk()), "windowed", tools=[note, charge])},
+        version=os.environ.get("WORKERS_VERSION", "1"),
+        **json.loads(os.environ.get("WORKERS_OPTIONS", "{}")),
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name != "queue":
+        raise AttributeError(name)
+    return make_queue()

@@ -1,0 +1,1 @@
+"""Several brains that work on one task."""

@@ -1,0 +1,210 @@
+"""The events of a run, in the journal, where any machine reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue, TypeAdapter
+
+from agent_brain.memories.errors import JournalConflictError, LeaseLostError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry, Rows
+from agent_brain.states.events import AgentEvent
+from agent_brain.workers.outcome import Outcome
+
+PLACE = "agent-brain/events"
+
+
+def log_key(id: str, tenant: str | None) -> str:  # noqa: A002 - what it is
+    """Return the key of the events of a run: below a session, so that no list shows it."""
+    return json.dumps([tenant, PLACE, id], ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """An event of a run, with its number.
+
+    Attributes:
+        number: Its number in the run, from 1. Numbers grow; some may be missing.
+        event: The event.
+        undone: Ranges of the numbers of earlier events that do not count any more, as their step
+            was interrupted and is repeated from here on. Only events that say that the run
+            continues have any. A reader that starts later never gets those events.
+    """
+
+    number: int
+    event: AgentEvent
+    undone: tuple[range, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values, with ``number`` beside the fields of the event."""
+        undone = [[numbers.start, numbers.stop - 1] for numbers in self.undone]
+        return {"number": self.number, **self.event.to_dict(), "undone": undone}
+
+
+@dataclass(slots=True)
+class LogState:
+    """What a log holds, as its writer needs it.
+
+    Attributes:
+        seq: The number of the last entry.
+        last: The number of the last event.
+        counting: The events that count, as JSON, by their numbers.
+        outcomes: What the parts of the run came to, by their numbers.
+        started: The numbers of the parts that have events; a decision was then taken in.
+        starts: How often workers have begun the run since it last completed a step.
+    """
+
+    seq: int = 0
+    last: int = 0
+    counting: dict[int, dict[str, Any]] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    started: set[int] = field(default_factory=set)
+    starts: int = 0
+    _part: int = 0
+
+    def outcome(self, first: int) -> Outcome | None:
+        """Return what the run came to in the parts from a number on; None if it has not ended."""
+        return next((self.outcomes[n] for n in sorted(self.outcomes) if n >= first), None)
+
+    def has_started(self, first: int) -> bool:
+        """Return whether the parts from a number on have events."""
+        return any(number >= first for number in self.started)
+
+    def add(self, rows: Rows) -> None:
+        """Take in rows of the journal."""
+        for seq, kind, line in rows:
+            data = json.loads(line)
+            self.seq = seq
+            if kind == "ended":
+                self.outcomes[data["part"]] = Outcome.from_json(data["outcome"])
+                self.starts = 0
+            elif kind == "begun":
+                self.starts += 1
+            elif kind == "started":
+                self._part = data["part"]
+                for first, last in data["undone"]:
+                    for number in range(first, last + 1):
+                        self.counting.pop(number, None)
+            for number, event in enumerate(data.get("events", ()), data.get("first", 0)):
+                self.last = number
+                self.started.add(self._part)
+                self.counting[number] = event
+                if event["kind"] == "state_exited":
+                    self.starts = 0
+
+
+class LogWriter:
+    """Writes the events of a run; one worker at a time.
+
+    Args:
+        journal: The journal.
+        key: The key of the log.
+    """
+
+    def __init__(self, journal: Journal, key: str) -> None:
+        self._journal = journal
+        self._key = key
+        self._waiting: list[dict[str, Any]] = []
+        self._start: dict[str, JsonValue] | None = None
+        self.state = LogState()
+
+    async def open(self) -> None:
+        """Read what is there."""
+        last = await self._journal.last(self._key)  # first: what is written after it is read
+        self.state = LogState(seq=last)
+        self.state.add(await self._journal.rows(self._key))
+
+    async def begin(self, part: int) -> None:
+        """Store that a worker takes up the run, so that it counts even if the process ends now.
+
+        Args:
+            part: The number of the part that it does.
+
+        Raises:
+            LeaseLostError: Another worker has continued the run.
+        """
+        await self._append([Entry("begun", {"part": part})])
+
+    def start(self, part: int, undone: Iterable[tuple[int, int]]) -> None:
+        """Note that a worker begins or continues the run; stored with the next events.
+
+        Args:
+            part: The number of the part that it does.
+            undone: The numbers of the events that do not count any more, as ranges.
+        """
+        ranges = [(first, last) for first, last in undone]
+        for first, last in ranges:
+            for number in range(first, last + 1):
+                self.state.counting.pop(number, None)
+        self._start = {"part": part, "undone": [[*numbers] for numbers in ranges]}
+
+    def add(self, event: AgentEvent) -> None:
+        """Add an event, to be stored with the next :meth:`flush`."""
+        self._waiting.append(event.to_dict())
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something waits to be stored."""
+        return bool(self._waiting or self._start)
+
+    async def flush(self) -> None:
+        """Store what waits.
+
+        Raises:
+            LeaseLostError: Another worker has continued the run.
+        """
+        await self._append(self._take())
+
+    async def end(self, part: int, outcome: Outcome) -> None:
+        """Store what waits and what a part of the run came to, in one write.
+
+        Raises:
+            LeaseLostError: Another worker has continued the run.
+        """
+        ended = Entry("ended", {"part": part, "outcome": outcome.to_json()})
+        await self._append([*self._take(), ended])
+
+    def _take(self) -> list[Entry]:
+        """Return what waits as entries."""
+        if not self.has_news:
+            return []
+        events, self._waiting = self._waiting, []
+        start, self._start = self._start, None
+        data: dict[str, Any] = {"first": self.state.last + 1, "events": events}
+        self.state.last += len(events)
+        return [Entry("events", data) if start is None else Entry("started", {**start, **data})]
+
+    async def _append(self, entries: list[Entry]) -> None:
+        if not entries:
+            return
+        try:
+            self.state.seq = await self._journal.append(self._key, entries, expect=self.state.seq)
+        except JournalConflictError as error:
+            raise LeaseLostError(
+                "Another worker has continued this run; nothing was written", session=self._key
+            ) from error
+
+
+_EVENT: TypeAdapter[AgentEvent] = TypeAdapter(AgentEvent)
+
+
+def read_rows(rows: Rows, after: int) -> list[RunEvent]:
+    """Return the events in rows of a log that count and have a number above ``after``."""
+    found: dict[int, RunEvent] = {}
+    for _, kind, line in rows:
+        data = json.loads(line)
+        undone = tuple(range(first, last + 1) for first, last in data.get("undone", ()))
+        for numbers in undone:
+            for number in numbers:
+                found.pop(number, None)
+        if kind in ("begun", "ended"):
+            continue
+        for number, event in enumerate(data["events"], data["first"]):
+            if number > after:
+                found[number] = RunEvent(number, _EVENT.validate_python(event), undone)
+            undone = ()
+    return [*found.values()]

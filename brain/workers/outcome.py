@@ -1,0 +1,106 @@
+"""What a part of a run came to, as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import JsonValue, TypeAdapter
+
+from agent_brain.limits import WAITING, StopReason
+from agent_brain.memories.message import Message
+from agent_brain.nets.net import Net
+from agent_brain.result import Result
+from agent_brain.states.usage import Usage
+from agent_brain.tools.secrets import scrub
+from agent_brain.tools.text import clean, to_json_data
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a part of a run came to.
+
+    Attributes:
+        kind: ``"ended"`` with a result, ``"failed"`` with an error, or ``"passed_on"``: the next
+            part continues.
+        result: The result of the run, as JSON.
+        error: The class and the text of the error.
+    """
+
+    kind: Literal["ended", "failed", "passed_on"]
+    result: dict[str, Any] | None = None
+    error: dict[str, str] | None = None
+
+    @classmethod
+    def of(cls, result: Result[Any]) -> Outcome:
+        """Return the outcome of a run that has ended."""
+        data = {
+            "answer": clean(result.answer),
+            "output": to_json_data(result.output),
+            "stop_reason": result.stop_reason.value,
+            "steps": result.steps,
+            "usage": to_json_data(result.usage),
+            "messages": [to_json_data(message) for message in result.messages],
+            "run_id": result.run_id,
+            "finish_reason": result.finish_reason,
+            "wake_at": None if result.wake_at is None else result.wake_at.isoformat(),
+        }
+        return cls("ended", result=data)
+
+    @classmethod
+    def failed(cls, error: BaseException) -> Outcome:
+        """Return the outcome of a run that raised ``error``."""
+        text = clean(scrub(str(error)))
+        return cls("failed", error={"type": type(error).__name__, "message": text})
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run waits for a person."""
+        return self.result is not None and self.result["stop_reason"] in WAITING
+
+    def to_result(self, net: Net | None = None) -> Result[Any]:
+        """Return the result.
+
+        Args:
+            net: The net of the run, which makes its output of the JSON; None returns the JSON.
+        """
+        data = self.result or {}
+        output, wake_at = data["output"], data.get("wake_at")
+        return Result(
+            answer=data["answer"],
+            output=output if net is None else net.restore_output(output),
+            stop_reason=StopReason(data["stop_reason"]),
+            steps=data["steps"],
+            usage=_USAGE.validate_python(data["usage"]),
+            messages=[Message.model_validate(message) for message in data["messages"]],
+            run_id=data["run_id"],
+            finish_reason=data["finish_reason"],
+            wake_at=None if wake_at is None else datetime.fromisoformat(wake_at),
+        )
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return it as JSON values."""
+        return {"kind": self.kind, "result": self.result, "error": to_json_data(self.error)}
+
+    @classmethod
+    def from_json(cls, data: object) -> Outcome:
+        """Read what :meth:`to_json` returned."""
+        return _ADAPTER.validate_python(data)
+
+
+def empty_result(key: str, reason: StopReason) -> Result[Any]:
+    """Return the result of a run that was ended before it began."""
+    return Result(
+        answer="",
+        output=None,
+        stop_reason=reason,
+        steps=0,
+        usage=Usage(cost=0.0, requests=0),
+        messages=[],
+        run_id=key,
+    )
+
+
+_USAGE = TypeAdapter(Usage)
+_ADAPTER = TypeAdapter(Outcome)

@@ -1,0 +1,100 @@
+"""The branches in RAM that wait for a person, kept by the memory that they are branches of."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
+
+Place: TypeAlias = tuple[str, str, str]  # the run, the step, and the name of the branch
+
+
+class Origin:
+    """Which memory a branch was made of, and for which place in its run.
+
+    Args:
+        memory: The memory of the branch.
+        parent: The memory that it is a branch of.
+        place: Its place.
+    """
+
+    __slots__ = ("_memory", "parent", "place")
+
+    def __init__(self, memory: Memory, parent: Memory, place: Place) -> None:
+        self._memory = weakref.ref(memory)  # and no copy of it
+        self.parent = parent
+        self.place = place
+
+    def is_of(self, memory: Memory) -> bool:
+        """Return whether this is the origin of ``memory``, and not of what it was copied from."""
+        return self._memory() is memory
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Origin:
+        return self
+
+
+class KeptBranches:
+    """The branches that a memory keeps.
+
+    Args:
+        owner: The memory.
+    """
+
+    __slots__ = ("_owner", "by_place")
+
+    def __init__(self, owner: Memory) -> None:
+        self._owner = weakref.ref(owner)  # and no copy of it
+        self.by_place: dict[Place, Memory] = {}
+
+    def belong_to(self, memory: Memory) -> bool:
+        """Return whether ``memory`` keeps them, and not what it was copied from."""
+        return self._owner() is memory
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KeptBranches:
+        return self
+
+
+def is_branch_of(memory: Memory, parent: Memory) -> bool:
+    """Return whether ``parent.branch()`` has made ``memory``, and finds it again."""
+    origin = memory._origin
+    return origin is not None and origin.is_of(memory) and origin.parent is parent
+
+
+def keep_branch(memory: Memory) -> None:
+    """Keep the memory of a branch that waits until the step of the net around it has ended."""
+    origin = memory._origin
+    if origin is not None and origin.is_of(memory) and not memory.lasting:
+        parent = origin.parent
+        if parent._kept is None or not parent._kept.belong_to(parent):
+            parent._kept = KeptBranches(parent)
+        parent._kept.by_place[origin.place] = memory
+
+
+def kept_branches(memory: Memory) -> list[Memory]:
+    """Return the branches of the current step of ``memory`` that are kept in RAM."""
+    kept, step = memory._kept, memory.step_place
+    if kept is None or not kept.belong_to(memory):
+        return []
+    return [branch for place, branch in kept.by_place.items() if place[:2] == step]
+
+
+async def kept_branch(memory: Memory, place: Place) -> Memory | None:
+    """Return the branch of ``memory`` that is kept for a place, ready for use."""
+    kept = memory._kept
+    if kept is None or not kept.belong_to(memory):
+        return None
+    branch = kept.by_place.get(place)
+    if branch is not None:
+        branch.resumed = True
+        await branch.open()
+    return branch
+
+
+def drop_kept_branches(memory: Memory) -> None:
+    """Drop the branches of earlier steps of ``memory`` that are kept in RAM."""
+    kept = memory._kept
+    if kept is not None and kept.belong_to(memory):
+        step = memory.step_place
+        kept.by_place = {at: branch for at, branch in kept.by_place.items() if at[:2] == step}

@@ -1,0 +1,210 @@
+"""Recorded model calls: what a model was sent and what it returned, as data of a session."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any
+
+from agent_brain.memories.message import Attachment, Message
+from agent_brain.tools.action import Action
+
+DIGEST = "urn:sha256:"
+"""What the URL of an attachment begins with whose bytes are not stored with the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCallRecord:
+    """A model call as it was made, without secrets.
+
+    Attributes:
+        number: Identifies it in the session, and grows from call to call. In a journal it compares
+            with the ``number`` of a :class:`SavedStep`: the call was made before the steps with
+            larger numbers.
+        run_id: The run.
+        step: The number of the step in the run, from 0, as in events.
+        state: The name of the state.
+        path: The subnets and branches around the state, outermost first.
+        part: Identifies the part of the run: from its start, or from a ``resume``, to a stop.
+        branch: The branch of the run whose memory the state used; empty for the run's own memory.
+        move: How many steps the run had completed on that memory.
+        response_id: The ID of the response, as in events.
+        time: When the call began (aware, UTC).
+        seconds: How long it took.
+        model: The name of the model.
+        params: Its parameters.
+        messages: The messages that it was sent, system prompt included. The bytes of an attachment
+            are those of the message in the memory; where that is gone, the URL of the attachment
+            is ``urn:sha256:…``.
+        tools: The tools that it was offered: name, description and input schema.
+        output_schema: The JSON Schema of the data that it was asked for; None if it was text.
+        request_hash: The SHA-256 of the request: equal requests have the same, whatever the IDs and
+            times of their messages.
+        response: What it returned, in order: dicts of one field, ``"text"``, ``"thought"``,
+            ``"action"`` (a tool call), ``"finish"`` or ``"usage"``.
+        error: Type and message of the error that it failed with; None if it did not.
+        attempts: The attempts, if there were several: the number, the model, the seconds and the
+            error of each.
+        cut: Whether the call was cut off: the run was cancelled, or the response was not read to
+            its end.
+    """
+
+    run_id: str
+    time: datetime
+    model: str
+    messages: tuple[Message, ...]
+    request_hash: str
+    number: int = 0
+    step: int = 0
+    state: str | None = None
+    path: tuple[str, ...] = ()
+    part: str = ""
+    branch: str = ""
+    move: int = 0
+    response_id: str = ""
+    seconds: float = 0.0
+    params: Mapping[str, Any] = field(default_factory=dict)
+    tools: tuple[Mapping[str, Any], ...] = ()
+    output_schema: Mapping[str, Any] | None = None
+    response: tuple[Mapping[str, Any], ...] = ()
+    error: Mapping[str, Any] | None = None
+    attempts: tuple[Mapping[str, Any], ...] = ()
+    cut: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of the response, without thoughts."""
+        return "".join(piece["text"] for piece in self.response if "text" in piece)
+
+    @property
+    def thoughts(self) -> str:
+        """The thoughts of the response."""
+        return "".join(piece["thought"] for piece in self.response if "thought" in piece)
+
+    @property
+    def actions(self) -> list[Action]:
+        """The tool calls of the response."""
+        found = (piece["action"] for piece in self.response if "action" in piece)
+        return [Action.model_validate(action) for action in found]
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the response ended, if the provider said so."""
+        reasons = (piece["finish"]["reason"] for piece in self.response if "finish" in piece)
+        return next(reasons, None)
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """Tokens and cost, as the fields of :class:`Usage`; None if they are unknown."""
+        found: dict[str, Any] | None = None
+        for piece in self.response:
+            if "usage" in piece:
+                found = dict(piece["usage"]) if found is None else _sum(found, piece["usage"])
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON values."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        return data | {
+            "path": [*self.path],
+            "time": self.time.isoformat(),
+            "params": dict(self.params),
+            "messages": [m.model_dump(mode="json", exclude_defaults=True) for m in self.messages],
+            "tools": [*map(dict, self.tools)],
+            "response": [*map(dict, self.response)],
+            "attempts": [*map(dict, self.attempts)],
+            "text": self.text,
+            "thoughts": self.thoughts,
+            "actions": [action.model_dump(mode="json") for action in self.actions],
+            "finish_reason": self.finish_reason,
+            "usage": self.usage,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultRecord:
+    """What a tool returned in a traced run, before it was shortened for the model.
+
+    Attributes:
+        number: As that of a :class:`ModelCallRecord`.
+        run_id: The run.
+        step: The number of the step.
+        state: The name of the state.
+        path: The subnets and branches around the state.
+        part: The part of the run.
+        branch: The branch of the run.
+        action: The call.
+        content: The text.
+        is_error: Whether the call failed.
+        media: Images and files, as the fields of :class:`Media`.
+    """
+
+    run_id: str
+    action: Action
+    content: str
+    number: int = 0
+    step: int = 0
+    state: str | None = None
+    path: tuple[str, ...] = ()
+    part: str = ""
+    branch: str = ""
+    is_error: bool = False
+    media: tuple[Mapping[str, Any], ...] = ()
+
+
+Traced = ModelCallRecord | ToolResultRecord
+
+
+def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the usage of two requests together."""
+    total: dict[str, Any] = {}
+    for name, value in one.items():
+        more = other.get(name)
+        if name == "model":
+            total[name] = value if value == more else None
+        elif name == "estimated":
+            total[name] = bool(value or more)
+        else:
+            total[name] = None if value is None or more is None else value + more
+    return total
+
+
+def digest_of(attachment: Attachment) -> str | None:
+    """Return the SHA-256 of an attachment's bytes; None if it is given by an address."""
+    source = attachment.data or attachment.url or ""
+    if source.startswith(DIGEST):
+        return source.removeprefix(DIGEST)
+    if attachment.data is None and not source.startswith("data:"):
+        return None
+    return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
+
+
+def without_bytes(message: Message) -> Message:
+    """Return ``message`` with digests in place of the bytes of its attachments."""
+    if all(digest_of(attachment) is None for attachment in message.attachments):
+        return message
+    referred = tuple(map(_referred, message.attachments))
+    return message.model_copy(update={"attachments": referred})
+
+
+def _referred(attachment: Attachment) -> Attachment:
+    digest = digest_of(attachment)
+    if digest is None:
+        return attachment
+    return attachment.model_copy(update={"url": f"{DIGEST}{digest}", "data": None})
+
+
+def with_bytes(message: Message, stored: Message | None) -> Message:
+    """Return ``message`` with the attachments of the ``stored`` message that it refers to."""
+    if stored is None or not message.attachments:
+        return message
+    known = {digest_of(attachment): attachment for attachment in stored.attachments}
+    found = tuple(known.get(digest_of(a), a) for a in message.attachments)
+    return message.model_copy(update={"attachments": found})
+
+
+def numbered(call: Traced, number: int) -> Traced:
+    """Return ``call`` with its number."""
+    return replace(call, number=number)

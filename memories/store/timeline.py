@@ -1,0 +1,210 @@
+"""What happened in a session, step by step. Private."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.message import Message
+from agent_brain.memories.store.events import MESSAGES
+from agent_brain.memories.store.history import SavedStep, step_of
+from agent_brain.memories.store.kinds import LASTING, STEPS
+from agent_brain.memories.store.log import decode
+
+WINDOW = 8  # entries per step that are read at first, looking back
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a session: a step with what happened in it, or what is before or after the steps.
+
+    Attributes:
+        entries: What was written in it, in order.
+        step: The step that it ends with; None if it is not one.
+        before: The step before it; None if there is none.
+        start: The state of the run when it began, as the entry of ``before`` has it.
+    """
+
+    entries: list[Entry]
+    step: SavedStep | None
+    before: SavedStep | None
+    start: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages of the part, also those that a rollback has removed."""
+        return [message_of(entry) for entry in self.entries if entry.kind in MESSAGES]
+
+    @property
+    def undone(self) -> set[int]:
+        """The sequence numbers of what rollbacks have removed."""
+        found: set[int] = set()
+        for rollback in self.entries:
+            if rollback.kind != "rollback":
+                continue
+            data: Any = rollback.data
+            to, kept = (data["to"], data["kept"]) if isinstance(data, dict) else (data, ())
+            found |= {
+                entry.seq
+                for entry in self.entries
+                if to < entry.seq < rollback.seq and entry.kind not in LASTING
+            }.difference(kept)
+        return found
+
+    @property
+    def begins_run(self) -> bool:
+        """Whether a run begins with it."""
+        step, before = self.step, self.before
+        return step is not None and (before is None or before.run_id != step.run_id)
+
+    @property
+    def spent(self) -> dict[str, Any]:
+        """What the step has spent."""
+        step, before = self.step, self.before
+        if step is None:
+            return {}
+        same_run = before is not None and before.run_id == step.run_id
+        return added(step.spent, before.spent if before is not None and same_run else {})
+
+    @property
+    def control(self) -> dict[str, Any]:
+        """The last state of the run that was written in the part, as far as its entry has it."""
+        for entry in reversed(self.entries):
+            data = cast("dict[str, Any]", entry.data)
+            if entry.kind in STEPS:
+                return data
+            if entry.kind == "amend":
+                return cast("dict[str, Any]", data.get("control", data))
+        return {}
+
+
+async def read_parts(journal: Journal, key: str, *, after: int = 0) -> AsyncGenerator[Part, None]:
+    """Yield the parts of a session: what is before the steps that are kept, each step, the rest.
+
+    Who leaves it early closes it.
+
+    Args:
+        journal: The journal.
+        key: The session's key.
+        after: The number of a step: only what is after it.
+    """
+    entries: list[Entry] = []
+    mark: Entry | None = None
+    async with aclosing(journal.pages(key, max(after - 1, 0), history=True)) as pages:
+        async for page in pages:
+            for entry in page:
+                if entry.seq <= after:
+                    mark = entry if entry.kind in STEPS else None
+                    continue
+                entries.append(entry)
+                if entry.kind in STEPS:
+                    for part in _parts(entries, mark):
+                        yield part
+                    entries, mark = [], entry
+    for part in _parts(entries, mark):
+        yield part
+
+
+async def read_last_parts(
+    journal: Journal, key: str, limit: int, *, before: int | None = None
+) -> tuple[list[Part], bool]:
+    """Return the last parts of a session, and whether there are more before them.
+
+    It reads from the end, however long the session is.
+
+    Args:
+        journal: The journal.
+        key: The session's key.
+        limit: The number of steps.
+        before: The number of a step: only those before it. Default: all, and what is after them.
+    """
+    end = (await journal.last(key) if before is None else before - 1) + 1
+    span = WINDOW * (limit + 1)
+    while True:
+        start = max(end - 1 - span, 0)
+        entries = [entry async for entry in _between(journal, key, start, end)]
+        steps = [at for at, entry in enumerate(entries) if entry.kind in STEPS]
+        if len(steps) > limit or start == 0:
+            break
+        span *= 4
+    if before is not None:
+        entries = entries[: steps[-1] + 1] if steps else []
+    if len(steps) <= limit:
+        return [*_split(entries)], False
+    first = steps[-limit - 1]
+    return [*_split(entries[first + 1 :], entries[first])], True
+
+
+async def find_part(journal: Journal, key: str, number: int) -> Part | None:
+    """Return the part that ends with the step of a number; None if the journal has none."""
+    end = number + 1
+    found, _ = await read_last_parts(journal, key, 1, before=end)
+    part = found[-1] if found else None
+    return part if part is not None and part.step and part.step.number == number else None
+
+
+async def _between(journal: Journal, key: str, start: int, end: int) -> AsyncIterator[Entry]:
+    """Yield the entries with numbers above ``start`` and below ``end``."""
+    size = max(end - start - 1, 1)
+    async with aclosing(journal.pages(key, start, history=True, size=min(size, 500))) as pages:
+        async for page in pages:
+            for entry in page:
+                if entry.seq >= end:
+                    return
+                yield entry
+
+
+def _split(entries: Iterable[Entry], mark: Entry | None = None) -> Iterator[Part]:
+    """Yield the parts that entries consist of; ``mark`` is the step before them."""
+    gathered: list[Entry] = []
+    for entry in entries:
+        gathered.append(entry)
+        if entry.kind in STEPS:
+            yield from _parts(gathered, mark)
+            gathered, mark = [], entry
+    yield from _parts(gathered, mark)
+
+
+def _parts(entries: list[Entry], mark: Entry | None) -> Iterator[Part]:
+    """Yield the part that ``entries`` are, and before it what is not of the first step."""
+    if not entries:
+        return
+    before = None if mark is None else step_of(mark)
+    start: Mapping[str, Any] = {} if mark is None else cast("dict[str, Any]", mark.data)
+    last = entries[-1]
+    if last.kind not in STEPS:
+        yield Part(entries, None, before, start)
+        return
+    step = step_of(last)
+    if before is None:
+        earlier, entries = _split_first(entries, step)
+        if earlier:
+            yield Part(earlier, None, None)
+    yield Part(entries, step, before, start)
+
+
+def _split_first(entries: list[Entry], step: SavedStep) -> tuple[list[Entry], list[Entry]]:
+    """Split what precedes the first step that is kept from what belongs to it: its run's goal."""
+    begins = step.step == 0 and step.status == "running"
+    goals = [at for at, entry in enumerate(entries) if entry.kind == "goal"] if begins else []
+    at = goals[-1] if goals else len(entries) - 1
+    return entries[:at], entries[at:]
+
+
+def added(spent: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was spent since ``before``."""
+    return {name: value - before.get(name, 0) for name, value in spent.items()}
+
+
+def message_of(entry: Entry) -> Message:
+    """Return the message that an entry holds.
+
+    Raises:
+        JournalError: It holds none.
+    """
+    return decode(json.dumps(entry.data), entry.seq)

@@ -1,0 +1,287 @@
+"""The states of hand-offs, and the tool that an agent hands the conversation over with."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, ClassVar, TypeAlias
+
+from pydantic import Field
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.views.groups import whole_groups
+from agent_brain.nets.delegation import Branch, Delegate
+from agent_brain.nets.net import Net
+from agent_brain.states.acting import ActionState
+from agent_brain.states.base import State
+from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.hook_requests import ModelRequest
+from agent_brain.states.hooks import Hook
+from agent_brain.states.session_state import Notes
+from agent_brain.states.tool_round import ToolRound
+from agent_brain.states.work import StreamItem
+from agent_brain.tools.action import Action
+from agent_brain.tools.aio import maybe_await
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.context import current_call
+from agent_brain.tools.errors import ToolArgumentsError, ToolError
+
+Filter: TypeAlias = Callable[[Sequence[Message]], Iterable[Message] | Awaitable[Iterable[Message]]]
+
+
+class ActiveAgents(Notes, scope="session"):
+    """Which agent is active, in each net of hand-offs of the session."""
+
+    names: dict[str, str] = Field(default_factory=dict)
+
+    @classmethod
+    def note(cls, memory: Memory, owner: str, name: str) -> None:
+        """Note the active agent of a net."""
+        active = cls.read(memory)
+        active.names[owner] = name
+        active.write(memory)
+
+
+class LastTransfer(Notes):
+    """The last hand-off of the run."""
+
+    sender: str = ""
+    to: str = ""
+
+
+class TransferTool(BaseTool):
+    """The tool that hands the conversation to one agent.
+
+    It does nothing itself: :class:`TransferRound` notes the hand-off with its result.
+
+    Args:
+        to: The agent.
+        description: What the agent is for.
+    """
+
+    prefix: ClassVar[str] = "transfer_to_"
+
+    def __init__(self, to: str, description: str = "") -> None:
+        what = f", which is for: {description}" if description else ""
+        super().__init__(
+            f"{self.prefix}{to}",
+            f"Hand this conversation over to the agent {to!r}{what}. It continues with what was "
+            "said so far, in your place. Call this tool rather than saying that you hand over.",
+            {
+                "type": "object",
+                "properties": {"reason": {"type": "string", "description": "Why, in a sentence."}},
+                "required": ["reason"],
+                "additionalProperties": False,
+            },
+            idempotent=True,
+        )
+        self.to = to
+
+    async def execute(self, **kwargs: Any) -> str:
+        """Accept the hand-off, if it is the first valid one of the round.
+
+        Raises:
+            ToolError: Another hand-off was requested before this one.
+        """
+        call = current_call()
+        if call is not None and call.memory is not None:
+            first = _first_transfer(call.memory)
+            if first is not None and first.id != call.action.id:
+                other = first.name.removeprefix(self.prefix)
+                raise ToolError(
+                    f"Not handed over to {self.to!r}: {other!r} was asked for first, and a "
+                    "conversation has one active agent"
+                )
+        return f"The agent {self.to!r} continues the conversation."
+
+
+def _first_transfer(memory: Memory) -> Action | None:
+    """Return the first hand-off of the round that can be run."""
+    tools = memory.offered_tools()
+    return next((a for a in memory.next_actions if _is_valid(a, tools.get(a.name))), None)
+
+
+def _is_valid(action: Action, tool: BaseTool | None) -> bool:
+    if not isinstance(tool, TransferTool) or action.unparsed is not None:
+        return False
+    try:
+        tool.validate(action.args)
+    except ToolArgumentsError:
+        return False
+    return True
+
+
+class TransferRound(ToolRound):
+    """A round of calls that notes a hand-off along with its result.
+
+    Args:
+        memory: The memory of the run.
+        sender: The agent.
+        owner: The name of the net of hand-offs.
+    """
+
+    def __init__(self, memory: Memory, sender: str, owner: str) -> None:
+        super().__init__(memory, ActionState.__name__)
+        self._sender = sender
+        self._owner = owner
+
+    def note_result(self, action: Action, result: Message) -> None:
+        """Note to whom the conversation was handed over, if it was."""
+        if action.name.startswith(TransferTool.prefix) and not result.is_error:
+            to = action.name.removeprefix(TransferTool.prefix)
+            LastTransfer(sender=self._sender, to=to).write(self.memory)
+            ActiveAgents.note(self.memory, self._owner, to)
+
+
+class StartState(State):
+    """Continue with the agent that was active last.
+
+    Args:
+        owner: The name of the net.
+        agents: The states of the agents by name.
+        first: The agent of the first turn.
+    """
+
+    def __init__(self, owner: str, agents: Mapping[str, Enum], first: str) -> None:
+        self.owner = owner
+        self.agents = dict(agents)
+        self.first = first
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Forget the hand-offs of nets that ran before in the run."""
+        LastTransfer().write(memory)
+        nothing: tuple[StreamItem, ...] = ()
+        for item in nothing:  # which makes it a generator
+            yield item
+
+    async def next_state(self, memory: Memory) -> Enum:
+        """Return the active agent, if the net still has it."""
+        active = ActiveAgents.read(memory).names.get(self.owner, self.first)
+        return self.agents.get(active, self.agents[self.first])
+
+    def targets(self) -> tuple[Enum, ...]:
+        """Return the agents."""
+        return tuple(self.agents.values())
+
+    async def costs_nothing(self, memory: Memory) -> bool:
+        """Return True."""
+        return True
+
+
+class AgentState(State):
+    """Run one agent on the memory itself, with tools of its own.
+
+    Args:
+        name: The agent.
+        net: Its net.
+        tools: Its tools, which the memory offers while it runs.
+        following: The states of the agents that it may hand over to, by name.
+        owner: The name of the net around it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        net: Net,
+        tools: Sequence[BaseTool],
+        following: Mapping[str, Enum],
+        *,
+        owner: str,
+    ) -> None:
+        self.name = name
+        self.net = net
+        self.tools = tuple(tools)
+        self.following = dict(following)
+        self.owner = owner
+
+    @property
+    def subnets(self) -> Mapping[str, Net]:
+        """The net by its name."""
+        return {self.net.name: self.net}
+
+    async def on_enter(self, memory: Memory) -> None:
+        """Offer the agent's tools.
+
+        Raises:
+            ToolDefinitionError: The memory has another tool of the same name.
+        """
+        memory.add_tools(self.tools)
+
+    async def on_exit(self, memory: Memory) -> None:
+        """Withdraw the agent's tools."""
+        for tool in self.tools:
+            if memory.available_tools.get(tool.name) is tool:
+                del memory.available_tools[tool.name]
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the agent's net; the ``path`` of its events is the agent's name."""
+        if LastTransfer.read(memory).sender != self.name:  # else it was interrupted behind it
+            ActiveAgents.note(memory, self.owner, self.name)
+        yield Delegate([Branch("", self.net, memory)])
+
+    async def next_state(self, memory: Memory) -> Enum | None:
+        """Return the agent that the conversation was handed to; None after an answer."""
+        last = LastTransfer.read(memory)
+        return self.following.get(last.to) if last.sender == self.name else None
+
+    def targets(self) -> tuple[Enum | None, ...]:
+        """Return the agents that it may hand over to, and the end."""
+        return (*self.following.values(), None)
+
+
+class TransferringState(ActionState):
+    """Run tool calls as :class:`ActionState` does; end the agent's net after a hand-off.
+
+    Args:
+        name: The agent.
+        owner: The name of the net of hand-offs.
+        on_done: The next state, if the conversation was not handed over.
+    """
+
+    def __init__(self, name: str, owner: str, *, on_done: Enum) -> None:
+        super().__init__(on_done)
+        self.name = name
+        self.owner = owner
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the calls; a hand-off is noted with its result."""
+        yield TransferRound(memory, self.name, self.owner)
+
+    async def next_state(self, memory: Memory) -> Enum | None:  # type: ignore[override]
+        """Return ``on_done``; None after a hand-off."""
+        return None if LastTransfer.read(memory).sender == self.name else self.on_done
+
+    def targets(self) -> tuple[Enum | None, ...]:  # type: ignore[override]
+        """Return ``on_done`` and the end."""
+        return self.on_done, None
+
+
+class Filtered(Hook):
+    """Shows a model a part of the conversation.
+
+    Args:
+        see: Returns the part.
+    """
+
+    def __init__(self, see: Filter) -> None:
+        self.see = see
+
+    async def before_model_call(self, request: ModelRequest) -> ModelRequest:
+        """Return the request with the system messages and what ``see`` returns of the others.
+
+        Raises:
+            StateDefinitionError: ``see`` returned something else than messages.
+        """
+        system = [message for message in request.messages if message.role is Role.SYSTEM]
+        rest = [message for message in request.messages if message.role is not Role.SYSTEM]
+        seen: object = await maybe_await(self.see(rest))
+        if not isinstance(seen, Iterable):
+            raise StateDefinitionError(f"HandoffAgent(see=…): it returned {seen!r}, not messages")
+        chosen = list(seen)
+        if wrong := [item for item in chosen if not isinstance(item, Message)]:
+            raise StateDefinitionError(
+                f"HandoffAgent(see=…): it returned {wrong[0]!r:.100} among the messages"
+            )
+        return dataclasses.replace(request, messages=[*system, *whole_groups(chosen)])

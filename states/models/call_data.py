@@ -1,0 +1,202 @@
+"""Model calls as plain data, without secrets: requests that can be compared, responses, errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from agent_brain.memories.message import Attachment, Message
+from agent_brain.memories.store.model_calls import digest_of
+from agent_brain.states import errors
+from agent_brain.states.models.llm import Finish, Piece, Thought
+from agent_brain.states.usage import Usage
+from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.scrubber import Scrubber
+from agent_brain.tools.text import clean, clean_json
+
+
+def request_to_data(
+    model: str,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]],
+    output_schema: Mapping[str, Any] | None,
+    scrubber: Scrubber | None = None,
+) -> dict[str, Any]:
+    """Return a request without ids and times, so that equal requests compare equal.
+
+    Tool calls are numbered in the order in which the conversation mentions them; attachments are
+    represented by their digest.
+
+    Args:
+        model: The name of the model.
+        messages: What it sees.
+        tools: What it may call, as :func:`tool_to_data` returns it.
+        output_schema: The JSON Schema of the data that it is asked for.
+        scrubber: Hides secrets, if there may be some.
+    """
+    numbers: dict[str, str] = {}
+    request = {
+        "model": model,
+        "messages": [_message(message, numbers) for message in messages],
+        "tools": [*tools],
+        "output_schema": output_schema,
+    }
+    data = clean_json(request)
+    return dict(data if scrubber is None else scrubber.data(data))
+
+
+def tool_to_data(tool: BaseTool) -> dict[str, Any]:
+    """Return what a model is told of a tool."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.input_schema,
+    }
+
+
+def schema_of(output_type: type[BaseModel] | None) -> dict[str, Any] | None:
+    """Return the JSON Schema of the data that a model is asked for."""
+    return None if output_type is None else output_type.model_json_schema()
+
+
+def hash_of(request: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a request, as :func:`request_to_data` returns it."""
+    text = json.dumps(request, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _message(message: Message, numbers: dict[str, str]) -> dict[str, Any]:
+    def number(call_id: str) -> str:
+        return numbers.setdefault(call_id, f"call {len(numbers) + 1}")
+
+    calls = [
+        {"id": number(call.id), "name": call.name, "args": call.args, "unparsed": call.unparsed}
+        for call in message.tool_calls
+    ]
+    return known_fields(
+        role=message.role.value,
+        content=message.content,
+        name=message.name,
+        tool_calls=[known_fields(**call) for call in calls] or None,
+        tool_call_id=message.tool_call_id and number(message.tool_call_id),
+        is_error=message.is_error or None,
+        attachments=[_attachment(attachment) for attachment in message.attachments] or None,
+    )
+
+
+def _attachment(attachment: Attachment) -> dict[str, Any]:
+    digest = digest_of(attachment)
+    return known_fields(
+        media_type=attachment.media_type,
+        url=attachment.url if digest is None else None,
+        sha256=digest,
+        name=attachment.name,
+    )
+
+
+def known_fields(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def pieces_to_data(pieces: Sequence[Piece], scrubber: Scrubber) -> list[dict[str, Any]]:
+    """Return the pieces in order, without secrets, even those that were cut across chunks."""
+    texts: dict[int, str] = {}
+    for thought in (False, True):
+        chosen = {
+            index: clean(str(piece))
+            for index, piece in enumerate(pieces)
+            if isinstance(piece, str) and isinstance(piece, Thought) is thought
+        }
+        texts |= zip(chosen, scrubber.chunks([*chosen.values()]), strict=True)
+    return [_piece_to_data(piece, texts.get(n, ""), scrubber) for n, piece in enumerate(pieces)]
+
+
+def _piece_to_data(piece: Piece, text: str, scrubber: Scrubber) -> dict[str, Any]:
+    match piece:
+        case Action():
+            return {"action": scrubber.data(piece.model_dump(mode="json", exclude_none=True))}
+        case Usage():
+            return {"usage": dataclasses.asdict(piece)}
+        case Finish():
+            known = {"reason": piece.reason, "provider_data": dict(piece.provider_data)}
+            return {"finish": scrubber.data(known)}
+        case Thought():
+            return {"thought": text}
+        case _:
+            return {"text": text}
+
+
+_READERS: dict[str, Callable[[Any], Piece]] = {
+    "text": str,
+    "thought": Thought,
+    "action": Action.model_validate,
+    "usage": lambda fields: Usage(**fields),
+    "finish": lambda fields: Finish(**fields),
+}
+
+
+def piece_from_data(data: Mapping[str, Any]) -> Piece:
+    """Return one piece as it was streamed.
+
+    Raises:
+        ValueError: The data is not a piece of a response.
+    """
+    try:
+        [(kind, value)] = data.items()
+        return _READERS[kind](value)
+    except KeyError as error:
+        problem = f"{error} is unknown"
+    except (TypeError, ValueError, AttributeError) as error:
+        problem = str(error)
+    raise ValueError(f"{data!r} is not a piece of an answer: {problem}")
+
+
+_ERRORS: dict[str, type[Exception]] = {
+    kind.__name__: kind
+    for kind in (
+        errors.ContextWindowError,
+        errors.LLMAuthenticationError,
+        errors.LLMBadRequestError,
+        errors.LLMConnectionError,
+        errors.LLMError,
+        errors.LLMQuotaError,
+        errors.LLMRateLimitError,
+        errors.LLMServerError,
+        errors.LLMTimeoutError,
+        ConnectionError,
+        OSError,
+        RuntimeError,
+        TimeoutError,
+        TypeError,
+        ValueError,
+    )
+}
+"""Errors by the names in files, so that nothing is imported by a name from a file."""
+
+
+def error_to_data(error: Exception, scrubber: Scrubber) -> dict[str, Any]:
+    """Return what was raised instead of the rest of the answer."""
+    name = type(error).__name__
+    if not isinstance(error, errors.LLMError):
+        return {"type": name, "message": scrubber.text(str(error))}
+    known = {"provider": error.provider, "model": error.model, "retries": error.retries}
+    return {"type": name, "message": scrubber.text(error.message), **known}
+
+
+def error_from_data(data: dict[str, Any]) -> Exception:
+    """Return the error as it was raised, or an LLMError that names an unknown type."""
+    name, message = str(data.get("type")), str(data.get("message", ""))
+    kind = _ERRORS.get(name)
+    if kind is None:
+        return errors.LLMError(f"{name}: {message}")
+    if not issubclass(kind, errors.LLMError):
+        return kind(message)
+    fields = {key: data.get(key) for key in ("provider", "model")}
+    return kind(message, **fields, retries=int(data.get("retries") or 0))

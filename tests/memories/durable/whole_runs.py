@@ -1,0 +1,139 @@
+"""A whole run over a journal that may fail at any moment, and what its tools did, in a file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from agent_brain import Brain, Limits, Result, tool
+from agent_brain.memories import DurableMemory, Journal, Memory, Message, MessagesMemory
+from agent_brain.memories.store.session import is_branch
+from agent_brain.memories.views.groups import group, is_whole
+from agent_brain.nets import MapState, Net, create_net, react
+from agent_brain.testing import ModelCall
+from agent_brain.tools import Action, ToolContext
+from tests.memories.durable.own import ListMemory
+from tests.nets.models import FunctionLLM
+from tests.nets.test_nets_by_memories import FILLED
+
+NETS = ("react", "plan_execute", "map")
+MEMORIES = ("messages", "own")
+ROUNDS = 3
+TOLD = {"doubt": "may or may not have taken effect", "left": "The call was not run"}
+"""What a model reads of calls without results."""
+
+
+class Outer(Enum):
+    ALL = "all"
+
+
+class WholeRun:
+    """A run of several rounds of calls, whose tools note the keys of their calls.
+
+    Args:
+        net: One of :data:`NETS`.
+        memory: One of :data:`MEMORIES`.
+        folder: Where the effects are noted.
+        session: Its session.
+    """
+
+    def __init__(self, net: str, memory: str, folder: Path, session: str = "s") -> None:
+        self.net, self.memory, self.session = net, memory, session
+        self.file = folder / f"{session}.effects"
+
+    def note(self, line: str) -> None:
+        """Note a line, in one write that survives a kill."""
+        file = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        try:
+            os.write(file, f"{line}\n".encode())
+        finally:
+            os.close(file)
+
+    def noted(self, kind: str) -> Counter[str]:
+        """How often each line of a kind was noted."""
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        return Counter(line for line in lines if line.startswith(f"{kind} "))
+
+    def _tools(self) -> list[Any]:
+        @tool
+        async def pay(n: int, context: ToolContext) -> str:
+            """Pay, once."""
+            self.note(f"pay {context.key}")
+            return f"paid {n}"
+
+        @tool(idempotent=True)
+        def look(n: int, context: ToolContext) -> str:
+            """Look something up."""
+            self.note(f"look {context.key}")
+            return f"seen {n}"
+
+        return [pay, look]
+
+    def _reply(self, call: ModelCall) -> Any:
+        for message in call.messages:
+            for kind, text in TOLD.items():
+                if message.role == "tool" and text in message.content:
+                    self.note(f"{kind} {message.tool_call_id}")
+        if call.output_type is not None:
+            return FILLED[call.output_type]
+        rounds = sum(1 for message in call.messages if message.tool_calls)
+        if call.tools and rounds < (ROUNDS if self.net == "react" else 1):
+            return [
+                "Let me see. ",
+                Action(name="pay", args={"n": rounds}),
+                Action(name="look", args={"n": rounds}),
+            ]
+        return "It is 4."
+
+    def _net(self) -> Net:
+        llm = FunctionLLM(self._reply)
+        if self.net == "map":
+            return Net({Outer.ALL: MapState(lambda _: ["a", "b", "c"], react(llm))})
+        return create_net(self.net, llm)
+
+    def open(self, journal: Journal, **options: Any) -> Memory:
+        """The memory of the run."""
+        options |= {"journal": journal, "session": self.session}
+        return (
+            DurableMemory(ListMemory, **options)
+            if self.memory == "own"
+            else MessagesMemory(**options)
+        )
+
+    def brain(self, memory: Memory) -> Brain:
+        """A brain for the run."""
+        return Brain(self._net(), memory, self._tools(), limits=Limits(max_steps=100))
+
+    async def live(self, journal: Journal) -> Result:
+        """Begin the run, or continue it."""
+        async with self.open(journal) as memory:
+            began = memory.control.run_id is not None
+            brain = self.brain(memory)
+            return await (brain.resume() if began else brain.run("What is 2 + 2?"))
+
+    async def check(self, journal: Journal, payments: int, *, failed: bool = False) -> None:
+        """Check a run that has ended: it is whole, and nothing was done twice.
+
+        Args:
+            journal: Its journal.
+            payments: How many calls of ``pay`` the run has.
+            failed: Whether it has failed in between; if not, its branches are gone.
+        """
+        paid, doubts, left = (self.noted(kind) for kind in ("pay", "doubt", "left"))
+        assert all(times == 1 for times in paid.values()), f"paid twice: {paid}"
+        told = len(doubts) + len(left)
+        assert payments - told <= len(paid) <= payments, f"{len(paid)} of {payments} paid"
+        calls = {key.rpartition("/")[2] for key in paid}
+        assert calls.isdisjoint(line.split()[1] for line in left), "paid, and told as not run"
+        async with self.open(journal) as memory:
+            assert memory.control.status == "ended"
+            assert memory.control.stop_reason == "done"
+            said: list[Message] = [*await memory.goal(), *await memory.dump()]
+        assert [m.content for m in said if m.role == "user"][:1] == ["What is 2 + 2?"]
+        assert all(is_whole(members) for members in group(said)), "half a group was written"
+        assert len({m.id for m in said}) == len(said)
+        branches = [key for key in await journal.sessions() if is_branch(key)]
+        assert failed or not branches, "a branch is left"

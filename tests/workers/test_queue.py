@@ -1,0 +1,253 @@
+"""A queue in a SQLite file, with a worker in this process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_brain import Brain, Message, MessagesMemory, tool
+from agent_brain.errors import (
+    BrainDefinitionError,
+    EventLoopError,
+    QueueError,
+    ResumeError,
+    RunConflictError,
+)
+from agent_brain.nets import react
+from agent_brain.workers import QueueClient, RunQueue
+from benchmarks.workers.program import Clerk
+from tests.workers.support import until
+
+pytestmark = pytest.mark.anyio
+
+
+@tool
+def note(number: int) -> str:
+    """Take a note."""
+    return f"noted {number}"
+
+
+@tool(requires_approval=True)
+def charge(euros: int) -> str:
+    """Charge the customer."""
+    return "charged"
+
+
+def make_queue(folder: Path, **options: Any) -> RunQueue:
+    brain = Brain(react(Clerk()), "windowed", tools=[note, charge])
+    return RunQueue(folder / "app.db", {"clerk": brain}, poll=0.05, **options)
+
+
+@asynccontextmanager
+async def working(queue: RunQueue) -> AsyncIterator[QueueClient]:
+    """A worker in this process, and a client."""
+    stop, ready = anyio.Event(), anyio.Event()
+    async with anyio.create_task_group() as group, queue.client() as client:
+
+        async def work() -> None:
+            await queue.work(stop=stop, on_ready=lambda _: ready.set())
+
+        group.start_soon(work)
+        await ready.wait()
+        try:
+            yield client
+        finally:
+            stop.set()
+
+
+async def test_runs_are_done_on_one_machine_and_on_schedule(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    queue.schedule("tick", "*/2 * * * * *", "clerk", "Tick pause 0", tenant="ann")
+    async with working(queue) as client:
+        run = await client.submit("clerk", "Work pause 0", session="42")
+        assert (await run.result()).answer.endswith("Done after 3 calls.")
+
+        async def two_ticks() -> bool:
+            return len(await client.list(tenant="ann", status="ended")) >= 2
+
+        with pytest.raises(QueueError, match="This process has a worker already"):
+            await queue.work()
+        await until(two_ticks)
+
+        infos = await client.list(tenant="ann")
+        for info in infos:
+            name, _, due = info.id.partition("@")
+            assert (name, datetime.fromisoformat(due).isoformat()) == ("tick", due)
+        assert len({info.id for info in infos}) == len({info.session for info in infos})
+
+
+async def test_a_version_continues_its_own_runs_and_those_that_it_can(tmp_path: Path) -> None:
+    async with working(make_queue(tmp_path, version="1")) as client:
+        run = await client.submit("clerk", "Please charge pause 0", session="42", id="1")
+        assert (await run.result()).stop_reason == "approval"
+    async with working(make_queue(tmp_path, version="2")) as client:
+        run = await client.get("1")
+        await run.resume(approve=True)
+        new = await client.submit("clerk", "Work pause 0", session="43")
+        await new.result()
+        assert await run.status() == "queued"
+        assert {(i.id, i.version) for i in await client.list()} == {("1", "1"), (new.id, "2")}
+
+    async with working(make_queue(tmp_path, version="3", continues=["1", "2"])) as client:
+        run = await client.get("1")
+        assert (await run.result()).answer.endswith("Done after 1 calls.")
+
+
+async def test_a_run_that_is_stopped_before_it_begins_is_continued(tmp_path: Path) -> None:
+    async with make_queue(tmp_path).client() as client:
+        run = await client.submit("clerk", "Work pause 0")
+        await run.stop()
+        cancelled = await client.submit("clerk", "Work pause 0")
+        await cancelled.cancel()
+        assert (await cancelled.result()).stop_reason == "cancelled"
+        assert [event async for event in cancelled.events()] == []
+
+    async with working(make_queue(tmp_path)):
+        assert (await run.result()).stop_reason == "stopped"
+
+
+async def test_a_run_that_waits_is_cancelled_and_deleted(tmp_path: Path) -> None:
+    async with working(make_queue(tmp_path)) as client:
+        run = await client.submit("clerk", "Please charge pause 0")
+        await run.result()
+        with pytest.raises(RunConflictError, match="is waiting: cancel it first"):
+            await run.delete()
+
+        await run.cancel()
+
+        assert await run.status() == "cancelled"
+        assert (await run.result()).stop_reason == "cancelled"
+        await run.delete()
+        assert await client.list() == []
+
+
+async def test_the_next_run_discards_one_that_waits(tmp_path: Path) -> None:
+    async with working(make_queue(tmp_path)) as client:
+        first = await client.submit("clerk", "Please charge pause 0", session="42")
+        await first.result()
+        second = await client.submit("clerk", "Work pause 0", session="42")
+        await second.result()
+
+        assert await first.status() == "cancelled"
+        assert [info.id for info in await client.list(status="waiting")] == []
+        with pytest.raises(ResumeError, match="Another run has begun in session '42'"):
+            await first.resume(approve=True)
+
+
+@pytest.mark.parametrize("options", [{"status": "bogus"}, {"limit": -1}, {"limit": True}])
+async def test_a_list_that_cannot_be_made_is_refused(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    async with make_queue(tmp_path).client() as client:
+        with pytest.raises(QueueError, match=f"{next(iter(options))}=.*: give"):
+            await client.list(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"place": "mysql://host/app"}, "give postgresql://"),
+        ({"place": ""}, "give postgresql://"),
+        ({"brains": {}}, "give brains by name"),
+        ({"brains": {"a": "react"}}, "give brains by name"),
+        ({"brains": {"a": Brain(memory=MessagesMemory())}}, "was given as an object"),
+        ({"at_once": 0}, "at_once=0: give a whole number from 1"),
+        ({"at_once": None}, "at_once=None"),
+        ({"per_tenant": True}, "per_tenant=True"),
+        ({"in_all": 1.5}, "in_all=1.5"),
+        ({"version": ""}, "version=''"),
+        ({"continues": "1"}, "continues='1': give a list"),
+        ({"continues": ["1"]}, "older versions"),
+        ({"name": "My queue"}, "name='My queue'"),
+        ({"poll": 0}, "poll=0: give seconds"),
+        ({"dead_after": 0.5}, "dead_after=0.5: give seconds, at least 1"),
+        ({"grace": float("inf")}, "grace=inf"),
+        ({"place": None}, "place=None: give postgresql://"),
+        ({"place": b"app.db"}, "place=b'app.db'"),
+        ({"place": ":memory:"}, "a queue in RAM"),
+        ({"version": "1\0"}, "version="),
+        ({"continues": ["0\0"]}, "version="),
+        ({"continues": [0]}, "version=0"),
+    ],
+)
+def test_a_queue_that_cannot_work_is_refused(options: dict[str, Any], problem: str) -> None:
+    given = {"place": "app.db", "brains": {"a": Brain()}, **options}
+
+    with pytest.raises(QueueError, match=problem):
+        RunQueue(given.pop("place"), given.pop("brains"), **given)
+
+
+def test_a_brain_whose_sessions_cannot_be_stored_is_refused() -> None:
+    brain = Brain(memory_options={"session": "mine"})
+
+    with pytest.raises(BrainDefinitionError, match="leave these to memory_for"):
+        RunQueue("app.db", {"a": brain})
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"cron": "every day"}, "cron='every day' is not a schedule"),
+        ({"timezone": "Mars"}, "timezone='Mars' is not known"),
+        ({"brain": "clark"}, "Did you mean 'clerk'"),
+        ({"task": ""}, "The task is empty"),
+        ({"task": 5}, "The task is a text or a Message, not int"),
+        ({"name": ""}, "name='': give a text"),
+        ({"session": ""}, "session='': give a text"),
+        ({"cron": "0 0 30 2 *"}, "names no time that ever comes"),
+        ({"name": "n\0"}, "without null characters"),
+        ({"task": Message.assistant("t")}, "not of role 'assistant'"),
+    ],
+)
+def test_a_schedule_that_is_wrong_is_refused(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    given = {"name": "n", "cron": "0 3 * * *", "brain": "clerk", "task": "t", **options}
+
+    with pytest.raises(QueueError, match=problem):
+        make_queue(tmp_path).schedule(**given)
+
+
+async def test_a_database_that_is_not_there_is_reported() -> None:
+    queue = RunQueue("postgresql://me:s3cret-word@127.0.0.1:1/app", {"a": Brain()})
+
+    with pytest.raises(QueueError, match="cannot be used") as error:
+        async with queue.client():
+            pass
+    assert "s3cret-word" not in str(error.value)
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_it_needs_asyncio(tmp_path: Path, anyio_backend: str) -> None:
+    with pytest.raises(EventLoopError, match="A RunQueue needs asyncio"):
+        async with make_queue(tmp_path).client():
+            pass
+
+
+def test_dbos_is_loaded_when_it_is_needed(tmp_path: Path) -> None:
+    program = (
+        "import sys, logging\n"
+        "from agent_brain import Brain\n"
+        "from agent_brain.workers import RunQueue\n"
+        "RunQueue('app.db', {'a': Brain()})\n"
+        "assert not {'dbos', 'sqlalchemy', 'litellm', 'chromadb'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+    assert [*tmp_path.iterdir()] == []
+
+
+async def test_a_missing_dbos_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "agent_brain.workers.dbos_setup", raising=False)
+    monkeypatch.setitem(sys.modules, "dbos", None)
+
+    with pytest.raises(QueueError, match=r"pip install 'agent-brain\[dbos\]'"):
+        async with make_queue(tmp_path).client():
+            pass

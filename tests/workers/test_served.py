@@ -1,0 +1,122 @@
+"""Sessions of a server whose runs are done by workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from httpx import ASGITransport, AsyncClient
+
+from agent_brain.errors import QueuedRunError, QueueError, ResumeError
+from agent_brain.serving.web import make_app
+from tests.workers.test_queue import make_queue, working
+
+pytestmark = pytest.mark.anyio
+TOKEN = "a-long-secret-of-ann"
+
+
+async def test_sessions_have_runs_that_workers_do(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    async with working(queue), queue.sessions("clerk") as sessions:
+        async with sessions.use("42", user="ann") as session:
+            async with session.stream("Work pause 0") as run:
+                kinds = [item.event.kind async for item in run]
+            assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
+            assert run.result.answer.endswith("Done after 3 calls.")
+            assert run.result.run_id == run.run_id == session.memory.control.run_id
+
+            async with session.stream("Please charge pause 0") as run:
+                assert [item.event.kind async for item in run][-1] == "run_finished"
+            assert session.status == "waiting"
+            async with session.stream_resume(approve=True) as run:
+                kinds = [item.event.kind async for item in run]
+            assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
+            assert run.result.stop_reason == "done"
+            with pytest.raises(ResumeError):
+                async with session.stream_resume(approve=True) as run:
+                    await anext(run)
+
+            detached = await session.start("Work pause 0.2")
+            detached.stop()
+            await detached.over()
+            assert detached.result.stop_reason == "stopped"
+
+            async with session.stream("Work pause 5") as run:
+                await anext(run)  # and leave it
+            assert run.ended
+            with pytest.raises(QueuedRunError, match="the clerk is ill"):
+                async with session.stream("Please fail pause 0") as run:
+                    kinds = [item.event.kind async for item in run]
+        assert [info.id for info in await sessions.list(user="ann")] == ["42"]
+
+
+async def test_a_run_continues_without_the_server_that_has_started_it(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    async with working(queue) as client:
+        async with queue.sessions("clerk") as sessions, sessions.use("42", user="ann") as session:
+            run = await session.start("Work pause 0.1")
+            assert not run.ended
+
+        [info] = await client.list(tenant="ann")
+        result = await (await client.get(info.id, tenant="ann")).result()
+        assert result.stop_reason == "done"
+
+
+async def test_an_unknown_brain_has_no_sessions(tmp_path: Path) -> None:
+    with pytest.raises(QueueError, match="Did you mean 'clerk'"):
+        make_queue(tmp_path).sessions("clark")
+
+
+async def test_the_run_of_a_copied_session_is_continued_in_the_copy(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    async with working(queue) as client, queue.sessions("clerk") as sessions:
+        async with sessions.use("42", user="ann") as session:
+            async with session.stream("Please charge pause 0") as run:
+                assert [item.event.kind async for item in run][-1] == "run_finished"
+            original = run.run_id
+            [call] = session.memory.control.next_actions
+            step = (await session.memory.steps())[-1].number  # type: ignore[attr-defined]
+        copy = await sessions.fork("42", step, calls={call.id: {"euros": 7}}, user="ann")
+        async with sessions.use(copy.id, user="ann") as session:
+            with pytest.raises(ResumeError, match="waits for a person"):
+                async with session.stream_resume() as run:
+                    await anext(run)
+            async with session.stream_resume(approve=True) as run:
+                kinds = [item.event.kind async for item in run]
+            assert (kinds[0], kinds[-1]) == ("run_started", "run_finished")
+            assert run.result.answer.endswith("Done after 1 calls.")
+            [asking] = [m for m in await session.memory.dump() if m.tool_calls]
+            assert asking.tool_calls[0].args == {"euros": 7}
+        async with sessions.use("42", user="ann") as session:
+            assert session.status == "waiting"
+            async with session.stream_resume(approve=True) as run:
+                assert [item.event.kind async for item in run][-1] == "run_finished"
+            assert run.run_id == original
+        infos = await client.list(tenant="ann", status="ended")
+        assert {info.session for info in infos} == {"42", copy.id}
+
+
+async def test_a_copied_session_is_resumed_over_http(tmp_path: Path) -> None:
+    queue = make_queue(tmp_path)
+    sessions = queue.sessions("clerk")
+    app = make_app(sessions, token={TOKEN: "ann"})
+    headers = {"authorization": f"Bearer {TOKEN}", "accept": "application/json"}
+    async with (
+        working(queue),
+        sessions,
+        AsyncClient(
+            transport=ASGITransport(app), base_url="http://127.0.0.1", headers=headers, timeout=20
+        ) as http,
+    ):
+        await http.post("/sessions/42/runs", json={"task": "Work pause 0"})
+        [goal, *_] = before = (await http.get("/sessions/42")).json()["messages"]
+        step = (await http.get("/sessions/42/steps")).json()["steps"][0]["number"]
+        edits = {"step": step, "messages": {goal["id"]: "Please charge pause 0"}}
+        copy = (await http.post("/sessions/42/fork", json=edits)).json()["id"]
+
+        first = (await http.post(f"/sessions/{copy}/resume", json={})).json()
+        second = (await http.post(f"/sessions/{copy}/resume", json={"approve": True})).json()
+
+        assert first["stop_reason"] == "approval"
+        assert second["answer"].endswith("Done after 1 calls.")
+        assert (await http.get("/sessions/42")).json()["messages"] == before
