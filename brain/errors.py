@@ -15,6 +15,7 @@
     │   ├── RunConflictError       a run of that ID has another task, or is in progress
     │   ├── RunNotFoundError       a queue has no run of that ID
     │   └── WorkerLostError        other workers have taken this one for dead
+    ├── ExperimentError            an experiment cannot be run or read as described
     ├── ResumeError                there is nothing to resume
     ├── TransitionError            a state proposed a target that no edge leads to
     ├── NetDefinitionError         a net is invalid: .problems lists everything
@@ -153,6 +154,10 @@ class ResumeError(AgentBrainError, RuntimeError):
     """Raised when there is no run to continue, or it does not fit this Brain's net."""
 
 
+class ExperimentError(AgentBrainError):
+    """Raised when an experiment cannot be run, or its results cannot be read, as described."""
+
+
 class QueueError(AgentBrainError):
     """Raised when a queue of runs cannot be built, opened or used as described."""
 
@@ -207,6 +212,7 @@ __all__ = [
     "EmbedderMismatchError",
     "EmbeddingError",
     "EventLoopError",
+    "ExperimentError",
     "InputNeeded",
     "JournalConflictError",
     "JournalDamagedError",

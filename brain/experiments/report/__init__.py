@@ -1,0 +1,1 @@
+"""The report of an experiment: figures, comparisons, Markdown and HTML."""

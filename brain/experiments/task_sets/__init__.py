@@ -1,0 +1,1 @@
+"""The task sets that are shipped."""
