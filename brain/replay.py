@@ -12,7 +12,8 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import HumanRequests
 from agent_brain.memories.message import Message
 from agent_brain.nets.net import Net
-from agent_brain.recorded_run import RecordedRun, read_run
+from agent_brain.read_recorded_run import read_run
+from agent_brain.recorded_run import RecordedRun
 from agent_brain.replay_player import Difference, Player, RecordedTool, Results
 from agent_brain.replayed_events import ReplayedEvents
 from agent_brain.result import Result
