@@ -124,7 +124,7 @@ def test_the_diagram_matches_the_net(name: str) -> None:
 def test_a_page_says_when_to_use_the_net_and_what_it_costs(name: str) -> None:
     page = (DOCS / "nets" / f"{name}.md").read_text(encoding="utf-8")
     titles = re.findall(r"^## (.+)$", page, re.MULTILINE)
-    assert titles == ["When to use it", "What it costs", "Example"]
+    assert titles == ["When to use it", "When not to use it", "What it costs", "Example"]
 
 
 LEFT_OPEN = re.compile(r"async for \w+ in (?!run\b|brain\b)[\w.]+\.(?:stream|events|answer)\(")
