@@ -23,7 +23,7 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net
 from agent_brain.options import BrainOptions, ToolOptions
-from agent_brain.result import OutputT_co, Result
+from agent_brain.result import OutputT_co, Result, as_result
 from agent_brain.run import Run, RunPlan
 from agent_brain.states.base import State
 from agent_brain.states.hooks import Hook, as_hooks
@@ -31,6 +31,7 @@ from agent_brain.states.models.llm import LLM
 from agent_brain.states.output_types import OutputType
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tool_sources import split, withdraw
+from agent_brain.tools.aio import in_event_loop
 from agent_brain.tools.source import ToolSource
 from agent_brain.tools.toolset import ToolLike
 
@@ -224,6 +225,15 @@ class Brain(Generic[OutputT_co]):
         """
         return self._last_result
 
+    async def stored_result(self) -> Result[OutputT_co] | None:
+        """Return the result of the last run of the memory's session, also of an earlier process.
+
+        It is what that run returned; one that failed or waits has a result too. None if there is
+        none: no run was begun, or the last one is in progress or was interrupted.
+        """
+        stored = await self.memory.last_result()
+        return None if stored is None else as_result(stored, self.net)
+
     async def connect(self, *servers: McpSource | ToolSource) -> None:
         """Add the tools of MCP servers, until the brain is closed.
 
@@ -336,7 +346,7 @@ class Brain(Generic[OutputT_co]):
         Raises:
             BrainUseError: An event loop is running here.
         """
-        if _in_event_loop():
+        if in_event_loop():
             raise BrainUseError(
                 "run_sync() cannot be used inside a running event loop: use 'await brain.run(…)'"
             )
@@ -576,11 +586,3 @@ def _as_goal(task: str | Message) -> Message:
     if not goal.content.strip() and not goal.attachments:
         raise BrainUseError("The task is empty: say what is to be done")
     return goal
-
-
-def _in_event_loop() -> bool:
-    try:
-        anyio.get_current_task()
-    except anyio.NoEventLoopError:
-        return False
-    return True

@@ -22,7 +22,16 @@ logger = get_logger(__name__)
 class Budget:
     """Counts usage in the registers of the run's own memory, for branches too."""
 
-    __slots__ = ("_only_steps", "_payers", "_run", "_started", "_warned", "control", "limits")
+    __slots__ = (
+        "_inside",
+        "_only_steps",
+        "_payers",
+        "_run",
+        "_started",
+        "_warned",
+        "control",
+        "limits",
+    )
 
     control: Control  # of the run's own memory; set when the run starts
 
@@ -31,6 +40,7 @@ class Budget:
         self._started = 0.0
         self._warned: tuple[str, ...] = ()
         self._payers: tuple[Payer, ...] = ()
+        self._inside: tuple[tuple[Control, str, Control], ...] = ()
         self._only_steps = (
             limits.timeout is limits.max_tokens is limits.max_cost is limits.max_tool_calls is None
         )
@@ -64,6 +74,18 @@ class Budget:
         counted._payers += tuple(ledger.payer(self._run) for ledger in dict.fromkeys(found))
         return counted
 
+    def inside(self, outer: Control, name: str, inner: Control) -> Budget:
+        """Return this budget for a branch on a memory of its own, which counts there too.
+
+        Args:
+            outer: The registers that it is a branch of.
+            name: The name of the branch.
+            inner: Its registers.
+        """
+        counted = copy(self)
+        counted._inside += ((outer, name, inner),)
+        return counted
+
     @property
     def is_used_up(self) -> bool:
         """Whether a ledger does not let another model call begin."""
@@ -76,10 +98,27 @@ class Budget:
             BrainUseError: A strict limit cannot count the call.
         """
         self.control.spent.add(usage)
+        for outer, name, inner in self._inside:
+            inner.spent.add(usage)
+            outer.inside(name).add(usage)
         for payer in self._payers:
             payer.spend(usage)
         if not self._only_steps and usage.cost is None and self.limits.watches_use:
             self._check_counted(usage)
+
+    def count_tool_call(self) -> None:
+        """Count a tool call that was answered."""
+        self.control.spent.add_tool_call()
+        for outer, name, inner in self._inside:
+            inner.spent.add_tool_call()
+            outer.inside(name).add_tool_call()
+
+    def count_step(self) -> None:
+        """Count a step of a net inside the run's own."""
+        self.control.step += 1
+        for outer, name, inner in self._inside:
+            inner.step += 1
+            outer.inside(name).step += 1
 
     def _check_counted(self, usage: Usage) -> None:
         for limit, problem in self.limits.not_counted(usage).items():

@@ -380,9 +380,9 @@ class Engine:
         failed = None if report.error is None else words_of(report.error)
         if self._path:
             control.check_notes(node.name)
-            main = self._budget.control
             said = "" if name else await self._said()
-            control.advance_subnet(self._key, name, said, main=main, error=failed)
+            control.advance_subnet(self._key, name, said, error=failed)
+            self._budget.count_step()
         else:
             control.advance(name, left=node.name, error=failed)
             if following is None:
@@ -598,6 +598,8 @@ class Engine:
                 if self._outside is not None:
                     await self._wait(reason)
         branch.stop_reason = self.reason
+        if self._outside is not None and self.over:
+            self._outside.count_branch(control.branch)
 
     async def _begin_branch(self, main: Control, outer: Control) -> Control:
         """Begin on a memory of its own, or continue what an earlier run had begun there."""
@@ -606,10 +608,13 @@ class Engine:
             memory.control.begin_branch(self._run_id, main, name, self._net.initial.name)
         elif memory.control.status != "waiting":
             await undo_half_a_step(memory)
+            await continue_counts(memory)
         elif memory.control.take_answers(outer) or waits_on(memory.control) not in WAITING:
+            await continue_counts(memory)
             memory.control.resume()
         else:
             return memory.control
+        self._budget = self._record.budget = self._budget.inside(outer, name, memory.control)
         if self._durable:
             await memory.checkpoint()
         return memory.control
@@ -637,6 +642,12 @@ async def drop_branches(memory: Memory) -> None:
     """Drop the branches of earlier steps of a memory."""
     await memory.drop_branches()
     drop_kept_branches(memory)
+
+
+async def continue_counts(memory: Memory) -> None:
+    """Count what the branches of an interrupted step have used and stored."""
+    if (counts := await memory.branch_counts()) is not None:
+        memory.control.take_counts(counts)
 
 
 def no_state(net: Net, name: str) -> str:

@@ -35,6 +35,7 @@ class StepRecorder:
     """Records what a step streams: in a report, and in the registers of the run.
 
     Attributes:
+        budget: Counts the usage.
         finish_reason: Why the model response that gave the answer ended, if one did.
         report: The report of the current step.
         used: Whether something was reported in this step.
@@ -45,11 +46,11 @@ class StepRecorder:
         "_as_thoughts",
         "_asks",
         "_at",
-        "_budget",
         "_counted",
         "_memory",
         "_open_responses",
         "_text",
+        "budget",
         "finish_reason",
         "report",
         "used",
@@ -58,7 +59,7 @@ class StepRecorder:
     def __init__(self, memory: Memory, budget: Budget, *, as_thoughts: bool, asks: bool) -> None:
         self._memory = memory
         self._asks = asks  # the net can wait for a person
-        self._budget = budget
+        self.budget = budget
         self._as_thoughts = as_thoughts  # text is streamed as thoughts
         self._text: list[str] = []  # of the last step that streamed any
         self._open_responses: list[str | None] = []
@@ -131,7 +132,9 @@ class StepRecorder:
 
     def _note_finished(self, event: ActionFinished) -> Event:
         self.report.finished.append(event)
-        self._budget.control.spent.add_tool_call()
+        self.budget.count_tool_call()
+        if (call := self._memory.control.pending.get(event.action.id)) is not None:
+            call.due = False
         return event
 
     def _note_response(self, event: ResponseStarted) -> Event:
@@ -142,7 +145,7 @@ class StepRecorder:
     def _note_usage(self, event: UsageReported) -> Event:
         if event.response_id in self._open_responses:
             self._open_responses.remove(event.response_id)
-        self._budget.spend(event.usage)
+        self.budget.spend(event.usage)
         if event.response_id is not None and event.response_id == self._answered_by:
             self.finish_reason = event.finish_reason
         return event
@@ -187,7 +190,7 @@ class StepRecorder:
         if self._open_responses:
             cut, self._open_responses = self._open_responses, []
             for _ in cut:
-                self._budget.spend(Usage())
+                self.budget.spend(Usage())
         if self._counted:
             self._counted.clear()
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
+from agent_brain.budget import usage_of
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Message
+from agent_brain.memories.turns import StoredResult
 from agent_brain.states.usage import Usage
+
+if TYPE_CHECKING:
+    from agent_brain.nets.net import Net
 
 OutputT_co = TypeVar("OutputT_co", covariant=True, default=Any)
 
@@ -44,3 +49,18 @@ class Result(Generic[OutputT_co]):
     run_id: str
     finish_reason: str | None = None
     wake_at: datetime | None = None
+
+
+def as_result(stored: StoredResult, net: Net) -> Result[Any]:
+    """Return the result of a run of ``net`` that a memory has stored."""
+    return Result(
+        answer=stored.answer,
+        output=net.restore_output(stored.output),
+        stop_reason=StopReason(stored.stop_reason),
+        steps=stored.steps,
+        usage=usage_of(stored.usage),
+        messages=stored.messages,
+        run_id=stored.run_id,
+        finish_reason=stored.finish_reason,
+        wake_at=stored.wake_at,
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, Self, cast
 import anyio
 
 from agent_brain.budget import Budget
-from agent_brain.engine import Engine, drop_branches, no_state, words_of
+from agent_brain.engine import Engine, continue_counts, drop_branches, no_state, words_of
 from agent_brain.errors import BrainUseError, ResumeError
 from agent_brain.human_input import Decisions
 from agent_brain.interruptible import Interrupted, Interruption, needs_scope
@@ -20,10 +20,10 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.claim import Claim
+from agent_brain.memories.turns import answer_of
 from agent_brain.nets.net import Net
 from agent_brain.open_calls import close_open_calls, open_results, undo_half_a_step
 from agent_brain.result import OutputT_co, Result
-from agent_brain.states.answering import last_answer
 from agent_brain.states.events import (
     NOWHERE,
     AgentEvent,
@@ -359,7 +359,8 @@ class Run(Generic[OutputT_co]):
         if (scope := self._interruption.scope) is not None:  # seconds before a resume count too
             scope.deadline -= memory.control.spent.seconds
         if over:
-            await self._set_result(StopReason(memory.control.stop_reason or StopReason.DONE))
+            reason = StopReason(memory.control.stop_reason or StopReason.DONE)
+            self._set_result(await self._make_result(reason))
         else:
             self._engine = Engine(
                 plan.net,
@@ -430,6 +431,7 @@ class Run(Generic[OutputT_co]):
         self.run_id = control.run_id
         if control.done and control.status != "running" and control.stop_reason not in CUT_SHORT:
             return True
+        await continue_counts(memory)
         control.resume()
         try:
             await memory.checkpoint()
@@ -445,12 +447,22 @@ class Run(Generic[OutputT_co]):
             seconds=self._budget.seconds(),
             reached_end=self._engine is None or self._engine.over,
         )
+        result = await self._make_result(reason)
+        self._keep(result)
         await self._plan.memory.checkpoint()
-        await self._set_result(reason)
+        self._set_result(result)
 
-    async def _set_result(self, reason: StopReason) -> None:
-        self._result = await self._make_result(reason)
-        self._report_result(self._result)
+    def _keep(self, result: Result[OutputT_co]) -> None:
+        """Keep in the memory what of the result its messages do not tell."""
+        control = self._plan.memory.control
+        control.finish_reason = result.finish_reason
+        control.ended.pop("", None)
+        if result.answer != answer_of(result.messages):
+            control.ended[""] = result.answer
+
+    def _set_result(self, result: Result[OutputT_co]) -> None:
+        self._result = result
+        self._report_result(result)
 
     def _report_result(self, result: Result | None) -> None:
         if self._plan.on_result is not None:
@@ -486,9 +498,11 @@ class Run(Generic[OutputT_co]):
         control = self._plan.memory.control
         messages = await self._plan.memory.turn()
         answer = self._engine.answer() if self._engine else ""
+        finish_reason = self._engine.finish_reason if self._engine else None
         if not answer and self._goal is None:
             # the run was interrupted after this answer
-            answer = control.ended.get("") or await last_answer(self._plan.memory)
+            answer = control.ended.get("") or answer_of(messages)
+            finish_reason = control.finish_reason
         return Result(
             answer=answer,
             output=self._plan.net.restore_output(control.output),
@@ -497,7 +511,7 @@ class Run(Generic[OutputT_co]):
             usage=self._budget.usage(),
             messages=messages,
             run_id=self.run_id,
-            finish_reason=self._engine.finish_reason if self._engine else None,
+            finish_reason=finish_reason,
             wake_at=control.wake_at,
         )
 

@@ -62,6 +62,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.summary import SummaryMemory as SummaryMemory
     from agent_brain.memories.todo import Todo as Todo
     from agent_brain.memories.todo import TodoMemory as TodoMemory
+    from agent_brain.memories.turns import StoredResult as StoredResult
+    from agent_brain.memories.turns import TurnRecord as TurnRecord
     from agent_brain.memories.vector import VectorMemory as VectorMemory
     from agent_brain.memories.views.base import View as View
     from agent_brain.memories.views.recent import Recent as Recent

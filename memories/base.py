@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from agent_brain.memories.control import Control, ToolScope
+from agent_brain.memories.control import Control, Counts, ToolScope
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.kept_branches import KeptBranches, Origin, kept_branch, kept_branches
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.claim import Claim
 from agent_brain.memories.store.snapshot import Snapshot
+from agent_brain.memories.store.turn_notes import MOST, TurnNote, with_current
+from agent_brain.memories.turns import StoredResult, TurnRecord, result_of, turns_of
 from agent_brain.memories.views.groups import arranged
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
@@ -47,6 +49,7 @@ class Memory(ABC):
     lasting: bool = False  # of a branch: it is in the journal of the memory it is a branch of
     last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
+    _earlier_turns: tuple[TurnNote, ...] = ()  # that began in this object
     _origin: Origin | None = None  # of a branch
     _kept: KeptBranches | None = None  # the branches that wait, if they are in RAM
 
@@ -194,7 +197,9 @@ class Memory(ABC):
         kind = type(self)
         by_default = kind.turn is Memory.turn or kind.context is Memory.context
         earlier = [*await self.goal(), *await self.dump()] if by_default else []
+        notes = await self._turn_notes()
         await self.set_goal(goal)
+        self._earlier_turns = tuple(note for note in notes if note.goal_id != goal.id)[-MOST:]
         self._turn_began = goal.id, frozenset(message.id for message in earlier)
         self.control.begin(run_id, state)
         await self.checkpoint()
@@ -234,6 +239,38 @@ class Memory(ABC):
         """
         goal = await self.goal()
         return arranged(goal + self._split_at(goal, await self.dump())[1])
+
+    async def turns(self) -> list[TurnRecord]:
+        """Return the turns of the session in order: goals, and what was recorded until the next.
+
+        A turn whose goal is not in the memory any more is left out. A memory with a journal knows
+        the turns of earlier processes; a class that does not derive from :class:`StoredMemory`
+        knows the current one and, of the others, those that runs have begun on this object.
+        """
+        await self.open()
+        notes = await self._turn_notes()
+        return turns_of(notes, await self._whole_session(), self.control)
+
+    async def last_result(self) -> StoredResult | None:
+        """Return the result of the last run of the session, also of an earlier process.
+
+        A run that failed, or waits, has one too. None if no run was begun, if the last one is in
+        progress or was interrupted, and if its goal is not in the memory any more.
+        :meth:`Brain.stored_result` returns the same as a ``Result``.
+        """
+        return result_of(await self.turns(), self.control)
+
+    async def _turn_notes(self) -> list[TurnNote]:
+        """Return what is known of the turns beside their messages."""
+        goal = await self.goal()
+        begun = with_current(self._earlier_turns, self._turn_began[0] or None, self.control)
+        return with_current(begun, goal[-1].id if goal else None, self.control)
+
+    async def _whole_session(self) -> list[Message]:
+        """Return all messages of the session, the goals at their places."""
+        turn = await self.turn()
+        of_turn = {message.id for message in turn}
+        return arranged([m for m in await self.dump() if m.id not in of_turn] + turn)
 
     def _split_at(
         self, goal: Sequence[Message], messages: Sequence[Message]
@@ -395,6 +432,13 @@ class Memory(ABC):
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, in RAM or in the journal."""
         return bool(kept_branches(self))
+
+    async def branch_counts(self) -> dict[str, Counts] | None:
+        """Return what the branches of the current step have counted, by name, before a crash.
+
+        None if no journal has them. The Brain calls it before it continues a run, or a branch.
+        """
+        return None
 
     async def drop_branches(self) -> None:
         """Remove what is kept of branches of earlier steps. Does nothing by default."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -83,6 +83,26 @@ class Spent:
 
 
 @dataclass(slots=True)
+class Counts(Spent):
+    """What a branch has used so far, with its own branches.
+
+    Attributes:
+        step: The steps that it has completed.
+    """
+
+    step: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """Return the sum of both."""
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Counts)))
+
+    def beyond(self, other: Counts) -> Counts:
+        """Return what this has more than ``other``."""
+        more = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(Counts))
+        return Counts(*(max(own - known, 0) for own, known in more))
+
+
+@dataclass(slots=True)
 class Call:
     """A tool call that has begun, recorded so that a crash can neither lose nor repeat it unseen.
 
@@ -91,12 +111,14 @@ class Call:
         result: Its result, once it has finished.
         reported: Whether the event of its end has been streamed.
         continues: Whether it runs on a memory that is kept, and continues there.
+        due: Whether it has finished and is not counted yet, as the event of its end is not read.
     """
 
     action: Action
     result: Message | None = None
     reported: bool = False
     continues: bool = False
+    due: bool = False
 
 
 class ToolScope(BaseModel, defer_build=True):
@@ -127,10 +149,13 @@ class Control(BaseModel, defer_build=True):
         next_actions: Requested tool calls that have no result yet.
         subnets: The current state of each net inside the state, by its path.
         ended: Answers of the nets inside the state that have ended, by their paths; that of the
-            run's own net, whose path is ``""``, only if no message holds it.
+            run's own net, whose path is ``""``, only if it is not the last text for the reader.
         pending: Calls that have begun, by ID, with the results that are available.
         output: The validated output of the run, if the net makes one.
-        spent: Tokens, cost and time of this run.
+        finish_reason: Why the model response that gave the answer of the run ended.
+        spent: Tokens, cost and time of this run, with those of its branches.
+        counted: What ``step`` and ``spent`` have of each branch of the current step, by its name.
+        uncounted: The same, of what they have besides; not stored, as a branch stores its own.
         hint: Shown to the model once, by the next state that calls one; never stored.
         fingerprints: Fingerprints of the last steps, which show that a run repeats itself.
         hint_count: How many hints in a row the run was given because it repeated itself.
@@ -161,7 +186,10 @@ class Control(BaseModel, defer_build=True):
     ended: dict[str, str] = Field(default_factory=dict)
     pending: dict[str, Call] = Field(default_factory=dict)
     output: Any = None
+    finish_reason: str | None = None
     spent: Spent = Field(default_factory=Spent)
+    counted: dict[str, Counts] = Field(default_factory=dict)
+    uncounted: dict[str, Counts] = Field(default_factory=dict, exclude=True)
     hint: str | None = Field(default=None, exclude=True)
     fingerprints: list[str] = Field(
         default_factory=list, validation_alias=AliasChoices("fingerprints", "recent")
@@ -239,7 +267,10 @@ class Control(BaseModel, defer_build=True):
             ended={},
             pending={},
             output=None,
+            finish_reason=None,
             spent=Spent(),
+            counted={},
+            uncounted={},
             hint=None,
             fingerprints=[],
             hint_count=0,
@@ -278,6 +309,7 @@ class Control(BaseModel, defer_build=True):
 
     def resume(self) -> None:
         """Continue a run that has stopped."""
+        self.count_rest()
         vars(self).update(status="running", stop_reason=None, failure=None, wake_at=None)
         if self.human_requests is not None:
             self.human_requests.reopen()
@@ -297,6 +329,7 @@ class Control(BaseModel, defer_build=True):
         """
         status = "waiting" if reason in SUSPENDED else "ended"
         vars(self).update(status=status, stop_reason=reason)
+        self.count_rest()
         if reason == "paused":  # until somebody resumes it
             self.wake_at = None
         if not reached_end:
@@ -316,6 +349,8 @@ class Control(BaseModel, defer_build=True):
             next_actions=[],
             pending={},
             ended={},
+            counted={},
+            uncounted={},
             human_requests=None,
             error=None,
             failure=None,
@@ -340,6 +375,8 @@ class Control(BaseModel, defer_build=True):
         registers["moves"] += 1
         if registers["ended"]:
             registers["ended"] = {}
+        if registers["counted"] or registers["uncounted"]:
+            registers["counted"], registers["uncounted"] = {}, {}
         if registers["human_requests"] is not None:  # they belonged to the step
             registers["human_requests"] = None
         if state is None:
@@ -353,23 +390,18 @@ class Control(BaseModel, defer_build=True):
         state: str | None,
         answer: str,
         *,
-        main: Control,
         error: str | None = None,
     ) -> None:
-        """Complete a step of a net inside the current state.
+        """Complete a step of a net inside the current state; the budget of the run counts it.
 
         Args:
             path: Its path: the names of the states and branches around it, joined by ``/``.
             state: The state that comes next; None at its end.
             answer: What it has said, for its end.
-            main: The registers of the run's own memory, which counts the steps of all.
             error: The text of the error that the state raised, if it failed.
         """
-        vars(main)["step"] += 1
         vars(self)["moves"] += 1
-        vars(self).update(hint=None, error=error, human_requests=None)
-        if self is not main:
-            vars(self)["step"] += 1
+        vars(self).update(hint=None, error=error, human_requests=None, counted={}, uncounted={})
         inside = f"{path}/"
         for ended in [key for key in self.ended if key.startswith(inside)]:
             del self.ended[ended]
@@ -413,6 +445,54 @@ class Control(BaseModel, defer_build=True):
         vars(self).update(hint=hint, hint_count=self.hint_count + 1)
         del self.fingerprints[:-keep]
 
+    # -- counts -----------------------------------------------------------------------------------
+
+    def inside(self, branch: str) -> Counts:
+        """Return what is counted of a branch and not stored here; it is added to that."""
+        return self.uncounted.setdefault(branch, Counts())
+
+    def count_branch(self, branch: str) -> None:
+        """Take what a branch has used as counted: it has ended, or what is left of it is lost."""
+        if (more := self.uncounted.pop(branch, None)) is not None:
+            self.counted[branch] = self.counted.get(branch, Counts()).plus(more)
+
+    def count_rest(self) -> None:
+        """Take everything as counted: the run stops, or continues from what is stored."""
+        for branch in [*self.uncounted]:
+            self.count_branch(branch)
+        self._count_due()
+
+    def _count_due(self) -> None:
+        for call in self.pending.values():
+            if call.due:
+                self.spent.add_tool_call()
+                call.due = False
+
+    def take_counts(self, branches: dict[str, Counts]) -> None:
+        """Add what branches have used before they were interrupted, as far as it is not counted.
+
+        Args:
+            branches: What they have stored, by name.
+        """
+        for name, counts in branches.items():
+            if self.status == "running" or name in self.counted:
+                more = counts.beyond(self.counted.get(name, Counts()))
+                self.step += more.step
+                for field in fields(Spent):
+                    added = getattr(self.spent, field.name) + getattr(more, field.name)
+                    setattr(self.spent, field.name, added)
+        self.counted, self.uncounted = dict(branches), {}
+
+    def counts(self) -> dict[str, Any]:
+        """Return ``step`` and ``spent`` as data to store: without what branches store."""
+        step, spent = self.step, asdict(self.spent)
+        for inside in self.uncounted.values():
+            step -= inside.step
+            for field in fields(Spent):
+                spent[field.name] -= getattr(inside, field.name)
+        spent["tool_calls"] += sum(call.due for call in self.pending.values())
+        return {"step": step, "spent": spent}
+
     # -- tool calls -------------------------------------------------------------------------------
 
     def request_calls(self, actions: Iterable[Action]) -> None:
@@ -439,7 +519,9 @@ class Control(BaseModel, defer_build=True):
             result: Its result.
             reported: The event of its end was streamed.
         """
-        self.pending[action.id] = Call(action=action, result=result, reported=reported)
+        known = self.pending.get(action.id)
+        due = known is not None and known.due
+        self.pending[action.id] = Call(action, result, reported=reported, due=due)
 
     def note_results(self, results: Iterable[Message]) -> None:
         """Record results of calls of which it was only recorded that they had begun."""
@@ -454,6 +536,7 @@ class Control(BaseModel, defer_build=True):
 
     def close_calls(self) -> None:
         """Remove the calls of a round, once every call has its result."""
+        self._count_due()
         vars(self).update(next_actions=[], pending={}, human_requests=None)
 
     def forget_calls(self, calls: Collection[str]) -> bool:

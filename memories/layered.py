@@ -182,7 +182,7 @@ class LayeredMemory(WrappingMemory):
         session = self.short.store.session
         if session is not None and session.run.at:
             rows = await session.rows(session.run.safe_at)
-            undone = {*plan_undoing(rows).undone}
+            undone = {*plan_undoing(rows, session.run.calls).undone}
             going = Rows(row for row in rows if row[0] in undone)
             unfinished = [*replay(going, removed=True)]
             if unfinished:
@@ -315,6 +315,10 @@ class LayeredMemory(WrappingMemory):
         """Return everything that is not deleted, in order."""
         return await self.messages()
 
+    async def _whole_session(self) -> list[Message]:
+        """Return the messages of this conversation in both memories."""
+        return await (self._own() if self.long.shared else self.messages())
+
     async def recall(
         self,
         query: str,
@@ -443,7 +447,7 @@ class LayeredMemory(WrappingMemory):
         Of a shared long-term memory only what this conversation gave it.
         """
         shared = self.long.shared
-        messages = await (self._own() if shared else self.messages())
+        messages = await self._whole_session()
         snapshot = await self.short.snapshot()
         for name in (HANDED, REMOVING):
             snapshot.views.pop(name, None)
@@ -479,7 +483,11 @@ class LayeredMemory(WrappingMemory):
     async def fork(self) -> LayeredMemory:
         """Return an independent copy of both."""
         short = await self._without_handing(self.short.fork)
-        return self._over(short, await self.long.fork())
+        if not short.durable:
+            return self._over(short, await self.long.fork())
+        held = await self.long.snapshot()  # a run was interrupted in branches
+        long = await self.long._fork_of(held, place=short.step_place)
+        return self._over(short, long)
 
     async def _new_branch(self, name: str) -> LayeredMemory:
         """Return the memory of a branch: a branch of each."""
@@ -505,7 +513,9 @@ class LayeredMemory(WrappingMemory):
         def was_there(entry: Entry) -> bool:
             return written is None or entry.time is None or entry.time <= written
 
-        return self._over(short, await self.long._as_of_entries(was_there))
+        long = await self.long._as_of_entries(was_there)
+        await self.long._copy_branches(long, short.step_place)
+        return self._over(short, long)
 
     async def drop_branches(self) -> None:
         """Remove what both keep of branches of earlier steps and runs."""

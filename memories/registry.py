@@ -75,6 +75,11 @@ def create_memory(
         ) from error
 
 
+def find_memory(name: str) -> MemoryFactory | None:
+    """Return what is registered under ``name``; None if there is nothing."""
+    return _registry.find(name)
+
+
 def memory_names() -> list[str]:
     """Return all registered names, sorted."""
     return _registry.names()

@@ -12,7 +12,7 @@ from typing import Any, cast
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.store.events import MESSAGES
-from agent_brain.memories.store.kinds import RUN, current
+from agent_brain.memories.store.kinds import NOTED, RUN, current
 from agent_brain.memories.store.log import decode
 from agent_brain.memories.store.session import (
     as_rows,
@@ -128,7 +128,7 @@ async def _title(journal: Journal, key: str) -> str:
 async def _control(journal: Journal, key: str) -> dict[str, Any]:
     rows = current(as_rows(await journal.rows(key, max(await journal.last(key) - LATEST, 0))))
     for _, kind, line in reversed([*rows]):
-        if kind in RUN and kind not in ("call_begun", "call_finished", "part_finished"):
+        if kind in RUN and kind not in NOTED:
             data = json.loads(line)
             return cast("dict[str, Any]", data["control"] if kind == "amend" else data)
     return {}

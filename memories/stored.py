@@ -13,13 +13,21 @@ import anyio
 from pydantic import JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Control
+from agent_brain.memories.control import Control, Counts
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.store import removal
+from agent_brain.memories.store.branch_counts import read_branch_counts
 from agent_brain.memories.store.call_history import copy_calls, read_calls, read_results
+from agent_brain.memories.store.copies import (
+    read_branches,
+    read_calls_after,
+    read_entries,
+    replace_session,
+    write_copy,
+)
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
     Added,
@@ -44,11 +52,13 @@ from agent_brain.memories.store.filters import (
 )
 from agent_brain.memories.store.forgetting_branches import forget_in_branches
 from agent_brain.memories.store.history import (
+    CopiedJournal,
     SavedStep,
     copied_journal,
     no_step,
     saved_steps,
 )
+from agent_brain.memories.store.journaled_turns import read_notes
 from agent_brain.memories.store.kinds import entry
 from agent_brain.memories.store.many import in_slices
 from agent_brain.memories.store.model_calls import ModelCallRecord, ToolResultRecord, Traced
@@ -64,9 +74,17 @@ from agent_brain.memories.store.session import (
 )
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import JournalLike, MessageStore
+from agent_brain.memories.store.turn_notes import (
+    TURNS,
+    TurnNote,
+    added,
+    as_value,
+    from_value,
+    with_current,
+)
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.everything import Everything
-from agent_brain.memories.views.groups import newest
+from agent_brain.memories.views.groups import arranged, newest
 from agent_brain.tools.toolset import ToolLike
 
 Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
@@ -242,6 +260,7 @@ class StoredMemory(Memory):
         await self._write("set_goal()")
         message = as_message(goal)
         store = self.store
+        self._note_turn(message)
         await store.change(lambda: [GoalSet(message.id), *store.addition([message])])
         if store.evicted:
             await self._hand_over()
@@ -276,6 +295,7 @@ class StoredMemory(Memory):
 
         if store.session is not None:
             store.session.running = True
+        self._note_turn(goal)
         await store.change(plan, then=lambda: self.control.begin(run_id, state))
         if store.evicted:
             await self._hand_over()
@@ -338,6 +358,37 @@ class StoredMemory(Memory):
             await self._settle()
         return await self.store.turn()
 
+    def _note_turn(self, goal: Message) -> None:
+        """Note the turn that ends as one with ``goal`` begins, where no journal has it."""
+        store = self.store
+        if store.session is None and store.goal_id not in (None, goal.id):
+            store.values[TURNS] = added(store.values.get(TURNS), store.goal_id, self.control)
+
+    async def _turn_notes(self) -> list[TurnNote]:
+        """Return what is known of the turns beside their messages."""
+        store, session = self.store, self.store.session
+        if not store.settled:
+            await self._settle()
+        if store.shared:
+            earlier = []
+        elif session is None:
+            earlier = from_value(store.values.get(TURNS))
+        else:
+            earlier = await read_notes(session, session.last)
+        return with_current(earlier, store.goal_id, self.control)
+
+    async def _whole_session(self) -> list[Message]:
+        """Return all messages, with those that have left the view and are not gone."""
+        store = self.store
+        if store.evicted_upto and not store.in_ram:
+            return arranged((await store.stored()).values())
+        messages = await self._all()
+        if not store.released:
+            return messages
+        placed = [(store.log.place(message.id), message) for message in messages]
+        placed += store.released.values()
+        return arranged(message for _, message in sorted(placed, key=lambda pair: pair[0]))
+
     @property
     def durable(self) -> bool:
         """Whether :meth:`checkpoint` writes: there is a journal, and the session is not shared."""
@@ -378,7 +429,7 @@ class StoredMemory(Memory):
             if not session.run.at:
                 return
             safe_at = session.run.safe_at
-            plan = plan_undoing(await session.rows(safe_at))
+            plan = plan_undoing(await session.rows(safe_at), session.run.calls)
             if plan.undone:
                 self.store.reread(adopt_control=True)
                 data: JsonValue = {"to": safe_at, "kept": [*plan.kept]}
@@ -445,7 +496,8 @@ class StoredMemory(Memory):
         """Return the memory as it was at a step: a copy in RAM, which changes nothing here.
 
         A run that was in progress then can be resumed over it, and :meth:`fork` writes it to
-        another session.
+        another session. If the step that follows was interrupted in branches, they continue, and
+        what is known of its calls is there.
 
         Args:
             step: One of :meth:`steps`, or its number.
@@ -458,16 +510,20 @@ class StoredMemory(Memory):
         if self.store.session is None or number not in [saved.number for saved in steps]:
             raise no_step(self.session, number, steps)
         copied = await self._as_of_entries(lambda entry: entry.seq <= number)
-        await self._copy_branches(copied)
+        if await self._has_branches_at(copied.step_place):
+            own = self.store.session
+            calls = {e.seq for e in await read_calls_after(own.journal, own.key, number)}
+            copied = await self._as_of_entries(lambda e: e.seq <= number or e.seq in calls)
+            await self._copy_branches(copied, copied.step_place)
         return copied
 
-    async def _copy_branches(self, copied: Self) -> None:
-        """Copy the branches of the step that ``copied`` stands at, if they are still there."""
+    async def _copy_branches(self, copied: Self, place: Sequence[str]) -> None:
+        """Copy the branches of the step at a place, if they are still there."""
         own, other = self.store.session, copied.store.session
         if own is not None and other is not None:
-            for key in await own.journal.sessions(below(branch_key(own.key, *copied.step_place))):
-                entries = await own.journal.read(key)
-                await other.journal.load(key, entries)
+            branches = await read_branches(own.journal, own.key, *place)
+            for names, entries in branches.items():
+                await other.journal.load(branch_key(other.key, *names), entries)
 
     async def _as_of_entries(self, counts: Callable[[Entry], bool]) -> Self:
         """Return a copy in RAM with the entries that ``counts`` accepts."""
@@ -490,11 +546,18 @@ class StoredMemory(Memory):
     async def snapshot(self) -> Snapshot:
         """Return all that the memory holds; ``messages`` has the goal at its place."""
         messages = await self._all()
+        store, views = self.store, copy.deepcopy(self.store.values)
+        if store.session is not None and (
+            store.evicted_upto or _may_have_turns(messages, store.goal_id)
+        ):
+            notes = await self._turn_notes()
+            if earlier := [note for note in notes if note.goal_id != store.goal_id]:
+                views[TURNS] = as_value(earlier)
         return Snapshot.trusted(
             goal=await self.goal(),
             messages=messages,
             control=self.control.model_copy(deep=True),
-            views=copy.deepcopy(self.store.values),
+            views=views,
         )
 
     async def restore(self, snapshot: Snapshot) -> None:
@@ -530,6 +593,9 @@ class StoredMemory(Memory):
     ) -> Self:
         """Return an independent copy with the same tools and options.
 
+        If a journal has branches of a step that was interrupted, or that waits for a person, the
+        copy has them and the history of the session, and the run can be resumed over it.
+
         Args:
             journal: Where the copy is stored; None keeps it in RAM only.
             session: Which session of ``journal`` the copy becomes.
@@ -539,6 +605,7 @@ class StoredMemory(Memory):
         Raises:
             MemoryUseError: The session already holds something and ``replace`` is False, or it is
                 the session of this memory itself.
+            JournalError: There are branches, and ``journal`` cannot load entries of another one.
         """
         snapshot = await self.snapshot()
         return await self._fork_of(snapshot, journal, session, tenant, replace=replace)
@@ -546,24 +613,44 @@ class StoredMemory(Memory):
     async def _fork_of(
         self,
         snapshot: Snapshot,
-        journal: JournalLike | None,
-        session: str,
-        tenant: str | None,
+        journal: JournalLike | None = None,
+        session: str = "default",
+        tenant: str | None = None,
         *,
-        replace: bool,
+        replace: bool = False,
+        place: Sequence[str] | None = None,
     ) -> Self:
-        """Return a copy of this memory that holds ``snapshot``."""
+        """Return a copy of this memory that holds ``snapshot``, with the branches at a place."""
+        own = self.store.session
+        branching = own is not None and not own.running and await self._has_branches_at(place)
+        if branching and journal is None:
+            journal = CopiedJournal()
         copied = self._copy(journal, session, tenant)
         try:
             await copied.store.check_place(self.store, replace=replace)
             await copied._forked()
-            await copied.restore(snapshot)
-            await copy_calls(self.store, copied.store)
+            if own is not None and branching:
+                await copied._take_entries(own, replace=replace)
+                copied.control = snapshot.control.model_copy(deep=True)
+            else:
+                await copied.restore(snapshot)
+                await copy_calls(self.store, copied.store)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await copied.store.aclose()
             raise
         return copied
+
+    async def _take_entries(self, source: Session, *, replace: bool) -> None:
+        """Become a copy of a session, entry by entry: its branches refer to its entries."""
+        own = self.store.session
+        assert own is not None
+        entries = await read_entries(source.journal, source.key)
+        branches = await read_branches(source.journal, source.key)
+        if replace:
+            await replace_session(own.journal, own.key)
+        await write_copy(own.journal, own.key, entries, branches)
+        await self.open()
 
     def _copy(
         self, journal: JournalLike | None, session: str, tenant: str | None, **options: Any
@@ -625,10 +712,23 @@ class StoredMemory(Memory):
 
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, in RAM or in the journal."""
+        if self.store.session is None or not self.durable:
+            return await super().has_branches()
+        return await self._has_branches_at(self.step_place)
+
+    async def _has_branches_at(self, place: Sequence[str] | None) -> bool:
         own = self.store.session
         if own is None or not self.durable:
-            return await super().has_branches()
-        return bool(await own.journal.sessions(below(branch_key(own.key, *self.step_place))))
+            return False
+        key = branch_key(own.key, *(self.step_place if place is None else place))
+        return bool(await own.journal.sessions(below(key)))
+
+    async def branch_counts(self) -> dict[str, Counts] | None:
+        """Return what the branches of the current step have counted, by name, before a crash."""
+        own = self.store.session
+        if own is None or not self.durable:
+            return None
+        return await read_branch_counts(own.journal, own.key, self.control)
 
     async def _branch_at(self, names: Sequence[str], *, resumed: bool | None = None) -> Self:
         """Return a branch at a place below the session; ``resumed`` if it is known."""
@@ -984,6 +1084,11 @@ class StoredMemory(Memory):
         """
         await load_into(self, data, path=path, text=text, merge=merge)
         return await self.count()
+
+
+def _may_have_turns(messages: Iterable[Message], goal_id: str | None) -> bool:
+    """Return whether there may be goals of earlier turns among ``messages``."""
+    return any(message.role is Role.USER and message.id != goal_id for message in messages)
 
 
 def _content(snapshot: Snapshot, control: Control) -> list[Change]:

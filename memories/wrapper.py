@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 from pydantic import JsonValue
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Control
+from agent_brain.memories.control import Control, Counts
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.recall.results import Recalled
     from agent_brain.memories.recall.tenant import Scope
+    from agent_brain.memories.store.turn_notes import TurnNote
     from agent_brain.memories.stored import Loadable, StoredMemory
     from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory
@@ -107,6 +108,14 @@ class WrappingMemory(Memory):
         """Return the current goal and what was recorded since."""
         return await self.inner.turn()
 
+    async def _turn_notes(self) -> list[TurnNote]:
+        """Return what the inner memory knows of the turns."""
+        return await self.inner._turn_notes()
+
+    async def _whole_session(self) -> list[Message]:
+        """Return all messages of the inner memory."""
+        return await self.inner._whole_session()
+
     async def open(self) -> None:
         """Open the inner memory."""
         await self.inner.open()
@@ -143,6 +152,10 @@ class WrappingMemory(Memory):
     async def _new_nested(self, source: Memory, goal: Message, name: str) -> Memory:
         """Return a copy of ``source``, as the inner memory makes it."""
         return await self.inner._new_nested(source, goal, name)
+
+    async def branch_counts(self) -> dict[str, Counts] | None:
+        """Return what the inner memory has of the counts of branches."""
+        return await self.inner.branch_counts()
 
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, here or by the inner memory."""

@@ -62,6 +62,11 @@ def net_names() -> list[str]:
     return _registry.names()
 
 
+def find_net(name: str) -> NetFactory | None:
+    """Return the function that is registered under ``name``; None if there is none."""
+    return _registry.find(name)
+
+
 def describe_net(name: str) -> str:
     """Return the first line of the documentation of a registered net."""
     factory = _registry.find(name)

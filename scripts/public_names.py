@@ -31,6 +31,9 @@ PAGES = {
     "agent_brain.telemetry": "telemetry",
     "agent_brain.testing": "testing",
     "agent_brain.demo": "testing",
+    "agent_brain.experiments": "experiments",
+    "agent_brain.experiments.statistics": "experiments",
+    "agent_brain.experiments.inspect": "experiments",
 }
 PRIVATE = {"agent_brain.cli"}  # exports the entry point of the command, and nothing for programs
 COMMENT = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)

@@ -7,6 +7,7 @@ from enum import Enum
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.turns import answer_of, is_answer
 from agent_brain.states import prompts
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
@@ -98,7 +99,7 @@ class AnswerState(State):
         if self.ask or self.output_type is not None:
             return True
         last = (await memory.turn())[-1:]  # the answer of an earlier turn does not count
-        return not (last and _is_closing(last[0]))
+        return not (last and is_answer(last[0]))
 
     def _message(self, text: str, call: ModelCall) -> Message:
         metadata = call.metadata()
@@ -108,8 +109,7 @@ class AnswerState(State):
 
 async def last_answer(memory: Memory) -> str:
     """Return the last text of this turn for the reader; empty if there is none."""
-    answers = [message.content for message in await memory.turn() if _is_closing(message)]
-    return answers[-1] if answers else ""
+    return answer_of(await memory.turn())
 
 
 async def best_words(memory: Memory) -> str:
@@ -127,13 +127,3 @@ async def best_words(memory: Memory) -> str:
             if message.role is role and message.content.strip() and not message.is_error:
                 return message.content
     return ""
-
-
-def _is_closing(message: Message) -> bool:
-    """Whether ``message`` is text of the model for the reader, and not a thought."""
-    return (
-        message.role is Role.ASSISTANT
-        and bool(message.content)
-        and not message.tool_calls
-        and not message.metadata.get("thought")
-    )

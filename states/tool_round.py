@@ -280,16 +280,17 @@ class ToolRound(Work):
         """Run the calls that are not nested, and report what happens to each as it happens."""
         self._report = report
         todo = self._todo
-        if len(todo) < len(self._calls):
-            for call in self._nested:
-                report(ActionStarted(call.action))
-            for call in self._calls:
-                if call.outcome is not None and not call.reported:
-                    report(self._finished(call))
         workers = min(len(todo), self.max_concurrency or len(todo))
         begun, todo[:workers] = todo[:workers], []
-        if self._durable and begun:
-            await self._checkpoint_calls(None, begun)
+        known = [call for call in self._calls if call.outcome is not None and not call.reported]
+        if self._durable and (begun or known):
+            for call in known:
+                self._note_finished(call)
+            await self._checkpoint_calls(None, begun, known=bool(known))
+        for call in self._nested:
+            report(ActionStarted(call.action))
+        for call in known:
+            report(self._finished(call))
         if workers <= 1:
             await self._work(begun)
             return
@@ -314,8 +315,17 @@ class ToolRound(Work):
             if finished is not None:
                 self._report(self._finished(call))
 
+    def _note_finished(self, call: _Call) -> None:
+        self.control.finish_call(call.action, self._message(call), reported=True)
+        self.control.pending[call.action.id].due = True
+
     async def _checkpoint_calls(
-        self, finished: _Call | None, begun: Sequence[_Call] = (), *, continue_: bool = False
+        self,
+        finished: _Call | None,
+        begun: Sequence[_Call] = (),
+        *,
+        continue_: bool = False,
+        known: bool = False,
     ) -> None:
         """Record the result of a call and, in the same write, which calls begin next."""
         if not self._durable:
@@ -323,9 +333,9 @@ class ToolRound(Work):
         control = self.control
         if finished is not None and finished.action.id in control.pending:
             # else it was deleted while it ran
-            control.finish_call(finished.action, self._message(finished), reported=True)
+            self._note_finished(finished)
         control.begin_calls([call.action for call in begun], continue_=continue_)
-        if begun or finished is not None:
+        if begun or known or finished is not None:
             await self.memory.record()
 
     async def _run_one(self, call: _Call) -> None:

@@ -6,20 +6,27 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import uvicorn.server
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("agent-brain", deadline=None)  # do not fail on a busy machine
+settings.register_profile(  # do not fail on a busy machine
+    "agent-brain", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("agent-brain")
 
 RAM = Path("/dev/shm")
 if RAM.is_dir() and shutil.disk_usage(RAM).free > 2**30:  # writing to disks makes tests wait
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(RAM))
+
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and what they start too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

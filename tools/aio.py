@@ -27,6 +27,15 @@ async def maybe_await(value: T | Awaitable[T]) -> T:
     return value
 
 
+def in_event_loop() -> bool:
+    """Return whether the caller runs in an event loop."""
+    try:
+        anyio.get_current_task()
+    except anyio.NoEventLoopError:
+        return False
+    return True
+
+
 def in_trio() -> bool:
     """Return whether the caller runs in a task of trio."""
     trio = sys.modules.get("trio")

@@ -8,6 +8,7 @@ from typing import Literal
 
 import click
 
+from agent_brain.cli.compare.command import compare
 from agent_brain.cli.exit_codes import ExitCode, UserError, notify, user_errors
 from agent_brain.cli.keyboard import read_keyboard
 from agent_brain.cli.options import (
@@ -345,4 +346,5 @@ def schema(options: Options) -> None:
     print(json.dumps(file_schema(), indent=2))
 
 
+app.add_command(compare)
 app.add_command(sessions)

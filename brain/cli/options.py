@@ -78,7 +78,8 @@ def check_name(_: object, __: object, text: str | None) -> str | None:
     return text
 
 
-def _folder(context: object, option: object, text: str | None) -> Path | None:
+def as_folder(context: object, option: object, text: str | None) -> Path | None:
+    """Return the folder of that name; the callback of click options."""
     name = check_name(context, option, text)
     return None if name is None else Path(name)
 
@@ -133,7 +134,7 @@ STORAGE = [
         "--folder",
         "DIR",
         "Store the memory in this folder, and continue the conversation it holds.",
-        callback=_folder,
+        callback=as_folder,
     ),
     option(
         "--session",
@@ -147,7 +148,7 @@ JOURNAL = [
         "--folder",
         "DIR",
         "The folder of the other commands: its memory.db (or journal.db of a vector memory).",
-        callback=_folder,
+        callback=as_folder,
     ),
     option(
         "--journal",

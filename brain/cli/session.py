@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +19,7 @@ from agent_brain.cli.net_reference import is_file, load_net, load_tools
 from agent_brain.cli.options import Options
 from agent_brain.cli.printers import Printer, make_printer
 from agent_brain.cli.screen import busy
+from agent_brain.cli.signals import signals_wake_loop
 from agent_brain.default_model import MODEL_VARIABLE, resolve_llm
 from agent_brain.demo import demo_tools
 from agent_brain.errors import ResumeError
@@ -82,16 +81,11 @@ class Session:
             return self.runner.run(self._drive(run, show))
 
     async def _drive(self, run: Run, show: Printer) -> Result:
-        loop = asyncio.get_running_loop()
-        signals = sys.platform != "win32" and threading.current_thread() is threading.main_thread()
-        if signals:
-            # With a handler for one signal, every signal wakes the loop: a Ctrl-C in the moment
-            # before it sleeps would otherwise wait for the next event.
-            loop.add_signal_handler(signal.SIGURG, bool)
         try:
-            async with run:
-                async for event in run:
-                    show(event)
+            with signals_wake_loop():
+                async with run:
+                    async for event in run:
+                        show(event)
         except ResumeError as error:
             raise UserError(str(error)) from error
         except asyncio.CancelledError:
@@ -101,8 +95,6 @@ class Session:
             raise
         finally:
             self.clean = True
-            if signals:
-                loop.remove_signal_handler(signal.SIGURG)
         return run.result
 
 

@@ -45,6 +45,7 @@ class DemoLLM(LLM):
     """
 
     model = "demo"
+    rule_based = True
 
     async def stream(
         self,

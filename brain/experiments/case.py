@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from agent_brain.tools.text import clean
 
 
 class Cell(NamedTuple):
@@ -29,6 +31,9 @@ class Outcome(StrEnum):
     LIMIT = "limit"  # a run reached a limit or a budget
     STUCK = "stuck"  # a run repeated itself
     WAITING = "waiting"  # a run waits for a person or a time, and nobody is there
+
+
+Text = Annotated[str, AfterValidator(clean)]  # a model may write what JSON cannot hold
 
 
 class CaseResult(BaseModel):
@@ -77,10 +82,10 @@ class CaseResult(BaseModel):
     outcome: Outcome
     score: float = Field(ge=0, le=1)
     judged: bool = False
-    reason: str = ""
-    answer: str = ""
+    reason: Text = ""
+    answer: Text = ""
     stop_reason: str | None = None
-    error: str | None = None
+    error: Text | None = None
     turns: int = 1
     steps: int = 0
     model_calls: int = 0
@@ -111,10 +116,10 @@ class TaskInfo(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
-    turns: tuple[str, ...]
+    turns: tuple[Text, ...]
     tags: tuple[str, ...] = ()
-    expected: str = ""  # in words
-    source: str = ""
+    expected: Text = ""  # in words
+    source: Text = ""
 
 
 class ExperimentInfo(BaseModel):
@@ -136,6 +141,8 @@ class ExperimentInfo(BaseModel):
             changed; None outside of one.
         started: When it began (aware, UTC).
         finished: When the last case ended.
+        case_ids: The IDs of its cases, in order. Other results in its folder are of other
+            experiments, such as of one with other limits.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -154,6 +161,7 @@ class ExperimentInfo(BaseModel):
     commit: str | None = None
     started: datetime
     finished: datetime | None = None
+    case_ids: tuple[str, ...] = ()
 
     @property
     def cells(self) -> list[Cell]:

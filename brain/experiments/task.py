@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +11,40 @@ from agent_brain.experiments.checks import Check, Expected, as_check
 from agent_brain.limits import Limits
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
+from agent_brain.tools.text import clean
 from agent_brain.tools.toolset import ToolLike
+from agent_brain.tools.values import is_amount
 
 MakeTools = Callable[[], Iterable[ToolLike]]
-Prepare = Callable[[Memory], Awaitable[None]]
+Prepare = Callable[[Memory], Awaitable[None] | None]
+
+
+def is_name(value: object) -> bool:
+    """Return whether ``value`` is a text that is not empty and can be written to a file."""
+    return isinstance(value, str) and bool(value.strip()) and clean(value) == value
+
+
+def _is_list(value: Any, fits: Callable[[Any], bool]) -> bool:
+    several = isinstance(value, Iterable) and not isinstance(value, str | Iterator)
+    return several and all(map(fits, value))
+
+
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "turns": (
+        lambda v: isinstance(v, str) or _is_list(v, lambda turn: isinstance(turn, str | Turn)),
+        "a text, or a list of texts and turns",
+    ),
+    "tools": (
+        lambda v: callable(v) or (isinstance(v, Iterable) and not isinstance(v, str)),
+        "a list of tools, or a function that makes it",
+    ),
+    "tags": (lambda v: _is_list(v, is_name), "a list of words"),
+    "messages": (lambda v: _is_list(v, lambda m: isinstance(m, Message)), "a list of messages"),
+    "prepare": (lambda v: v is None or callable(v), "a function of the memory, or None"),
+    "limits": (lambda v: v is None or isinstance(v, Limits), "Limits(…), or None"),
+    "max_cost": (lambda v: v is None or is_amount(v), "a number above 0, or None for no limit"),
+    "source": (lambda v: isinstance(v, str), "a text"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +68,10 @@ class Turn:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
             raise ExperimentError(f"Turn(text={self.text!r}): a text that is not empty")
+        if not is_name(self.session):
+            raise ExperimentError(f"Turn(session={self.session!r}): a text that is not empty")
+        if not isinstance(self.restart, bool):
+            raise ExperimentError(f"Turn(restart={self.restart!r}): True or False")
 
     @property
     def check(self) -> Check | None:
@@ -67,7 +101,7 @@ class Task:
         output_type: The type of the output, for nets that take it.
         tags: Words by which reports group tasks.
         messages: What the memory already holds when the first turn begins.
-        prepare: Called with the memory of each case before its first turn.
+        prepare: Called with the memory of each case before its first turn, sync or async.
         limits: Limits of each turn, instead of those of the experiment.
         max_cost: Budget of the whole case in US dollars; None for no budget of its own.
         deps: What the states and tools of its runs need (``memory.deps``, ``ToolContext.deps``).
@@ -89,9 +123,14 @@ class Task:
     _turns: tuple[Turn, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
-        if not isinstance(self.id, str) or not self.id.strip():
+        if not is_name(self.id):
             raise ExperimentError(f"Task(id={self.id!r}): a name that is not empty")
-        said = [self.turns] if isinstance(self.turns, str) else list(self.turns)
+        for name, (fits, what) in _FIELDS.items():
+            if not fits(getattr(self, name)):
+                raise ExperimentError(
+                    f"Task {self.id!r}: {name}={getattr(self, name)!r} must be {what}"
+                )
+        said = [self.turns] if isinstance(self.turns, str) else self.turns
         turns = [turn if isinstance(turn, Turn) else Turn(text=turn) for turn in said]
         if not turns:
             raise ExperimentError(f"Task {self.id!r} has no turns")
@@ -99,9 +138,9 @@ class Task:
             raise ExperimentError(
                 f"Task {self.id!r} expects nothing: give expected= to it or to one of its turns"
             )
-        if isinstance(self.tags, str):
-            raise ExperimentError(f"Task {self.id!r}: tags={self.tags!r} must be a list of words")
         object.__setattr__(self, "_turns", tuple(turns))
+        if not callable(self.tools):
+            object.__setattr__(self, "tools", tuple(self.tools))  # each case reads them
 
     @property
     def all_turns(self) -> tuple[Turn, ...]:
@@ -116,3 +155,14 @@ class Task:
     def make_tools(self) -> list[ToolLike]:
         """Return the tools of one case."""
         return list(self.tools() if callable(self.tools) else self.tools)
+
+
+def check_expected(task: Task) -> None:
+    """Check what a task and its turns expect.
+
+    Raises:
+        ExperimentError: Something cannot be expected.
+    """
+    for expected in (*(turn.expected for turn in task.all_turns), task.expected):
+        if expected is not None:
+            as_check(expected)

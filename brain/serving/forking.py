@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import JsonValue
 
 from agent_brain.errors import BrainUseError, StepNotFoundError
-from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.store.copies import (
+    Branches,
+    read_branches,
+    read_calls_after,
+    step_place,
+    write_copy,
+)
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.history import copied_journal
 from agent_brain.memories.store.kinds import STEPS
 from agent_brain.memories.store.session import Session as StoredSession
-from agent_brain.memories.store.session import below, branch_key, branch_place
 from agent_brain.serving.catalog import make_title
 from agent_brain.tools.text import clean_json
 
@@ -51,7 +56,7 @@ class Copy:
     """
 
     entries: list[Entry]
-    branches: dict[tuple[str, ...], list[Entry]]
+    branches: Branches
 
     @property
     def title(self) -> str:
@@ -69,9 +74,7 @@ class Copy:
             BrainUseError: It keeps no steps.
         """
         target = kept_by(session)
-        for names, entries in self.branches.items():
-            await target.journal.load(branch_key(target.key, *names), entries)
-        await target.journal.load(target.key, self.entries)  # last: then all of it is there
+        await write_copy(target.journal, target.key, self.entries, self.branches)
 
 
 def kept_by(session: Session) -> StoredSession:
@@ -110,23 +113,14 @@ async def copy_as_of(session: Session, number: int, edits: Edits) -> Copy:
     control = cast("dict[str, Any]", entries[-1].data)
     changed = _Editing(edits, control).change(entries)
     again = (edits.messages or edits.calls) and not _asks_inside(control)
-    return Copy(changed, {} if again else await _branches(journal, key, control))
+    branches = {} if again else await read_branches(journal, key, *step_place(control))
+    calls = await read_calls_after(journal, key, number) if branches else []
+    return Copy([*changed, *calls], branches)
 
 
 def _asks_inside(control: Mapping[str, Any]) -> bool:
     """Return whether branches wait for a person; others begin again after an edit."""
     return bool((control.get("human_requests") or {}).get("inside"))
-
-
-async def _branches(
-    journal: Journal, key: str, control: Mapping[str, Any]
-) -> dict[tuple[str, ...], list[Entry]]:
-    """Return the entries of the branches of the step that comes next, if they are still there."""
-    place = branch_key(key, control.get("run_id") or "", str(control.get("moves", 0)))
-    return {
-        tuple(branch_place(key, branch)): await journal.read(branch)
-        for branch in await journal.sessions(below(place))
-    }
 
 
 class _Editing:

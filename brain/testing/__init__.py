@@ -24,6 +24,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.testing.conformance import llm_conformance as llm_conformance
     from agent_brain.testing.conformance import memory_conformance as memory_conformance
     from agent_brain.testing.conformance import tool_conformance as tool_conformance
+    from agent_brain.testing.experiment_runner import ExperimentRunner as ExperimentRunner
     from agent_brain.testing.export import export_test as export_test
     from agent_brain.testing.export_events import ExportError as ExportError
     from agent_brain.testing.fake_memory import FakeMemory as FakeMemory

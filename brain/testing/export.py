@@ -67,20 +67,40 @@ def export_test(
     target = Path(path)
     if target.suffix != ".py":
         raise ExportError(f"{str(target)!r} is not a Python file: pytest would not find it")
-    words = re.sub(r"\W+", "_", target.stem.removeprefix("test_")).strip("_") or "run"
-    recorded = read_run(events)
+    name = re.sub(r"\W+", "_", target.stem.removeprefix("test_")).strip("_") or "run"
+    text = write_test(read_run(events), name, net=net, scrub=scrub)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return target
+
+
+def write_test(
+    recorded: RecordedRun,
+    name: str,
+    *,
+    net: str | None = None,
+    scrub: Iterable[str | re.Pattern[str]] = (),
+) -> str:
+    """Return the text of a test that repeats a run; see :func:`export_test`.
+
+    Args:
+        recorded: The run.
+        name: The name of the test, without ``test_``.
+        net: As for :func:`export_test`.
+        scrub: As for :func:`export_test`.
+
+    Raises:
+        ExportError: The net is unknown.
+    """
     writer = _Writer(Scrubber(scrub))
     body = "".join(writer.body(recorded, writer.net(net or recorded.net)))
     imports = "\n".join(
         f"from {module} import {', '.join(sorted(names))}"
         for module, names in sorted(writer.imports.items())
     )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    text = _TEST.format(
-        net=recorded.net, imports=imports, name=f"test_{words}", body=indent(body, " " * 8)
+    return _TEST.format(
+        net=recorded.net, imports=imports, name=f"test_{name}", body=indent(body, " " * 8)
     )
-    target.write_text(text, encoding="utf-8")
-    return target
 
 
 def _block(opening: str, items: Iterable[str], closing: str) -> str:

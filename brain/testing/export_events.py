@@ -178,7 +178,7 @@ def _read_turns(data: Sequence[Data], *, metered: bool) -> tuple[list[list[Piece
         elif not broken and turns:  # a call that fails reports its usage, too
             broken = [piece for piece in turns.pop() if not isinstance(piece, Usage)]
         turns.append([*broken, error])
-    return [_tidied(turn, native=native) for turn in turns], native
+    return [tidied(turn, native=native) for turn in turns], native
 
 
 def _steps(data: Iterable[Data]) -> list[list[Data]]:
@@ -251,7 +251,7 @@ def _model_error(end: Data) -> Exception | None:
     return raised if known and isinstance(raised, LLMError) else None
 
 
-def _tidied(turn: Iterable[Piece], *, native: bool) -> list[Piece]:
+def tidied(turn: Iterable[Piece], *, native: bool) -> list[Piece]:
     """Join chunks; for a model without tools, keep only the text that it wrote."""
     tidy: list[Piece] = []
     for piece in turn:

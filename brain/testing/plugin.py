@@ -7,16 +7,20 @@ project opts in (``agent_brain_real_models = "forbid"``).
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from agent_brain.testing import Cassette, FakeMemory, ScriptedLLM, Turn
+    from agent_brain.testing import Cassette, ExperimentRunner, FakeMemory, ScriptedLLM, Turn
 
+_LONGEST = 100  # characters of the name of a test in that of its folder
 _passed = pytest.StashKey[bool]()
+_experiments = pytest.StashKey["ExperimentRunner"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="whether tests may call real models; default: agent_brain_real_models in the "
         "configuration file",
+    )
+    group.addoption(
+        "--experiment-folder",
+        metavar="DIR",
+        default=None,
+        help="keep the experiments of the experiment fixture in this folder, and continue those "
+        "that it holds; default: the temporary folder of each test",
     )
     parser.addini(
         "agent_brain_real_models",
@@ -79,10 +90,15 @@ class _Ban:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Store whether the test itself passed, for the fixtures that check it afterwards."""
+    """Store whether the test itself passed, for the fixtures that check it afterwards.
+
+    The reports of its experiments become sections of the report of a test that failed.
+    """
     report = yield
     if report.when == "call":
         item.stash[_passed] = report.passed
+        if report.failed and (experiments := item.stash.get(_experiments, None)) is not None:
+            report.sections += experiments.sections()
     return report
 
 
@@ -148,10 +164,46 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
             tape.discard()
 
 
+@pytest.fixture
+def experiment(request: pytest.FixtureRequest, tmp_path: Path) -> ExperimentRunner:
+    """Return a function that runs experiments.
+
+    ::
+
+        report = await experiment(nets="react", memories=["messages", "vector"], tasks=TASKS)
+
+    It takes the arguments of :class:`agent_brain.experiments.Experiment`; ``experiment.run_sync``
+    is for tests that are not async. Each runs in a folder below ``tmp_path``, which gets report.md
+    and report.html; ``pytest --experiment-folder=DIR`` keeps them, and continues what is there. A
+    test that fails shows the reports.
+    """
+    from agent_brain.testing.experiment_runner import ExperimentRunner
+
+    kept = request.config.getoption("--experiment-folder")
+    folder = Path(kept) / _folder(request) if kept else tmp_path / "experiments"
+    runner = request.node.stash[_experiments] = ExperimentRunner(folder)
+    return runner
+
+
 def _file_name(request: pytest.FixtureRequest) -> str:
     """Return ``test_module.Class.test_name[params].json``, the same on every event loop."""
     node = request.node
     params = getattr(getattr(node, "callspec", None), "params", {})
-    name = node.originalname if set(params) == {"anyio_backend"} else node.name
-    parts = [request.path.stem, *([request.cls.__name__] if request.cls else []), name]
-    return re.sub(r"[^\w.\-\[\]]+", "_", ".".join(parts)) + ".json"
+    test = node.originalname if set(params) == {"anyio_backend"} else node.name
+    return f"{_name(request, test)}.json"
+
+
+def _folder(request: pytest.FixtureRequest) -> Path:
+    """Return a path for the test below those of its module, and of no other test."""
+    path, root, test = request.path, request.config.rootpath, request.node.name
+    above = path.parent.relative_to(root) if path.is_relative_to(root) else Path()
+    name = _name(request, test)
+    if test not in name or len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{hashlib.sha256(test.encode()).hexdigest()[:8]}"
+    return above / name
+
+
+def _name(request: pytest.FixtureRequest, test: str) -> str:
+    """Return ``test_module.Class.test``, in characters that file names may have."""
+    parts = [request.path.stem, *([request.cls.__name__] if request.cls else []), test]
+    return re.sub(r"[^\w.\-\[\]]+", "_", ".".join(parts))

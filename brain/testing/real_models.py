@@ -49,6 +49,7 @@ class CassetteLLM(LLM):
     def __init__(self, llm: LLM | str) -> None:
         self.llm = as_llm(llm)
         self.model = self.llm.model
+        self.rule_based = self.llm.rule_based
 
     @property
     def supports_tools(self) -> bool:  # type: ignore[override]  # a model may find out late

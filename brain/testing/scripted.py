@@ -67,6 +67,8 @@ class ScriptedLLM(LLM):
         calls: Every call so far.
     """
 
+    rule_based = True
+
     def __init__(
         self, turns: Iterable[Turn] | Turn = (), *, native: bool = True, model: str = "scripted"
     ) -> None:

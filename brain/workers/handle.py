@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ class QueuedRun:
     async def status(self) -> Status:
         """Return where the run stands.
 
-        ``"queued"``: it waits for a worker, or for its turn. ``"running"``: a worker does it.
+        ``"queued"``: it waits for a worker or its turn, or sleeps. ``"running"``: a worker does it.
         ``"waiting"``: it waits for a person. ``"ended"``: it has a result. ``"failed"``: it has
         raised an error. ``"cancelled"``: it was cancelled, or another run has begun in its session
         while it waited for a person.
@@ -81,17 +82,27 @@ class QueuedRun:
     async def result(self) -> Result[Any]:
         """Wait until the run has ended or waits for a person, and return its result.
 
+        A run that sleeps has not ended: workers continue it at its time.
+
         That of a run that was cancelled has what is known of it: nothing, if it had not begun.
 
         Raises:
             QueuedRunError: The run failed.
             RunNotFoundError: It was deleted.
         """
+        return await self._result(asleep=False)
+
+    async def _result(self, *, asleep: bool) -> Result[Any]:
+        """As :meth:`result`; ``asleep`` returns the result of a run that sleeps too."""
         pause = SOONEST
         while (found := await self._latest()).status in ("queued", "running"):
+            if asleep and found.asleep:
+                break
             await anyio.sleep(pause)
             pause = min(pause * 1.5, LATEST)
         outcome = found.outcome
+        if found.asleep:
+            outcome = (await self._log()).outcome(found.number - 1)
         if outcome is None:
             outcome = (await self._log()).outcome(0 if found.part is None else found.part.first)
         if outcome is None and found.status == "cancelled":
@@ -138,6 +149,12 @@ class QueuedRun:
         Raises:
             RunNotFoundError: The run was deleted.
         """
+        async with aclosing(self._events(after, asleep=False)) as events:
+            async for event in events:
+                yield event
+
+    async def _events(self, after: int, *, asleep: bool) -> AsyncGenerator[RunEvent, None]:
+        """As :meth:`events`; ``asleep`` ends when the run sleeps, too."""
         read, over, pause, looked = 0, False, SOONEST, -LATEST
         while True:
             rows = await self._journal.rows(self._log_key, read)
@@ -150,7 +167,8 @@ class QueuedRun:
             elif over:
                 return
             elif anyio.current_time() - looked >= LATEST:
-                over = await self.status() not in ("queued", "running")
+                found = await self._latest()
+                over = found.status not in ("queued", "running") or (asleep and found.asleep)
                 looked = anyio.current_time()  # now what was stored before it ended
             else:
                 await anyio.sleep(pause)
@@ -196,6 +214,8 @@ class QueuedRun:
     ) -> None:
         """Let workers continue the run, which waits for a person, or has ended early.
 
+        A run that sleeps is continued now.
+
         Args:
             approve: As for :meth:`Brain.resume`.
             deny: As for :meth:`Brain.resume`.
@@ -209,13 +229,16 @@ class QueuedRun:
             RunNotFoundError: The run was deleted.
         """
         found = await self._latest()
+        given = {"approve": approve, "deny": deny, "edit": edit, "input": input}
+        if found.asleep and all(value is None for value in given.values()):
+            await self._workflows.hasten(found.id)
+            return
         if found.active or found.part is None:
             raise RunConflictError(
                 f"Run {self.id!r} is {found.status}: it can be continued when it waits for a "
                 "person, or has ended",
                 id=self.id,
             )
-        given = {"approve": approve, "deny": deny, "edit": edit, "input": input}
         await self._continue(found.part, found.version, given)
 
     async def _continue(self, last: Part, version: str | None, given: Mapping[str, Any]) -> None:

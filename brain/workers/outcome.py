@@ -59,6 +59,13 @@ class Outcome:
         """Whether the run waits for a person."""
         return self.result is not None and self.result["stop_reason"] in WAITING
 
+    @property
+    def wake_at(self) -> datetime | None:
+        """When the run is to be continued, if it sleeps."""
+        if self.result is None or self.result["stop_reason"] != StopReason.SLEEPING:
+            return None
+        return datetime.fromisoformat(self.result["wake_at"])
+
     def to_result(self, net: Net | None = None) -> Result[Any]:
         """Return the result.
 

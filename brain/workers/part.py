@@ -65,6 +65,7 @@ class Part:
         begun: Whether a worker has begun the run.
         since: The place in the order of the session, in milliseconds; None for its own time.
         turns: How often in a row it had to wait for its turn.
+        wakes: Whether it continues a run that sleeps, at its time.
         copied: The ID of the run in its session, if the session is a copy of another one's.
     """
 
@@ -80,6 +81,7 @@ class Part:
     begun: bool = False
     since: int | None = None
     turns: int = 0
+    wakes: bool = False
     copied: str | None = None
 
     @property
@@ -153,7 +155,13 @@ class Part:
             decisions=decisions,
             since=None,
             turns=0,
+            wakes=False,
         )
+
+    def woken(self, since: int) -> Part:
+        """Return the part that continues a run that sleeps, in its place of the session."""
+        following = self.resumed(begun=True, decisions=None)
+        return replace(following, since=since, wakes=True)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON values."""

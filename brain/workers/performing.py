@@ -30,7 +30,7 @@ from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.workers.event_log import LogWriter, log_key
 from agent_brain.workers.flushing_journal import FlushingJournal
 from agent_brain.workers.one_error import one_error
-from agent_brain.workers.outcome import Outcome
+from agent_brain.workers.outcome import Outcome, empty_result
 from agent_brain.workers.part import Part
 from agent_brain.workers.restart import kept_calls, missing_exit, undone
 
@@ -136,6 +136,8 @@ class Performance:
         """Begin or continue the run in the memory of its session."""
         part, control, state = self.part, memory.control, self._log.state
         mine = control.run_id == part.run_id
+        if part.wakes and not mine:  # another run has begun while it slept
+            return Outcome.of(empty_result(part.key, StopReason.CANCELLED))
         if not mine and (state.last or part.resumes):
             return Outcome.failed(
                 ResumeError(

@@ -81,7 +81,7 @@ class WorkersRun(Run[Any]):
         handle, after = await self._begin()
         self._handle = handle
         kind: type[AgentEvent] | None = None
-        async with aclosing(handle.events(after)) as items:
+        async with aclosing(handle._events(after, asleep=True)) as items:
             async for item in items:
                 kind = type(item.event)
                 if kind is not RunFinished:
@@ -91,7 +91,7 @@ class WorkersRun(Run[Any]):
         if reopen is not None:
             await reopen()
         self.ended = True
-        result = self._result = await handle.result()
+        result = self._result = await handle._result(asleep=True)
         if kind is not RunFailed:
             at = Position(self.run_id, result.steps)
             reason, usage = result.stop_reason, result.usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +156,7 @@ class Worker:
         own = next((one for one in active if one.id == part.workflow), None)
         if own is None or own.cancelled:
             return Outcome.of(empty_result(part.key, StopReason.CANCELLED))
-        if any(other.is_before(own) for other in active):
+        if any(other.is_before(own) and not other.asleep for other in active):
             return await self._pass_on(part, own, delay=part.seconds_to_wait, turns=part.turns + 1)
         if self._stopping:
             return await self._pass_on(part, own)
@@ -186,7 +186,7 @@ class Worker:
         raise AssertionError
 
     async def _discard(self, part: Part, run_id: str) -> None:
-        """Let the run that waits for a person in the session of a part count as cancelled."""
+        """Let the run that waits, or sleeps, in the session of a part count as cancelled."""
         copy = Part.of_copy(run_id, tenant=part.tenant, session=part.session, brain=part.brain)
         for key in (run_id, copy.key):
             found = await self._workflows.latest(key)
@@ -194,6 +194,8 @@ class Worker:
                 continue
             if found.status == "waiting":
                 await self._workflows.discard(found.id)
+            elif found.asleep:
+                await self._workflows.cancel(found.id)
 
     async def _do(self, performance: Performance, own: Workflow) -> Outcome:
         part = performance.part
@@ -215,6 +217,11 @@ class Worker:
                 del self._active[part.workflow]
         if outcome.kind == "passed_on":
             return await self._pass_on(part, own, after=performance)
+        if (wake_at := outcome.wake_at) is not None:
+            delay = max((wake_at - datetime.now(UTC)).total_seconds(), 0)
+            following = part.woken(own.since)
+            await self._workflows.enqueue(following, version=own.version, delay=delay)
+            return Outcome("passed_on")
         return outcome
 
     async def _pass_on(
@@ -270,7 +277,7 @@ class Worker:
         """Let the next run of each session that has ended one begin at once."""
         finished, self._finished = self._finished, set()
         for mark in finished:
-            active = await self._workflows.active_in(mark)
+            active = [f for f in await self._workflows.active_in(mark) if not f.asleep]
             first = min(active, key=lambda one: (one.since, one.key), default=None)
             if first is not None and first.state == "DELAYED":
                 await self._workflows.hasten(first.id)

@@ -45,6 +45,7 @@ class Workflow:
         stops: Whether it is to stop after its step.
         cancelled: Whether it was cancelled.
         since: Its place in the order of its session, in milliseconds.
+        wakes: Whether it continues a run that sleeps.
     """
 
     id: str
@@ -57,6 +58,12 @@ class Workflow:
     stops: bool
     cancelled: bool
     since: int
+    wakes: bool = False
+
+    @property
+    def asleep(self) -> bool:
+        """Whether its run sleeps: the time has not come."""
+        return self.wakes and self.state == "DELAYED"
 
     @property
     def key(self) -> str:
@@ -107,6 +114,7 @@ class Workflow:
             stops=extra.get("stop") is True,
             cancelled=extra.get("cancel") is True or found.status == "CANCELLED",
             since=extra.get("since") or created,
+            wakes=extra.get("wakes") is True,
         )
 
 
@@ -133,6 +141,8 @@ class Workflows:
         attributes: dict[str, Any] = {"session": part.mark}
         if part.since is not None:
             attributes["since"] = part.since
+        if part.wakes:
+            attributes["wakes"] = True
         options: dict[str, Any] = {
             "workflow_name": RUN,
             "queue_name": self.queue,

@@ -19,9 +19,11 @@ from pydantic import (
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.store.copies import branch_keys, write_copy
+from agent_brain.memories.store.session import branch_place, is_session_key
 
 FORMAT = "agent-brain session"
-VERSION = 1
+VERSION = 2  # with branches; without them, version 1 is written
 
 
 class _Line(BaseModel):
@@ -43,17 +45,24 @@ class _EntryLine(_Line):
     data: JsonValue
 
 
+class _BranchLine(_Line):
+    branch: Annotated[list[str], Field(min_length=1)]
+
+
 class _End(_Line):
     entries: int
+    branches: int = 0
 
 
-_BODY: TypeAdapter[_EntryLine | _End] = TypeAdapter(_EntryLine | _End)
+_NAMES = ("_EntryLine", "_BranchLine", "_End")
+_BODY: TypeAdapter[_EntryLine | _BranchLine | _End] = TypeAdapter(_EntryLine | _BranchLine | _End)
 
 
 async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
-    """Yield a session as lines of JSON, history included.
+    """Yield a session as lines of JSON, with its history and the branches of a step under way.
 
     The first line has the name and the version of the format, the last one the number of entries.
+    The entries of a branch follow a line with its place below the session.
 
     Args:
         journal: The journal.
@@ -62,22 +71,31 @@ async def export_session(journal: Journal, session: str) -> AsyncIterator[str]:
     Raises:
         JournalDamagedError: An entry is not what was written. There is no last line then.
     """
-    yield _dump({"format": FORMAT, "version": VERSION, "session": session})
+    branches = await branch_keys(journal, session)
+    version = VERSION if branches else 1
+    yield _dump({"format": FORMAT, "version": version, "session": session})
     count = 0
-    async for page in journal.pages(session, history=journal.has_history):
-        for entry in page:
-            count += 1
-            yield _dump(
-                {
-                    "seq": entry.seq,
-                    "kind": entry.kind,
-                    "version": entry.version,
-                    "time": None if entry.time is None else entry.time.isoformat(),
-                    "retired": entry.retired,
-                    "data": entry.data,
-                }
-            )
-    yield _dump({"entries": count})
+    for key in (session, *branches):
+        if key != session:
+            yield _dump({"branch": branch_place(session, key)})
+        async for page in journal.pages(key, history=journal.has_history):
+            for entry in page:
+                count += 1
+                yield _entry_line(entry)
+    yield _dump({"entries": count} | ({"branches": len(branches)} if branches else {}))
+
+
+def _entry_line(entry: Entry) -> str:
+    return _dump(
+        {
+            "seq": entry.seq,
+            "kind": entry.kind,
+            "version": entry.version,
+            "time": None if entry.time is None else entry.time.isoformat(),
+            "retired": entry.retired,
+            "data": entry.data,
+        }
+    )
 
 
 def _dump(line: dict[str, Any]) -> str:
@@ -100,7 +118,8 @@ async def import_session(
 
     Raises:
         JournalConflictError: The session has entries.
-        JournalError: A line is wrong or missing, or the format is that of a newer version.
+        JournalError: A line is wrong or missing, the format is that of a newer version, or the
+            session has branches and ``session`` is not a key of a memory.
     """
     reader = _Reader()
     if isinstance(lines, AsyncIterable):
@@ -111,7 +130,12 @@ async def import_session(
             reader.take(line)
     exported = reader.finish()
     key = exported if session is None else session
-    await journal.load(key, reader.entries)
+    if reader.branches and not is_session_key(key):
+        raise JournalError(
+            f"The session has branches, and {key!r} is not what session_key() returns: give such a "
+            "key. Nothing was written"
+        )
+    await write_copy(journal, key, reader.entries, reader.branches)
     return key
 
 
@@ -119,11 +143,14 @@ class _Reader:
     """Checks the lines of a session in order.
 
     Attributes:
-        entries: The entries.
+        entries: The entries of the session.
+        branches: Those of its branches, by their places below it.
     """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.branches: dict[tuple[str, ...], list[Entry]] = {}
+        self._into = self.entries
         self._number = 0
         self._header: _Header | None = None
         self._ended = False
@@ -140,18 +167,36 @@ class _Reader:
             return
         found = _read(self._number, line)
         if isinstance(found, _End):
-            self._ended = True
-            if found.entries != len(self.entries):
-                problem = f"the session had {found.entries} entries, and {len(self.entries)} came"
-                raise _wrong(self._number, problem)
+            self._end(found)
+        elif isinstance(found, _BranchLine):
+            self._begin(found)
         else:
             self._add(found)
 
-    def _add(self, found: _EntryLine) -> None:
-        if self.entries and found.seq <= self.entries[-1].seq:
-            problem = f"number {found.seq} comes after {self.entries[-1].seq}"
+    @property
+    def _came(self) -> int:
+        return len(self.entries) + sum(map(len, self.branches.values()))
+
+    def _end(self, found: _End) -> None:
+        self._ended = True
+        if found.entries != self._came:
+            problem = f"the session had {found.entries} entries, and {self._came} came"
             raise _wrong(self._number, problem)
-        self.entries.append(
+        if found.branches != len(self.branches):
+            problem = f"the session had {found.branches} branches, and {len(self.branches)} came"
+            raise _wrong(self._number, problem)
+
+    def _begin(self, found: _BranchLine) -> None:
+        place = tuple(found.branch)
+        if place in self.branches:
+            raise _wrong(self._number, f"branch {'/'.join(place)!r} comes twice")
+        self._into = self.branches[place] = []
+
+    def _add(self, found: _EntryLine) -> None:
+        if self._into and found.seq <= self._into[-1].seq:
+            problem = f"number {found.seq} comes after {self._into[-1].seq}"
+            raise _wrong(self._number, problem)
+        self._into.append(
             Entry(found.kind, found.data, found.seq, found.version, found.time, found.retired)
         )
 
@@ -160,7 +205,7 @@ class _Reader:
         if self._header is None:
             raise JournalError("There is no session: the first line says what it is")
         if not self._ended:
-            problem = f"the session is cut off after {len(self.entries)} entries"
+            problem = f"the session is cut off after {self._came} entries"
             raise _wrong(self._number, problem)
         return self._header.session
 
@@ -179,7 +224,7 @@ def _read_header(number: int, line: str) -> _Header:
     return header
 
 
-def _read(number: int, line: str) -> _EntryLine | _End:
+def _read(number: int, line: str) -> _EntryLine | _BranchLine | _End:
     try:
         return _BODY.validate_json(line)
     except ValidationError as error:
@@ -189,7 +234,7 @@ def _read(number: int, line: str) -> _EntryLine | _End:
 def _told(error: ValidationError) -> str:
     """Return what is wrong first, without quoting the data."""
     first = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"] if part not in ("_EntryLine", "_End"))
+    place = ".".join(str(part) for part in first["loc"] if part not in _NAMES)
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 

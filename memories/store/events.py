@@ -269,7 +269,7 @@ class Undoing:
         undone: The entries that it undoes.
         kept: The entries that it keeps although they are not lasting: what other programs wrote
             beside the run, what finished calls wrote, and the messages that ask for, or answer, a
-            call that has begun since the last step. What a call did cannot be undone.
+            call of the step that has begun. What a call did cannot be undone.
         asked: The IDs of all calls that these messages ask for.
         results: Those of the kept messages that are results of calls.
     """
@@ -280,9 +280,15 @@ class Undoing:
     results: list[Message]
 
 
-def plan_undoing(later: Rows) -> Undoing:
-    """Return what a rollback does; ``later`` has the entries since the last step."""
-    begun, written = set[str](), set[int]()
+def plan_undoing(later: Rows, calls: Iterable[str] = ()) -> Undoing:
+    """Return what a rollback does.
+
+    Args:
+        later: The entries since the last step.
+        calls: The IDs of calls that had begun before, and belong to the step: a run that was
+            interrupted twice has begun some of them the first time.
+    """
+    begun, written = {*calls}, set[int]()
     for seq, kind, line in later:
         if kind == "call_begun":
             begun.add(json.loads(line)["action"]["id"])

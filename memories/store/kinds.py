@@ -41,15 +41,13 @@ VERSIONS: Mapping[str, int] = MappingProxyType(
     }
 )
 
-LASTING = frozenset(
-    (
-        *("delete", "forget", "amend", "evicted", "beside"),
-        *("call_begun", "call_finished", "part_finished"),
-    )
-)
+NOTED = ("call_begun", "call_finished", "part_finished")
+"""Kinds that tell of calls and parts inside a step."""
+
+LASTING = frozenset(("delete", "forget", "amend", "evicted", "beside", *NOTED))
 """Kinds that a rollback does not undo."""
 
-RUN = frozenset(("control", "step", "amend", "call_begun", "call_finished", "part_finished"))
+RUN = frozenset(("control", "step", "amend", *NOTED))
 """Kinds that hold the state of a run."""
 
 STEPS = ("control", "step")

@@ -33,6 +33,7 @@ class RunRecord:
         self._calls: dict[str, dict[str, Any]] = {}  # by ID, as in Control.pending
         self._parts: dict[str, str] = {}  # by key, as in Control.ended
         self._counts: dict[str, Any] = {}  # as of the last of them
+        self._counted: dict[str, Any] = {}  # as Control.counted
         self._calls_at: dict[str, list[int]] = {}  # sequence numbers
         self._parts_at: dict[str, list[int]] = {}
 
@@ -47,7 +48,13 @@ class RunRecord:
             key: None if self._parts.get(key) == value else value
             for key, value in control.ended.items()
         }
-        return data
+        return data | control.counts()
+
+    def counts_of(self, control: Control) -> dict[str, Any]:
+        """Return what is counted inside a step too, by branches and tools."""
+        counted = {name: asdict(counts) for name, counts in control.counted.items()}
+        new = {name: data for name, data in counted.items() if self._counted.get(name) != data}
+        return control.counts() | ({"counted": new} if new else {})
 
     @property
     def is_running(self) -> bool:
@@ -62,7 +69,7 @@ class RunRecord:
         """Return whether the entries have ``control``, apart from new calls, parts and counts."""
         if self.control is None or self._calls.keys() - control.pending.keys():
             return False
-        left_out = {"pending", "ended", *counts_of(control)}
+        left_out = {"pending", "ended", "step", "spent", "counted"}
         known = {name: value for name, value in self.control.items() if name not in left_out}
         return control.model_dump(mode="json", exclude=left_out) == known
 
@@ -75,7 +82,7 @@ class RunRecord:
         if self.at:
             yield self.at
         self.at, self.safe_at, self.control = seq, safe_at, dict(control)
-        self._counts = {}
+        self._counts, self._counted = {}, dict(control.get("counted", {}))
         for noted, register, places in (
             (control["pending"], self._calls, self._calls_at),
             (control["ended"], self._parts, self._parts_at),
@@ -89,13 +96,22 @@ class RunRecord:
         call_id = call["action"]["id"]
         self._calls[call_id] = call
         self._calls_at.setdefault(call_id, []).append(seq)
-        self._counts.update(counts)
+        self._note_counts(counts)
 
     def note_part(self, key: str, value: str, counts: Mapping[str, Any], seq: int) -> None:
         """Take the result of a part, and what was counted until then, from an entry."""
         self._parts[key] = value
         self._parts_at.setdefault(key, []).append(seq)
+        self._note_counts(counts)
+
+    def _note_counts(self, counts: Mapping[str, Any]) -> None:
+        self._counted.update(counts.get("counted", {}))
         self._counts.update(counts)
+
+    @property
+    def calls(self) -> list[str]:
+        """The IDs of the calls that have begun and are not recorded as a whole round yet."""
+        return [*_present((self.control or {}).get("pending", {})), *self._calls]
 
     @property
     def standing(self) -> set[int]:
@@ -108,7 +124,7 @@ class RunRecord:
         control = dict(self.control or {})
         control["pending"] = _present(control.get("pending", {})) | self._calls
         control["ended"] = _present(control.get("ended", {})) | self._parts
-        return control | self._counts
+        return control | self._counts | {"counted": self._counted}
 
 
 def call_data(call: Call) -> dict[str, Any]:
@@ -124,8 +140,3 @@ def call_data(call: Call) -> dict[str, Any]:
 
 def _present(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def counts_of(control: Control) -> dict[str, Any]:
-    """Return what is counted inside a step too, by branches and tools."""
-    return {"step": control.step, "spent": asdict(control.spent)}

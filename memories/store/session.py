@@ -52,6 +52,15 @@ def branch_place(key: str, branch: str) -> list[str]:
     return names
 
 
+def is_session_key(key: str) -> bool:
+    """Return whether a memory may have written the key, of a session or of a branch of one."""
+    try:
+        names = json.loads(key)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(names, list) and len(names) > 1
+
+
 def is_branch(key: str) -> bool:
     """Return whether a key is that of a branch of a session."""
     return len(json.loads(key)) > len(("tenant", "session"))

@@ -41,7 +41,7 @@ from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.model_calls import Traced
 from agent_brain.memories.store.opening import LOCAL
-from agent_brain.memories.store.run_record import call_data, counts_of
+from agent_brain.memories.store.run_record import call_data
 from agent_brain.memories.store.session import History, Session, session_key
 from agent_brain.memories.store.trace_log import TraceLog
 from agent_brain.memories.views.base import View
@@ -345,7 +345,8 @@ class MessageStore:
 
         def plan() -> list[Change]:
             assert session is not None
-            run, counts = session.run, counts_of(control)
+            run = session.run
+            counts = run.counts_of(control)
             notes: list[Change] = [
                 CallNoted(call_data(call), counts, session.written_by(call.action.id))
                 for call in run.unnoted(control)

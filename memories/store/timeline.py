@@ -135,9 +135,9 @@ async def read_last_parts(
     if before is not None:
         entries = entries[: steps[-1] + 1] if steps else []
     if len(steps) <= limit:
-        return [*_split(entries)], False
+        return [*split_parts(entries)], False
     first = steps[-limit - 1]
-    return [*_split(entries[first + 1 :], entries[first])], True
+    return [*split_parts(entries[first + 1 :], entries[first])], True
 
 
 async def find_part(journal: Journal, key: str, number: int) -> Part | None:
@@ -159,7 +159,7 @@ async def _between(journal: Journal, key: str, start: int, end: int) -> AsyncIte
                 yield entry
 
 
-def _split(entries: Iterable[Entry], mark: Entry | None = None) -> Iterator[Part]:
+def split_parts(entries: Iterable[Entry], mark: Entry | None = None) -> Iterator[Part]:
     """Yield the parts that entries consist of; ``mark`` is the step before them."""
     gathered: list[Entry] = []
     for entry in entries:

@@ -84,11 +84,14 @@ class LLM(ABC):
         supports_tools: Whether it calls tools natively: accepts ``tools`` and yields actions.
         sends_schema: Whether it sends the JSON Schema of ``output_type`` to the model, so that the
             prompt need not repeat it.
+        rule_based: Whether it is rules and not a language model, so that what an experiment
+            measures with it says something about the machinery and nothing about quality.
     """
 
     model: str = "unnamed"
     supports_tools: bool = True
     sends_schema: bool = False
+    rule_based: bool = False
 
     @abstractmethod
     def stream(

@@ -13,16 +13,19 @@ from agent_brain.tools.suggest import did_you_mean
 
 T = TypeVar("T")
 
-_BUILT_IN = {
-    "demo": ("agent_brain.demo", "DemoLLM")
-}  # imported by name, as it builds on this package
+_BUILT_IN = {  # imported by name, as they build on this package
+    "demo": ("agent_brain.demo", "DemoLLM"),
+    "rule-based": ("agent_brain.experiments.rule_based", "RuleBasedLLM"),
+}
 
 made_of_names: WeakSet[LLM] = WeakSet()
 """Models that no one else can close: a Brain closes those of its net."""
 
 
 def as_llm(llm: LLM | str) -> LLM:
-    """Return ``llm``, or the model of that name: ``"demo"``, or one that LiteLLM supports.
+    """Return ``llm``, or the model of that name.
+
+    It is ``"demo"``, ``"rule-based"`` or one that LiteLLM supports.
 
     Raises:
         StateDefinitionError: It is neither a model nor a name.

@@ -15,6 +15,7 @@ from agent_brain.states import ActionRequested, RunStarted, StateEntered, TextDe
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Hang, HangingLLM, Say, Steps, single
+from tests.support.clock import fake_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +74,8 @@ async def test_cancelling_stops_a_running_tool_and_keeps_what_had_finished() -> 
 async def test_a_timeout_stops_a_running_tool() -> None:
     tools = Tools()
     brain = asking_brain(tools, limits=Limits(timeout=0.02))
-    result = await brain.run("go")
+    with fake_clock():
+        result = await brain.run("go")
     assert (result.stop_reason, tools.stopped) == (StopReason.TIMEOUT, 1)
     assert await no_call_is_open(brain.memory)
 
@@ -91,7 +93,8 @@ async def test_cancelling_closes_a_running_model_call() -> None:
 
 async def test_a_timeout_closes_a_running_model_call() -> None:
     llm = HangingLLM()
-    result = await Brain(react(llm), limits=Limits(timeout=0.02)).run("go")
+    with fake_clock():
+        result = await Brain(react(llm), limits=Limits(timeout=0.02)).run("go")
     assert (llm.closed, result.stop_reason, result.answer) == (1, StopReason.TIMEOUT, "word")
 
 
@@ -144,7 +147,8 @@ async def test_a_stream_that_is_never_read_does_nothing() -> None:
 
 async def test_on_exit_may_await_although_the_run_is_cancelled() -> None:
     noted: list[str] = []
-    result = await Brain(single(Hang(noted)), limits=Limits(timeout=0.02)).run("go")
+    with fake_clock():
+        result = await Brain(single(Hang(noted)), limits=Limits(timeout=0.02)).run("go")
     assert (result.stop_reason, noted) == (StopReason.TIMEOUT, ["left", "exited"])
 
 
@@ -164,7 +168,7 @@ async def test_a_consumer_that_takes_its_time_is_not_cancelled_by_the_limit() ->
 
 async def test_a_cancel_from_outside_wins_over_a_timeout_that_has_not_come() -> None:
     brain = Brain(single(Hang([])), limits=Limits(timeout=60))
-    with anyio.move_on_after(0.02) as outside:
+    with fake_clock(), anyio.move_on_after(0.02) as outside:
         await brain.run("go")
     assert outside.cancelled_caught
     assert brain.memory.control.stop_reason == "cancelled"
@@ -185,7 +189,8 @@ class Stubborn(State):
 
 
 async def test_a_scope_inside_a_state_does_not_confuse_the_limit() -> None:
-    result = await Brain(single(Stubborn()), limits=Limits(timeout=0.02)).run("go")
+    with fake_clock():
+        result = await Brain(single(Stubborn()), limits=Limits(timeout=0.02)).run("go")
     assert result.stop_reason is StopReason.TIMEOUT
 
 

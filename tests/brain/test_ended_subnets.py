@@ -151,6 +151,7 @@ async def _key(journal: Any) -> str:
 
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_kill_after_each_write_leaves_the_same_messages_and_the_same_answer(
     name: str, memory: str
 ) -> None:

@@ -15,6 +15,7 @@ from agent_brain.states import Event, RunFailed, RunFinished, RunStarted, TextDe
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Endless, Fail, Hang, Say, Steps, add, single
+from tests.support.clock import fake_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -123,12 +124,13 @@ def ending(request: pytest.FixtureRequest) -> Ending:
 
 async def collect(brain: Brain) -> tuple[list[Event], Any, Exception | None]:
     events: list[Event] = []
-    async with brain.stream("go") as run:
-        try:
-            async for event in run:
-                events.append(event)
-        except Exception as error:
-            return events, None, error
+    with fake_clock():
+        async with brain.stream("go") as run:
+            try:
+                async for event in run:
+                    events.append(event)
+            except Exception as error:
+                return events, None, error
     return events, run.result, None
 
 
@@ -136,13 +138,15 @@ async def test_events_text_and_result_agree(ending: Ending) -> None:
     events, streamed, error = await collect(ending.make())
     text, answer_error = "", None
     try:
-        async for chunk in ending.make().answer("go"):
-            text += chunk
+        with fake_clock():
+            async for chunk in ending.make().answer("go"):
+                text += chunk
     except Exception as raised:
         answer_error = raised
     result, run_error = None, None
     try:
-        result = await ending.make().run("go")
+        with fake_clock():
+            result = await ending.make().run("go")
     except Exception as raised:
         run_error = raised
 

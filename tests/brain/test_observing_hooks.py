@@ -25,6 +25,7 @@ from agent_brain.states import (
 )
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from tests.support.clock import fake_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -189,9 +190,10 @@ async def test_a_run_that_is_left_ends_inner_states_first() -> None:
 async def test_a_run_that_is_cancelled_or_late_is_told() -> None:
     log = Log()
     brain = Brain(Net({Step.A: Stay()}), hooks=[log], limits=Limits(timeout=0.2))
-    async with brain.stream("Go") as run:
-        async for _ in run:
-            pass
+    with fake_clock():
+        async with brain.stream("Go") as run:
+            async for _ in run:
+                pass
     assert log.log[-2:] == [("A", "left"), ("run ended", "timeout")]
     log.log.clear()
     async with Brain(Net({Step.A: Stay()}), hooks=[log]).stream("Go") as run:

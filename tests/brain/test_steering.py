@@ -36,6 +36,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
+from tests.support.clock import FakeClock, fake_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -539,20 +540,15 @@ async def test_a_reader_that_is_slow_at_the_failure_gets_the_error_and_no_timeou
             return None
 
     run = Brain(Net({Outer.INNER: Fails()}), limits=Limits(timeout=0.2)).stream("go")
-    with pytest.raises(ValueError, match="wrong"):
-        await _wait_at_the_failure(run, 0.2)
+    with fake_clock() as clock, pytest.raises(ValueError, match="wrong"):
+        await _wait_at_the_failure(run, clock)
 
 
-async def _wait_at_the_failure(run: Any, seconds: float) -> None:
+async def _wait_at_the_failure(run: Any, clock: FakeClock) -> None:
     async for event in run:
         if isinstance(event, RunFailed):
-            await _pass_time(seconds)
-
-
-async def _pass_time(seconds: float) -> None:
-    end = anyio.current_time() + seconds
-    while anyio.current_time() < end:
-        await anyio.lowlevel.checkpoint()
+            clock.advance(0.3)
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_a_run_in_the_cleanup_of_a_cancelled_task_can_be_cancelled():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from agent_brain.states import TextDelta
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Say, single
+from tests.support.clock import FakeClock, fake_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -25,14 +25,15 @@ PIECES = 200
 class Busy(Say):
     """Has every piece ready, and keeps the processor busy for a while before each."""
 
-    made = 0
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.made: list[str] = []
 
     async def run(self, memory: Any) -> AsyncIterator[str]:
         for _ in range(PIECES):
-            type(self).made += 1
-            until = time.perf_counter() + 0.005
-            while time.perf_counter() < until:
-                pass
+            self.made.append("word ")
+            self.clock.advance(0.005)
             yield "word "
 
 
@@ -41,7 +42,8 @@ class BusyLLM(LLM):
 
     model = "busy"
 
-    def __init__(self) -> None:
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
         self.made = 0
 
     async def stream(
@@ -49,9 +51,7 @@ class BusyLLM(LLM):
     ) -> AsyncIterator[str]:
         for _ in range(PIECES):
             self.made += 1
-            until = time.perf_counter() + 0.005
-            while time.perf_counter() < until:
-                pass
+            self.clock.advance(0.005)
             yield '{"n": '
 
 
@@ -60,46 +60,50 @@ class Number(BaseModel):
 
 
 async def test_pieces_that_are_all_ready_do_not_hide_the_clock() -> None:
-    Busy.made = 0
-    brain = Brain(single(Busy()), limits=Limits(timeout=0.05))
-    result = await brain.run("go")
+    with fake_clock() as clock:
+        busy = Busy(clock)
+        brain = Brain(single(busy), limits=Limits(timeout=0.05))
+        result = await brain.run("go")
     assert result.stop_reason is StopReason.TIMEOUT
-    assert 0 < Busy.made < PIECES / 2
+    assert 0 < len(busy.made) < PIECES / 2
     assert result.answer.startswith("word ")
     assert brain.memory.control.status == "ended"
 
 
 async def test_nor_do_pieces_of_a_model_that_nobody_is_shown() -> None:
-    llm = BusyLLM()
-    brain = Brain(single(AnswerState(llm, output_type=Number)), limits=Limits(timeout=0.05))
-    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+    with fake_clock() as clock:
+        llm = BusyLLM(clock)
+        brain = Brain(single(AnswerState(llm, output_type=Number)), limits=Limits(timeout=0.05))
+        assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
     assert 0 < llm.made < PIECES / 2
 
 
 async def test_nor_do_they_in_branches() -> None:
-    llm = BusyLLM()
-    asks = single(AnswerState(llm, output_type=Number))
-    brain = Brain(single(ParallelState([asks, asks])), limits=Limits(timeout=0.05))
-    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+    with fake_clock() as clock:
+        llm = BusyLLM(clock)
+        asks = single(AnswerState(llm, output_type=Number))
+        brain = Brain(single(ParallelState([asks, asks])), limits=Limits(timeout=0.05))
+        assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
     assert 0 < llm.made < PIECES
 
 
 async def test_nor_do_several_models_at_once() -> None:
-    llm = BusyLLM()
-    brain = Brain(self_consistency(llm, paths=3), limits=Limits(timeout=0.05))
-    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+    with fake_clock() as clock:
+        llm = BusyLLM(clock)
+        brain = Brain(self_consistency(llm, paths=3), limits=Limits(timeout=0.05))
+        assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
     assert 0 < llm.made < PIECES
 
 
 async def test_the_time_of_a_slow_reader_counts() -> None:
     brain = Brain(single(Say(*["word "] * PIECES)), limits=Limits(timeout=0.05))
     pieces = 0
-    async with brain.stream("go") as run:
-        async for event in run:
-            if isinstance(event, TextDelta):
-                pieces += 1
-                until = anyio.current_time() + 0.02
-                while anyio.current_time() < until:
+    with fake_clock() as clock:
+        async with brain.stream("go") as run:
+            async for event in run:
+                if isinstance(event, TextDelta):
+                    pieces += 1
+                    clock.advance(0.02)
                     await anyio.lowlevel.checkpoint()
     assert run.result.stop_reason is StopReason.TIMEOUT
     assert 0 < pieces < 10
@@ -114,15 +118,15 @@ async def test_a_run_in_time_is_not_disturbed() -> None:
 
 
 async def test_branches_end_with_the_time() -> None:
-    Busy.made = 0
-    net = single(ParallelState([single(Busy()), single(Busy())]))
-    brain = Brain(net, limits=Limits(timeout=0.05))
-    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
-    assert 0 < Busy.made < PIECES
-    made = Busy.made
-    for _ in range(5):
-        await anyio.lowlevel.checkpoint()
-    assert Busy.made == made
+    with fake_clock() as clock:
+        busy = [Busy(clock), Busy(clock)]
+        brain = Brain(single(ParallelState([*map(single, busy)])), limits=Limits(timeout=0.05))
+        assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+        made = [len(each.made) for each in busy]
+        assert all(0 < each < PIECES / 2 for each in made)
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        assert [len(each.made) for each in busy] == made
 
 
 async def test_a_run_that_nobody_reads_is_resumed_with_the_time_that_is_left() -> None:
@@ -133,13 +137,13 @@ async def test_a_run_that_nobody_reads_is_resumed_with_the_time_that_is_left() -
         return ""
 
     llm = ScriptedLLM([[Action(name="wait")], [Action(name="wait")], "late"])
-    brain = Brain(react(llm), tools=[wait], limits=Limits(timeout=0.2))
+    brain = Brain(react(llm), tools=[wait], limits=Limits(timeout=0.5))
     first = await brain.run("go")
     assert first.stop_reason == "timeout"
     assert "was interrupted" in first.messages[-1].content
     again = await brain.resume()
     assert (again.stop_reason, again.steps) == ("timeout", first.steps)
-    assert brain.memory.control.spent.seconds >= 0.2
+    assert brain.memory.control.spent.seconds >= 0.5
 
 
 async def test_a_scope_around_a_run_that_nobody_reads_ends_it_as_cancelled() -> None:

@@ -18,6 +18,7 @@ from agent_brain.states.prompts import UNTRUSTED, UNTRUSTED_TEXT
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, ToolContext, current_call
 from tests.brain.nets import add, single
+from tests.support.clock import fake_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +34,7 @@ async def results(memory: Any) -> list[str]:
 async def test_of_a_hundred_calls_at_once_a_slow_one_times_out_alone_and_results_keep_their_order():
     running, most, everyone = 0, 0, anyio.Event()
 
-    @tool(timeout=1.5)  # ample for all but one, also on a busy machine
+    @tool(timeout=1.5)
     async def work(n: int) -> str:
         """Work."""
         nonlocal running, most
@@ -50,7 +51,8 @@ async def test_of_a_hundred_calls_at_once_a_slow_one_times_out_alone_and_results
 
     llm = ScriptedLLM([[call("work", n=n) for n in range(100)], ["done"]])
     brain = Brain(react(llm), tools=[work])
-    result = await brain.run("go")
+    with fake_clock():  # ample for all but one, also on a busy machine
+        result = await brain.run("go")
     told = await results(brain.memory)
     assert result.answer == "done"
     assert most == 100

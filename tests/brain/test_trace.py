@@ -26,6 +26,7 @@ from agent_brain.states import LLM, Finish, Hook, ModelRequest, Thought, Usage
 from agent_brain.states.models.litellm.adapter import LiteLLM
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action
+from tests.support.clock import fake_clock
 from tests.support.openai_server import Failure, OpenAIServer, Reply
 
 pytestmark = pytest.mark.anyio
@@ -263,7 +264,8 @@ async def test_a_call_that_was_cut_off_is_marked(name: str) -> None:
 
 async def test_a_call_that_runs_out_of_time_is_marked() -> None:
     memory = MessagesMemory(journal=RamJournal())
-    await Brain(react(Slow()), memory, trace=True, limits=Limits(timeout=1)).run("Hello")
+    with fake_clock():
+        await Brain(react(Slow()), memory, trace=True, limits=Limits(timeout=1)).run("Hello")
     [call] = await memory.model_calls()
     assert call.cut
 

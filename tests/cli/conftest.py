@@ -10,6 +10,7 @@ import pytest
 from agent_brain.nets import Net, react, registry
 from agent_brain.states import LLM
 from agent_brain.testing import ScriptedLLM, Turn
+from tests.cli.comparing import LEAST, MODELS
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +109,11 @@ def tools_file(tmp_path: Path) -> Path:
     path = tmp_path / "my_tools.py"
     path.write_text(TOOLS)
     return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the file of an experiment, and a module with its model."""
+    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "compare.toml").write_text(LEAST)
+    return tmp_path

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from agent_brain.cli.app import app
 
-PATIENCE = 20.0  # seconds that a test waits for something before it fails
+PATIENCE = 60.0  # seconds that a test waits for something before it fails
 PYTHON = (sys.executable, "-W", "error")
 COMMAND = (*PYTHON, "-m", "agent_brain")
 
@@ -98,13 +98,17 @@ class Process:
 
     def interrupt_after(self, line: str) -> tuple[int, str, str]:
         """Send SIGINT once ``line`` is on stderr; returns the exit code and what was written."""
+        return self.signal_after(line, signal.SIGINT)
+
+    def signal_after(self, line: str, number: signal.Signals) -> tuple[int, str, str]:
+        """Send a signal once ``line`` is on stderr; returns the exit code and what was written."""
         assert self._process.stderr is not None
         seen = []
         for raw in self._process.stderr:
             seen.append(raw.decode())
             if line in seen[-1]:
                 break
-        self._process.send_signal(signal.SIGINT)
+        self._process.send_signal(number)
         out, err = self._process.communicate(timeout=PATIENCE)
         return self._process.returncode, out.decode(), "".join(seen) + err.decode()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import subprocess
 import sys
@@ -91,7 +93,7 @@ def test_a_full_disk_under_the_answer():
         )
     err = done.stderr.decode()
     assert done.returncode == 1
-    assert "No space left on device" in err
+    assert os.strerror(errno.ENOSPC) in err
     assert UNEXPECTED not in err
     assert "Exception ignored" not in err
 
@@ -109,7 +111,7 @@ def test_a_full_disk_under_the_help(arguments):
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr.decode().startswith("Error: [Errno 28] No space left on device")
+    assert done.stderr.decode().startswith(f"Error: [Errno {errno.ENOSPC}]")
     assert "Traceback" not in done.stderr.decode()
 
 

@@ -102,7 +102,7 @@ def test_it_ends_quickly_although_somebody_watches(which):
             server.tell(which)
             assert [line for line in lines if line] == []  # it ends in order
         code, err = server.end()
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 20
     assert (code, err) == (0, "")
 
 
@@ -242,11 +242,11 @@ def test_a_second_ctrl_c_does_not_wait_for_runs():
             with httpx.stream("POST", f"{server.url}/sessions/one/runs", json={"task": "x"}) as run:
                 lines = run.iter_lines()
                 next(line for line in lines if "text_delta" in line)
-                began = time.monotonic()
                 server.tell(signal.SIGINT)
                 wait_until_closed(server.url)
+                began = time.monotonic()
                 server.tell(signal.SIGINT)
                 assert "cancelled" in "".join(lines)
+                assert time.monotonic() - began < 8  # runs have 10 seconds after the first
             server.end()
-            assert time.monotonic() - began < 8
         model.release()

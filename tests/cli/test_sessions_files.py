@@ -9,7 +9,6 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_brain import Message, MessagesMemory
 from agent_brain.memories import SQLiteJournal, session_key
 from tests.cli.stored import store
 from tests.cli.support import in_order, invoke, json_lines, run
@@ -122,12 +121,12 @@ def test_a_file_that_cannot_be_read_or_written_is_reported(place, tmp_path):
     store(place)
     done = sessions("import", place, str(tmp_path / "none"))
     assert done.exit_code == 2
-    assert "cannot be read: No such file" in done.stderr
+    assert "cannot be read: " in done.stderr
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     assert sessions("import", place, str(tmp_path / "binary")).exit_code == 2
     done = sessions("export", place, "ann", "-o", str(tmp_path / "none" / "file"))
     assert done.exit_code == 2
-    assert "cannot be written: No such file" in done.stderr
+    assert "cannot be written: " in done.stderr
 
 
 def test_a_damaged_session_replaces_no_file(place, tmp_path):
@@ -146,18 +145,6 @@ def test_a_session_in_use_is_exported(place):
     store(place)
     with leased(place, "ann"):
         assert sessions("export", place, "ann").exit_code == 0
-
-
-def test_branches_that_are_left_out_are_noted(place):
-    async def branch() -> None:
-        async with MessagesMemory(journal=place, session="ann") as memory:
-            await memory.begin(Message.user("go"), "run_1", "STATE")
-            await (await memory.branch("a")).checkpoint()
-
-    anyio.run(branch)
-    done = sessions("export", place, "ann")
-    assert done.exit_code == 0
-    assert "branches of the step under way are left out" in done.stderr
 
 
 # salvage

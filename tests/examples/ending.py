@@ -54,7 +54,7 @@ def interrupt(
             for _ in range(10):  # a signal between the prompt and the read is noticed with the next
                 program.send_signal(signal.SIGINT)
                 with suppress(subprocess.TimeoutExpired):
-                    return program.wait(6), said + program.stdout.read()  # stdin is still open
+                    return program.wait(20), said + program.stdout.read()  # stdin is still open
             raise AssertionError(f"Ctrl-C does not end {name}, which said {said}")
         finally:
             program.kill()

@@ -33,11 +33,11 @@ async def client(journal: Path, brain: Brain | None = None) -> AsyncIterator[htt
     server = uvicorn.Server(config)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve)
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             while not server.started:
                 await anyio.lowlevel.checkpoint()
         port = server.servers[0].sockets[0].getsockname()[1]
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
             yield http
         server.should_exit = True
 
@@ -156,7 +156,7 @@ async def test_a_client_that_leaves_ends_the_model_call(tmp_path: Path) -> None:
     async with client(tmp_path / "chats.db", Brain(react(llm))) as http:
         async with http.stream("POST", "/chats/ann", json={"message": "Talk."}) as reply:
             await anext(reply.aiter_lines())
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await llm.closed.wait()
 
 

@@ -92,11 +92,12 @@ async def test_a_memory_behaves(check: Check) -> None:
     await check()
 
 
-LASTING = [(*memory, "ram") for memory in MEMORIES]
-LASTING += [(name, size, "sqlite") for name, size in MEMORIES if size in (None, 1)]
+LASTING: list[Any] = [(*memory, "ram", "asyncio") for memory in MEMORIES]
+LASTING += [(name, size, "sqlite", "asyncio") for name, size in MEMORIES if size in (None, 1)]
+LASTING += [(*place, "trio") for *place, _ in LASTING if place[1] in (None, 1)]
 
 
-@pytest.mark.parametrize("name, size, journal", LASTING)
+@pytest.mark.parametrize("name, size, journal, anyio_backend", LASTING)
 async def test_a_memory_lasts(name, size, journal, tmp_path) -> None:
     files = iter(range(100))
 

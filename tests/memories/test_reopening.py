@@ -30,7 +30,7 @@ from agent_brain.tools import Action
 
 pytestmark = pytest.mark.anyio
 few = settings(
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     phases=[phase for phase in Phase if phase is not Phase.explain],
     suppress_health_check=[HealthCheck.too_slow],

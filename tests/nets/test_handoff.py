@@ -16,9 +16,15 @@ from agent_brain.states import StateDefinitionError
 from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action, InputNeeded, ToolDefinitionError
 from tests.nets.models import FunctionLLM
+from tests.support.clock import clock_backend, fake_clock
 from tests.support.journals import Killed, MortalJournal
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    return clock_backend(request.param)
 
 
 @tool
@@ -198,14 +204,15 @@ async def test_a_hand_off_with_a_result_counts_though_its_round_was_left(
 async def test_it_counts_though_the_time_was_up(calls: list[Action]) -> None:
     llm = ScriptedLLM([calls, "Which order?"])
     brain = Brain(desk(llm), tools=[_hang], limits=Limits(timeout=0.1))
-    assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
+    with fake_clock():
+        assert (await brain.run("go")).stop_reason is StopReason.TIMEOUT
     brain.limits = Limits()
     assert (await brain.resume()).messages[-1].sent_from == "billing"
 
 
 async def test_it_counts_though_the_task_was_cancelled() -> None:
     brain = Brain(desk(ScriptedLLM([ROUNDS["before"], "Which order?"])), tools=[_hang])
-    with anyio.move_on_after(0.1):
+    with fake_clock(), anyio.move_on_after(0.1):
         await brain.run("go")
     assert (await brain.resume()).messages[-1].sent_from == "billing"
 
@@ -320,6 +327,7 @@ async def test_it_waits_for_a_person_and_goes_on() -> None:
 
 @pytest.mark.parametrize("kind", [MessagesMemory, WindowedMemory])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_kill_at_any_write_changes_nothing(kind: Any, after: bool) -> None:
     def reply(call: ModelCall) -> Any:
         done = [m.content for m in call.messages if m.role is Role.TOOL]

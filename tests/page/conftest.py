@@ -117,7 +117,7 @@ def browser() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         pytest.skip("needs the program chromium: apt-get install chromium")
-    expect.set_options(timeout=10_000)
+    expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGS)
         yield browser
@@ -171,6 +171,7 @@ def open_chat(browser: Browser, pauses: object) -> Iterator[Callable[..., Chat]]
             else:
                 context = browser.new_context(**({"viewport": WIDE} | options))
                 stack.callback(context.close)
+            context.set_default_timeout(60_000)
             if script is not None:
                 context.add_init_script(script)
             chat = Chat(context.new_page())

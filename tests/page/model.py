@@ -11,7 +11,7 @@ from agent_brain.memories.message import Message
 from agent_brain.states.models.llm import LLM, Piece
 from agent_brain.tools import BaseTool
 
-PATIENCE = 10.0  # seconds
+PATIENCE = 60.0  # seconds
 
 
 class Pause:

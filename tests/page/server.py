@@ -17,7 +17,7 @@ from agent_brain import Brain
 from agent_brain.serving import Sessions
 from agent_brain.serving.web import make_app
 
-PATIENCE = 10.0  # seconds
+PATIENCE = 60.0  # seconds
 
 
 class PageServer:

@@ -140,6 +140,7 @@ def test_axe_finds_nothing_in_the_steps(serve, open_chat, tmp_path, look):
     shoot(chat, f"{look}-list")
     findings = axe_findings(chat) if look == "narrow" else []  # elsewhere it is beside the step
     steps(chat).nth(2).click()
+    expect(step(chat).get_by_role("heading", name="ACTION → REASONING")).to_be_focused()
     chat.button("Fork from here…").click()
     expect(step(chat).get_by_role("heading", name="Fork from step 9")).to_be_focused()
     shoot(chat, f"{look}-fork")
@@ -230,6 +231,7 @@ def test_the_arguments_of_a_call_are_changed_in_a_copy(serve, open_chat, tmp_pat
     fail(chat)
     see(chat)
     steps(chat).nth(1).click()
+    expect(step(chat).get_by_role("heading", name="REASONING → ACTION")).to_be_focused()
     chat.button("Fork from here…").click()
     args = step(chat).get_by_label("Arguments of find_order")
 

@@ -16,6 +16,7 @@ from typing import Any
 import anyio.pytest_plugin
 import pytest
 
+import agent_brain.experiments
 import agent_brain.nets
 import agent_brain.testing
 import agent_brain.testing.plugin
@@ -29,8 +30,9 @@ from tests.project.pages import BLOCKS, DOCS, PAGES, Block, blocks_of, name_of
 
 pytest_plugins = ["pytester"]
 
-for name in dir(agent_brain.testing):  # loaded before pytester looks; see test_plugin
-    getattr(agent_brain.testing, name)
+for package in (agent_brain.testing, agent_brain.experiments):
+    for name in dir(package):  # loaded before pytester looks; see test_plugin
+        getattr(package, name)
 
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")

@@ -86,7 +86,7 @@ async def test_calls_run_at_once():
     all_here[:] = [anyio.Event()]
     memory = FakeMemory("What?", tools=[meet], next_actions=calls("meet", 3))
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await run_state(acting(), memory)
 
     assert [content for _, content, _ in results(memory)] == ["met"] * 3
@@ -210,7 +210,7 @@ async def test_after_an_error_of_the_memory_no_further_call_is_begun():
 
 async def cancelled(memory: FakeMemory, until: anyio.Event, **options: Any) -> None:
     """Run the state and cancel it when ``until`` is set."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(run_state, acting(**options), memory)
             await until.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import httpx
 import pytest
 
 from tests.support.openai_server import OpenAIServer, Reply
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.asyncio
 
@@ -64,12 +64,6 @@ async def until_up(client: httpx.AsyncClient) -> None:
                 return
             except httpx.TransportError:
                 await asyncio.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 SNAPSHOT = """
@@ -161,5 +155,5 @@ async def run_python(
     known = {name: value for name, value in merged.items() if value is not None}
     command = [sys.executable, "-c", program, *args]
     return await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, text=True, env=known, timeout=60, check=False
+        subprocess.run, command, capture_output=True, text=True, env=known, timeout=110, check=False
     )

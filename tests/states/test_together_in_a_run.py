@@ -21,8 +21,14 @@ from agent_brain.states import (
     Usage,
 )
 from tests.brain.nets import single
+from tests.support.clock import clock_backend, fake_clock
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    return clock_backend(request.param)
 
 
 class Ask(State):
@@ -101,14 +107,16 @@ async def test_calls_that_a_failure_cancels_count_with_what_they_used() -> None:
 @pytest.mark.parametrize("questions", [["a"], ["a", "b"]])
 async def test_calls_that_a_time_limit_cuts_count_with_what_they_used(questions: list[str]) -> None:
     brain = Brain(single(Ask(Early(9), *questions)), limits=Limits(timeout=0.05))
-    result = await brain.run("go")
+    with fake_clock():
+        result = await brain.run("go")
     assert result.stop_reason is StopReason.TIMEOUT
     count = len(questions)
     assert (result.usage.requests, result.usage.input_tokens) == (count, 100 * count)
 
 
 async def test_a_single_call_that_a_time_limit_cuts_counts_with_what_it_used() -> None:
-    result = await Brain("react", llm=Early(9), limits=Limits(timeout=0.05)).run("go")
+    with fake_clock():
+        result = await Brain("react", llm=Early(9), limits=Limits(timeout=0.05)).run("go")
     assert (result.usage.requests, result.usage.input_tokens) == (1, 100)
 
 

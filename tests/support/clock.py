@@ -43,11 +43,12 @@ def fake_clock(*, threshold: float = 0.0) -> Iterator[FakeClock]:
 
     Sleeps, timeouts and deadlines of the running event loop take no real time; ``time.time()`` and
     ``time.monotonic()`` do not change. On asyncio it patches the running loop; while functions run
-    in worker threads, time passes normally. On trio the run must use a :func:`clock_backend`.
+    in worker threads, time passes normally. On trio the run must use a :func:`clock_backend`, and
+    time stands still while functions run in worker threads.
 
     Args:
         threshold: Real seconds of idleness before time jumps, for tests with sockets or
-            subprocesses, and on trio for tests with worker threads.
+            subprocesses.
     """
     if in_trio():
         with _on_trio(threshold) as clock:
@@ -68,11 +69,29 @@ def _on_trio(threshold: float) -> Iterator[FakeClock]:
             "On trio, fake_clock() needs MockClock: let anyio_backend return clock_backend(…)"
         )
     before = clock.rate, clock.autojump_threshold
+    run_sync, jump, running = anyio.to_thread.run_sync, clock._autojump, 0
+
+    async def counted(*args: Any, **options: Any) -> Any:
+        nonlocal running
+        running += 1
+        try:
+            return await run_sync(*args, **options)
+        finally:
+            running -= 1
+
+    def jump_if_idle() -> None:
+        if not running:
+            jump()
+
+    anyio.to_thread.run_sync = counted  # type: ignore[assignment]
+    clock._autojump = jump_if_idle  # type: ignore[method-assign]
     clock.rate, clock.autojump_threshold = 0.0, threshold
     try:
         yield FakeClock(clock.jump)
     finally:
         clock.rate, clock.autojump_threshold = before
+        del clock._autojump
+        anyio.to_thread.run_sync = run_sync
 
 
 def clock_backend(name: str) -> tuple[str, dict[str, Any]]:

@@ -21,7 +21,7 @@ from agent_brain.serving.address import listen
 from agent_brain.serving.web import make_app
 from agent_brain.serving.web.server import MAX_MESSAGE, Server
 
-PATIENCE = 20.0  # seconds to start, and to stop
+PATIENCE = 60.0  # seconds to start, and to stop
 
 
 @contextmanager

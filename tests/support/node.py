@@ -2,6 +2,9 @@
 
 folder = npm_packages("@ag-ui/client@1.0.0")
 lines = run_node(script, folder, "http://127.0.0.1:8000")
+
+with NodeProgram(script, folder) as program:  # starts once, which takes most of the time
+    lines = program.ask({"url": "http://127.0.0.1:8000"})
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -62,14 +65,8 @@ def run_node(script: Path, packages: Path, *arguments: str) -> list[Any]:
         packages: The folder of :func:`npm_packages`.
         arguments: Passed to the program.
     """
-    name = f"{hashlib.sha256(script.read_bytes()).hexdigest()[:16]}.mjs"
-    program = packages / name  # Node.js looks for packages beside the program
-    if not program.exists():
-        copy = packages / f"{name}.{os.getpid()}"
-        shutil.copyfile(script, copy)
-        copy.rename(program)
     done = subprocess.run(
-        ["node", str(program), *arguments],
+        ["node", str(_beside(script, packages)), *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -77,3 +74,54 @@ def run_node(script: Path, packages: Path, *arguments: str) -> list[Any]:
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class NodeProgram:
+    """A module of Node.js that answers requests until its stdin ends; a context manager.
+
+    It reads a JSON value from each line, and prints JSON values, one a line, and an empty line.
+
+    Args:
+        script: The ``.mjs`` file. It imports packages by name.
+        packages: The folder of :func:`npm_packages`.
+    """
+
+    def __init__(self, script: Path, packages: Path) -> None:
+        self._process = subprocess.Popen(
+            ["node", str(_beside(script, packages))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def ask(self, request: Any) -> list[Any]:
+        """Return the JSON values that it prints about a request."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        answers: list[Any] = []
+        for line in process.stdout:
+            if not line.strip():
+                return answers
+            answers.append(json.loads(line))
+        raise AssertionError(f"the program has ended: {process.wait()}")
+
+
+def _beside(script: Path, packages: Path) -> Path:
+    """A copy of the script where Node.js looks for packages."""
+    name = f"{hashlib.sha256(script.read_bytes()).hexdigest()[:16]}.mjs"
+    program = packages / name
+    if not program.exists():
+        copy = packages / f"{name}.{os.getpid()}"
+        shutil.copyfile(script, copy)
+        copy.rename(program)
+    return program

@@ -21,7 +21,7 @@ from typing import Any, Self, TypeAlias
 
 from aiohttp import web
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds after which waiting for the server, or for a client to leave, is given up."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from tests.support.ports import free_port
+
 URL = "postgresql://postgres@127.0.0.1:5432/test"
 PASSWORD = "p@ss:w/rd%1"  # of the user postgres of a server of our own
 
@@ -23,7 +24,7 @@ PASSWORD = "p@ss:w/rd%1"  # of the user postgres of a server of our own
 @cache
 def _problem() -> str:
     try:
-        psycopg.connect(URL, connect_timeout=5).close()
+        psycopg.connect(URL, connect_timeout=60).close()
     except psycopg.Error as error:
         return str(error)
     return ""
@@ -86,7 +87,7 @@ class Server:
 
     def __init__(self, folder: Path, small: int | None = None) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._small = small
         secret = folder / "password"
         secret.write_text(PASSWORD)
@@ -164,9 +165,3 @@ def _programs() -> Path:
         return Path(known).parent
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return found[-1].parent if found else Path()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

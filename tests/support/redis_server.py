@@ -17,6 +17,8 @@ from uuid import uuid4
 import pytest
 import redis
 
+from tests.support.ports import free_port
+
 URL = os.environ.get("AGENT_BRAIN_TEST_REDIS", "redis://127.0.0.1:6379/0")
 
 
@@ -51,13 +53,6 @@ def journal_prefix() -> Iterator[str]:
     remove(prefix)
 
 
-def free_port() -> int:
-    """A port of this machine that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class OwnServer:
     """A server of the test's own, with a folder that outlives it."""
 
@@ -73,7 +68,7 @@ class OwnServer:
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self.folder), "--save", "", *self.options, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1) as connection:

@@ -160,6 +160,16 @@ async def test_time_does_not_jump_while_a_thread_works(run: Any) -> None:
         assert clock.elapsed < HOUR
 
 
+@pytest.mark.anyio
+async def test_time_does_not_jump_while_a_thread_of_anyio_works() -> None:
+    waiting = threading.Event()
+    threading.Timer(0.05, waiting.set).start()
+
+    with fake_clock() as clock, anyio.fail_after(HOUR):
+        assert await anyio.to_thread.run_sync(waiting.wait, 60)
+        assert clock.elapsed < HOUR
+
+
 @pytest.mark.asyncio
 async def test_a_thread_may_wait_for_a_timer_of_the_loop() -> None:
     def sleep() -> None:

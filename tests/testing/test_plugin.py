@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import dedent
 
 import anyio.pytest_plugin
 import pytest
 
+import agent_brain.experiments
 import agent_brain.testing.plugin
 
 # pytester forgets every module that a suite has loaded: what the suites share is loaded before.
-for name in dir(agent_brain.testing):
-    getattr(agent_brain.testing, name)
+for package in (agent_brain.testing, agent_brain.experiments):
+    for name in dir(package):
+        getattr(package, name)
 
 pytest_plugins = ["pytester"]
 
@@ -238,3 +241,75 @@ def test_its_options_are_documented(suite: pytest.Pytester) -> None:
     result = run(suite, "--help")
     result.stdout.fnmatch_lines(["Agent Brain:", "*--cassette=*", "*--real-models=*"])
     run(suite, "--markers").stdout.fnmatch_lines(["*real_models: this test may call*"])
+
+
+# --- experiments ---
+
+EXPERIMENT = """
+    import pytest
+    from agent_brain.experiments import Task
+
+    TASKS = [Task(id="sum", turns="What is 17 + 25?", expected=42)]
+
+    @pytest.mark.anyio
+    async def test_sums(experiment):
+        report = await experiment(nets="react", models="rule-based", tasks=TASKS)
+        assert report.cell("react", "messages").passed.low > {least}
+        assert (experiment.folder / "1" / "report.html").is_file()
+
+    def test_sums_without_a_loop(experiment):
+        for number in (1, 2):
+            report = experiment.run_sync(nets="react", models="rule-based", tasks=TASKS)
+            assert report.folder == experiment.folder / str(number)
+        assert experiment.reports[-1] is report
+"""
+
+
+def test_experiments_run_in_the_folder_of_the_test(suite: pytest.Pytester) -> None:
+    suite.makepyfile(EXPERIMENT.format(least=0.1))
+    result = run(suite)
+    result.assert_outcomes(passed=3)
+    assert "1/1" not in result.stdout.str()
+
+
+def test_a_failed_test_shows_the_reports_of_its_experiments(suite: pytest.Pytester) -> None:
+    suite.makepyfile(EXPERIMENT.format(least=0.99))
+    result = run(suite, "-k", "asyncio")
+    result.assert_outcomes(failed=1, deselected=2)
+    result.stdout.fnmatch_lines(
+        ["*- experiment experiment -*", "*| 1/1 |*", "*experiments/1/report.html"]
+    )
+
+
+def test_experiments_are_kept_and_continued_in_a_folder(
+    suite: pytest.Pytester, tmp_path: Path
+) -> None:
+    suite.makepyfile(test_it=EXPERIMENT.format(least=0.1))
+    kept = ("--experiment-folder", str(tmp_path / "kept"), "-k", "asyncio")
+    run(suite, *kept).assert_outcomes(passed=1, deselected=2)
+    cases = tmp_path / "kept" / "test_it.test_sums[asyncio]" / "1" / "cases.jsonl"
+    before = cases.read_bytes()
+    run(suite, *kept).assert_outcomes(passed=1, deselected=2)
+    assert cases.read_bytes() == before
+
+
+def test_each_test_keeps_its_experiments_in_a_folder_of_its_own(
+    suite: pytest.Pytester, tmp_path: Path
+) -> None:
+    test = """
+        import pytest
+        from agent_brain.experiments import Task
+
+        @pytest.mark.parametrize("word", ["a|b", "a_b", "long" * 70])
+        def test_it(experiment, word):
+            task = Task(id="sum", turns="What is 17 + 25?", expected=42)
+            experiment.run_sync(nets="react", models="rule-based", tasks=[task])
+    """
+    for folder in ("one", "two"):
+        suite.mkpydir(folder)
+        (suite.path / folder / "test_same.py").write_text(dedent(test))
+    kept = tmp_path / "kept"
+    run(suite, "--experiment-folder", str(kept)).assert_outcomes(passed=6)
+
+    assert len([*kept.rglob("cases.jsonl")]) == 6
+    assert (kept / "one" / "test_same.test_it[a_b]" / "1" / "report.md").is_file()

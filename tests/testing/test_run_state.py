@@ -134,7 +134,7 @@ async def test_the_generator_is_closed_when_the_caller_is_cancelled():
             finally:
                 closed.append(True)
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(run_state, Waiting(), FakeMemory())
             await waiting.wait()

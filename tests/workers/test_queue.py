@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from agent_brain.errors import (
     RunConflictError,
 )
 from agent_brain.nets import react
-from agent_brain.workers import QueueClient, RunQueue
+from agent_brain.tools import SleepNeeded
+from agent_brain.workers import QueueClient, QueuedRun, RunQueue
 from benchmarks.workers.program import Clerk
 from tests.workers.support import until
 
@@ -251,3 +252,52 @@ async def test_a_missing_dbos_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(QueueError, match=r"pip install 'agent-brain\[dbos\]'"):
         async with make_queue(tmp_path).client():
             pass
+
+
+def sleeping_queue(folder: Path, naps: list[timedelta]) -> RunQueue:
+    """A queue with an agent whose tool is not ready for some times."""
+
+    @tool
+    def note(number: int) -> str:
+        """Take a note."""
+        if naps:
+            raise SleepNeeded(naps.pop(0))
+        return f"noted {number}"
+
+    brain = Brain(react(Clerk()), "windowed", tools=[note])
+    return RunQueue(folder / "app.db", {"clerk": brain}, poll=0.05)
+
+
+async def until_asleep(run: QueuedRun) -> None:
+    async def asleep_or_over() -> bool:
+        found = await run._latest()
+        return found.asleep or found.status == "ended"
+
+    await until(asleep_or_over)
+
+
+async def test_a_run_that_sleeps_is_woken_although_all_workers_were_restarted(
+    tmp_path: Path,
+) -> None:
+    naps = [timedelta(seconds=0.5)]
+    async with working(sleeping_queue(tmp_path, naps)) as client:
+        run = await client.submit("clerk", "Work pause 0", session="42")
+        await until_asleep(run)
+    async with working(sleeping_queue(tmp_path, naps)) as client:
+        run = await client.get(run.id)
+        assert (await run.result()).answer.endswith("Done after 3 calls.")
+        reasons = [
+            e.event.stop_reason async for e in run.events() if e.event.kind == "run_finished"
+        ]
+    assert reasons == ["sleeping", "done"]
+
+
+async def test_a_run_that_sleeps_gives_way_to_the_next_one_of_its_session(tmp_path: Path) -> None:
+    async with working(sleeping_queue(tmp_path, [timedelta(days=1)] * 2)) as client:
+        run = await client.submit("clerk", "Work pause 0", session="42")
+        await until_asleep(run)
+        assert await run.status() == "queued"
+        await run.resume()  # it sleeps again
+        later = await client.submit("clerk", "Please charge pause 0", session="42")
+        assert (await later.result()).stop_reason == "done"
+        assert await run.status() == "cancelled"

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-from agent_brain.cli.exit_codes import UserError, notify
+from agent_brain.cli.exit_codes import UserError
 from agent_brain.cli.options import Options
 from agent_brain.cli.sanitize import one_line
 from agent_brain.cli.sessions.places import (
@@ -24,19 +24,17 @@ from agent_brain.cli.sessions.places import (
 )
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.journal.transfer import export_session, import_session
-from agent_brain.memories.store.session import below, read_session_key
+from agent_brain.memories.store.session import read_session_key
 
 
 def write_session(options: Options, output: Path) -> None:
-    """Write a session with its history as lines of JSON, to a file or to stdout."""
+    """Write a session with its history and branches as lines of JSON, to a file or stdout."""
 
     async def export(journal: Journal) -> None:
         record = await find_session(journal, options.session or "", options.tenant)
         with _writing(output) as file:
             async for line in export_session(journal, record.key):
                 file.write(f"{one_line(line)}\n")
-        if await journal.sessions(below(record.key)):
-            notify("The branches of the step under way are left out", kind="Note")
 
     use_journal(options, export)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any, cast
 
 from agent_brain.cli.options import Options
 from agent_brain.cli.screen import Screen
@@ -17,6 +18,12 @@ from agent_brain.cli.sessions.places import (
     use_journal,
 )
 from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.store.copies import (
+    read_branches,
+    read_calls_after,
+    step_place,
+    write_copy,
+)
 from agent_brain.memories.store.history import copied_journal
 
 
@@ -30,8 +37,12 @@ def fork_session(options: Options, number: int, to: str, to_tenant: str | None) 
         await find_step(journal, source, number)
         copied = await copied_journal(journal, source, lambda entry: entry.seq <= number)
         found = await copied.read(source)
+        place = step_place(cast("dict[str, Any]", found[-1].data))
+        branches = await read_branches(journal, source, *place)
+        if branches:
+            found += await read_calls_after(journal, source, number)
         with refuse_taken(target, "--to"):
-            await journal.load(target, found)
+            await write_copy(journal, target, found, branches)
         return len(found)
 
     copied = use_journal(options, fork, write=True)

@@ -19,8 +19,8 @@ from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.timeline import Part, find_part, read_last_parts, read_parts
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory, offers
+from agent_brain.places import Places, parts_of_run
 from agent_brain.serving.forking import NO_STEPS, no_step
-from agent_brain.serving.places import Places, parts_of_run
 from agent_brain.serving.session import Session
 from agent_brain.serving.web.requests import (
     HttpError,
@@ -30,12 +30,9 @@ from agent_brain.serving.web.requests import (
     sessions_of,
 )
 from agent_brain.serving.web.routes import Body
-from agent_brain.serving.web.step_views import (
-    describe_details,
-    describe_difference,
-    describe_part,
-)
-from agent_brain.serving.web.views import describe_info, describe_message, describe_origin
+from agent_brain.serving.web.step_views import describe_difference
+from agent_brain.serving.web.views import describe_info, describe_origin
+from agent_brain.step_data import describe_details, describe_message, describe_part
 from agent_brain.tools.text import clean_json
 
 T = TypeVar("T")

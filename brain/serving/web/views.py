@@ -11,6 +11,7 @@ from agent_brain.serving.pending import Pending
 from agent_brain.serving.session import Session
 from agent_brain.serving.session_run import SessionRun
 from agent_brain.states.usage import Usage
+from agent_brain.step_data import describe_message
 from agent_brain.tools.text import clean_json, to_json_data
 
 
@@ -75,12 +76,6 @@ async def _messages(session: Session) -> tuple[list[Message], int | None]:
     earlier = [message for message in said if message.id not in turn]
     later = [message for message in said if message.id in turn]
     return [*earlier, *goal, *later], len(earlier)
-
-
-def describe_message(message: Message) -> dict[str, Any]:
-    """Return a message as JSON."""
-    data: dict[str, Any] = clean_json(message.model_dump(mode="json"))
-    return data
 
 
 def describe_result(session: Session, result: Result[Any]) -> dict[str, Any]:

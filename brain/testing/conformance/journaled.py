@@ -129,6 +129,27 @@ async def a_forgotten_message_is_in_no_entry(memory: Any, make: Make) -> None:
     expect(contents(await later.messages()), ["known"], "messages() of a later memory")
 
 
+@needs(4)
+async def turns_and_the_last_result_persist(memory: Any, make: Make) -> None:
+    """turns() and last_result() are the same in a later memory of the session, and in a copy."""
+    for number in range(2):
+        await memory.begin(Message.user(f"goal {number}"), f"run-{number}", "A")
+        await memory.update([Message.assistant(f"answer {number}")])
+        memory.control.output = {"number": number}
+        memory.control.ended[""] = "what was said"
+        memory.control.stop("done", seconds=1, reached_end=True)
+        await memory.checkpoint()
+    later, copied = await make(), await memory.fork()
+    result, turns = await memory.last_result(), await memory.turns()
+    expect([turn.run_id for turn in turns], ["run-0", "run-1"], "the runs of turns()")
+    expect(result.answer, "what was said", "answer of last_result()")
+    for memory_of, other in (("the later memory", later), ("the copy", copied)):
+        expect(await other.last_result(), result, f"last_result() of {memory_of}")
+        expect([t.goal for t in await other.turns()], [t.goal for t in turns], f"of {memory_of}")
+        expect([t.run_id for t in await other.turns()], ["run-0", "run-1"], f"of {memory_of}")
+    expect(await later.turns(), turns, "turns() of the later memory")
+
+
 @needs(2)
 async def a_fork_writes_nothing_into_the_session(memory: Any, make: Make) -> None:
     """A fork is kept in RAM: only the memory that was forked writes to the session."""

@@ -276,6 +276,45 @@ async def begin_starts_a_turn_and_a_run(memory: Memory) -> None:
     expect((control.status, control.scratch), ("running", {}), "status and scratch")
 
 
+@needs(6)
+async def turns_tell_what_belongs_to_each_goal(memory: Memory) -> None:
+    """turns() has a record of each goal: its messages, its run and its answer."""
+    expect(await memory.turns(), [], "turns() of a new memory")
+    written = [
+        [Message.user("one"), Message.user("more"), Message.assistant("1")],
+        [Message.user("two"), Message.assistant("2")],
+    ]
+    for number, (goal, *said) in enumerate(written):
+        await memory.begin(goal, f"run-{number}", "A")
+        await memory.update(said)
+        memory.control.stop("done", seconds=1, reached_end=True)
+        await memory.checkpoint()
+    turns = await memory.turns()
+    expect([[*turn.messages] for turn in turns], written, "the messages of turns()")
+    expect([turn.run_id for turn in turns], ["run-0", "run-1"], "run_id of turns()")
+    expect([turn.stop_reason for turn in turns], ["done", "done"], "stop_reason of turns()")
+    expect([turn.answer for turn in turns], ["1", "2"], "answer of turns()")
+    await memory.set_goal("three")
+    last = (await memory.turns())[-1]
+    expect((last.goal.content, last.run_id), ("three", None), "the turn of a goal without a run")
+
+
+async def the_last_result_is_that_of_the_last_run(memory: Memory) -> None:
+    """last_result() tells how the last run ended: None before, and while it is in progress."""
+    expect(await memory.last_result(), None, "last_result() of a new memory")
+    await memory.begin(Message.user("goal"), "run-1", "A")
+    expect(await memory.last_result(), None, "last_result() while the run is in progress")
+    memory.control.failure = "it broke"
+    memory.control.stop("failed", seconds=1, reached_end=False)
+    await memory.checkpoint()
+    result = await memory.last_result()
+    expect_true(result is not None, "last_result() after the run: expected a result")
+    if result is not None:
+        expect(result.run_id, "run-1", "run_id of last_result()")
+        expect((result.stop_reason, result.failure), ("failed", "it broke"), "why it ended")
+        expect(contents(result.messages), ["goal"], "messages of last_result()")
+
+
 async def a_snapshot_does_not_change(memory: Memory) -> None:
     """A snapshot is a copy of messages and control."""
     await memory.update([Message.user("one")])

@@ -1,8 +1,7 @@
-"""Kills whole runs at random moments: ``python killed_runs.py <journal> <place> <folder> <kills>``.
+"""Kills runs at random moments: ``python killed_runs.py <journal> <place> <folder> <kills>``.
 
 Each life of a run is a process of its own, a fork of this one, which is killed (SIGKILL) after a
-random time; the next one continues. A run that has ended is checked. ``<place>`` is a path, a prefix
-of Redis or a schema of PostgreSQL. An optional last argument is the seed.
+random time; the next one continues. A run that has ended is checked.
 """
 
 from __future__ import annotations
@@ -13,11 +12,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable
-from itertools import count, product
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import anyio
+import click
+import numpy as np  # noqa: F401  a journal that was killed is checked with it
 
 from agent_brain.memories import (
     Journal,
@@ -26,10 +29,12 @@ from agent_brain.memories import (
     RedisJournal,
     SQLiteJournal,
 )
+from tests.memories.durable.branching_runs import KINDS, BranchingRun
 from tests.memories.durable.whole_runs import MEMORIES, NETS, WholeRun
 from tests.support import postgres_server, redis_server
 
 KILLED = -signal.SIGKILL
+WHOLE = tuple(f"{net} {memory}" for net, memory in product(NETS, MEMORIES))
 
 
 def open_journal(kind: str, place: str) -> Journal:
@@ -61,55 +66,85 @@ def in_a_process(work: Callable[[], Awaitable[object]], seconds: float | None = 
     return status
 
 
-def main(kind: str, place: str, folder: Path, kills: int, seed: int) -> None:
-    rng = random.Random(seed)
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    killed, runs = 0, count()
-    usual: dict[tuple[str, str], tuple[int, float]] = {}  # payments, seconds
-    for net, memory in product(NETS, MEMORIES):
-        whole = WholeRun(net, memory, folder, f"whole {net} {memory}")
+def make_run(kind: str, folder: Path, session: str) -> WholeRun | BranchingRun:
+    """A run of one of :data:`WHOLE` or :data:`KINDS`."""
+    if kind in KINDS:
+        return BranchingRun(kind, folder, session)
+    net, memory = kind.split()
+    return WholeRun(net, memory, folder, session)
 
-        async def once(whole: WholeRun = whole) -> None:
-            async with open_journal(kind, place) as journal:
-                await whole.live(journal)
 
-        async def in_ram(whole: WholeRun = whole) -> None:
-            await whole.live(RamJournal())
+def in_journal(
+    journal: tuple[str, str], work: Callable[[Journal], Awaitable[object]]
+) -> Callable[[], Awaitable[object]]:
+    """Return ``work`` with a journal that is opened for it."""
 
-        anyio.run(in_ram)  # this process imports what the others need
-        whole.file.unlink()
-        started = time.monotonic()
-        assert in_a_process(once) == 0
-        usual[net, memory] = len(whole.noted("pay")), time.monotonic() - started
+    async def done() -> object:
+        async with open_journal(*journal) as opened:
+            return await work(opened)
+
+    return done
+
+
+def kill(
+    journal: tuple[str, str], folder: Path, kinds: Sequence[str], kills: int, rng: random.Random
+) -> tuple[int, int]:
+    """Kill runs of these kinds; return the number of kills and of runs, all of which are whole."""
+    killed, runs = 0, 0
+    usual: dict[str, tuple[Any, float]] = {}  # the outcome, and seconds
     while killed < kills:
-        net, memory = rng.choice([*usual])
-        payments, seconds = usual[net, memory]
-        run = WholeRun(net, memory, folder, f"{next(runs)} {net} {memory}")
-
-        async def live(run: WholeRun = run) -> None:
-            async with open_journal(kind, place) as journal:
-                await run.live(journal)
-
-        async def check(run: WholeRun = run, payments: int = payments) -> None:
-            async with open_journal(kind, place) as journal:
-                await run.check(journal, payments)
-
-        before = killed
+        kind = rng.choice(kinds)
+        if kind not in usual:
+            usual[kind] = without_kills(journal, folder, kind)
+        outcome, seconds = usual[kind]
+        run, before = make_run(kind, folder, f"{kind} {runs}"), killed
+        live = in_journal(journal, run.live)
         while (status := in_a_process(live, rng.uniform(0, seconds))) == KILLED:
             killed += 1
             seconds *= 1.1  # the machine may be slower than it was
             assert killed < before + 100, f"{run.session} does not get on"
         assert status == 0, f"{run.session} failed after {killed} kills"
-        assert in_a_process(check) == 0, f"{run.session} is not whole after {killed} kills"
-    print(f"{killed} kills, {next(runs)} runs, all whole")
+        check = in_journal(journal, partial(run.check, usual=outcome))
+        assert in_a_process(check) == 0, f"{run.session} is not whole after {killed - before} kills"
+        runs += 1
+    return killed, runs
+
+
+def without_kills(journal: tuple[str, str], folder: Path, kind: str) -> tuple[Any, float]:
+    """Return the outcome of a run that is not killed, and how many seconds it takes."""
+    anyio.run(make_run(kind, folder, f"in RAM {kind}").live, RamJournal())  # imports all
+    whole = make_run(kind, folder, f"whole {kind}")
+    started = time.monotonic()
+    assert in_a_process(in_journal(journal, whole.live)) == 0
+    seconds = time.monotonic() - started
+    return anyio.run(in_journal(journal, whole.outcome)), seconds
+
+
+@click.command()
+@click.argument("journal", type=click.Choice(["sqlite", "redis", "postgres"]))
+@click.argument("place")
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.argument("kills", type=int)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice([*WHOLE, *KINDS]),
+    help="Only these runs, each with as many kills. Default: any.",
+)
+@click.option("--seed", default=0, show_default=True)
+def main(
+    journal: str, place: str, folder: Path, kills: int, kinds: Sequence[str], seed: int
+) -> None:
+    """Kill runs at random moments. PLACE is a path, a prefix or a schema; effects are in FOLDER."""
+    rng = random.Random(seed)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    groups: Sequence[Sequence[str]] = [(kind,) for kind in kinds] or [(*WHOLE, *KINDS)]
+    for chosen in groups:
+        killed, runs = kill((journal, place), folder, chosen, kills, rng)
+        print(f"{journal}, {', '.join(chosen)}: {killed} kills, {runs} runs, all whole", flush=True)
 
 
 if __name__ == "__main__":
-    main(
-        sys.argv[1],
-        sys.argv[2],
-        Path(sys.argv[3]),
-        int(sys.argv[4]),
-        int(sys.argv[5]) if len(sys.argv) > 5 else 0,
-    )
+    main()

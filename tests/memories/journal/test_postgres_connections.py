@@ -309,7 +309,7 @@ async def test_a_restarted_server_is_used_again(server) -> None:
         last = await journal.append("s", A, lease=lease)
         server.stop()
         try:
-            with pytest.raises(JournalError, match=r"cannot be reached \(.*refused"):
+            with pytest.raises(JournalError, match="cannot be reached"):
                 await journal.append("s", A, lease=lease)
         finally:
             server.start()

@@ -50,7 +50,10 @@ def schema():
         yield name
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(OPERATIONS)
 def test_both_journals_do_the_same(schema, operations) -> None:
     clear(schema)

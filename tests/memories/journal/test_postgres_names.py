@@ -29,7 +29,10 @@ def schema():
         yield name
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(NAMES, min_size=2, max_size=5, unique=True), NAMES)
 def test_no_call_reaches_another_session(schema, names, prefix) -> None:
     clear(schema)

@@ -12,10 +12,10 @@ import redis
 
 from agent_brain.memories import Entry, JournalError, RedisJournal
 from agent_brain.memories.errors import MemoryDefinitionError
+from tests.support.ports import free_port
 from tests.support.redis_server import (
     URL,
     OwnServer,
-    free_port,
     journal_prefix,
     own_server,
     redis_url,

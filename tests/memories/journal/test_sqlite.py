@@ -326,7 +326,6 @@ async def test_an_error_of_the_disk_is_not_reported_as_damage(tmp_path) -> None:
     path = tmp_path / "journal.db"
     done = await anyio.run_process([sys.executable, "-c", LIMITED, str(path)], check=True)
     error, said = done.stdout.decode().splitlines()
-    assert "disk I/O error" in error
     assert "Leave the file" in error
     assert "damaged" not in error
     assert said == "['kept', 'goes on']"

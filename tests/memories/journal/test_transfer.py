@@ -21,10 +21,12 @@ from agent_brain.memories import (
     MessagesMemory,
     RamJournal,
     SQLiteJournal,
+    session_key,
 )
 from agent_brain.memories.errors import JournalDamagedError
 from agent_brain.memories.journal.salvage import salvage
 from agent_brain.memories.journal.transfer import export_session, import_session
+from agent_brain.memories.store.session import branch_key
 
 pytestmark = pytest.mark.anyio
 
@@ -95,8 +97,8 @@ WRONG: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "twice": (lambda lines: lines[:3] + lines[2:], "Line 4: number 2 comes after 2"),
     "more": (lambda lines: [*lines, lines[-1]], "Line 8: there is nothing after"),
     "newer": (
-        lambda lines: [lines[0].replace('"version":1', '"version":2'), *lines[1:]],
-        "version 2 of the format.*newer",
+        lambda lines: [lines[0].replace('"version":1', '"version":3'), *lines[1:]],
+        "version 3 of the format.*newer",
     ),
 }
 
@@ -108,6 +110,70 @@ async def test_wrong_lines_are_named_and_nothing_is_written(name: str) -> None:
     await fill(source)
     with pytest.raises(JournalError, match=message):
         await import_session(target, change(await lines_of(source)))
+    assert await target.sessions() == []
+
+
+# Sessions with branches
+
+KEY, PLACES = session_key("s"), (("run", "1", "a"), ("run", "1", "b", "run", "0", "c"))
+
+
+async def branching() -> RamJournal:
+    """A session with a branch, and a branch of one."""
+    source = RamJournal()
+    for key in (KEY, *(branch_key(KEY, *place) for place in PLACES)):
+        await fill(source, key)
+    return source
+
+
+@pytest.mark.parametrize("there", JOURNALS)
+async def test_branches_move_with_their_session(there: str, tmp_path: Path) -> None:
+    source, other = await branching(), session_key("other", "ann")
+    await fill(source, session_key("s 2"))
+    async with JOURNALS[there](tmp_path) as target:
+        await fill(target, branch_key(other, "left"))  # of an import that was cut off
+        assert await import_session(target, export_session(source, KEY), other) == other
+        keys = [branch_key(other, *place) for place in PLACES]
+        assert await target.sessions() == sorted([other, *keys])
+        for place, key in zip(PLACES, keys, strict=True):
+            whole = await source.read(branch_key(KEY, *place), history=True)
+            assert await target.read(key, history=True) == whole
+        with pytest.raises(JournalConflictError):
+            await import_session(target, export_session(source, KEY), other)
+        assert len(await target.sessions()) == 3
+
+
+async def test_a_session_without_branches_is_as_the_version_before_wrote_it() -> None:
+    source = RamJournal()
+    await source.append("s", [Entry("k", 1)])
+    first, _, last = await lines_of(source)
+    assert first == '{"format":"agent-brain session","version":1,"session":"s"}'
+    assert last == '{"entries":1}'
+
+
+WRONG_BRANCHES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "twice": (lambda lines: lines[:-1] + lines[6:], "Line 19: branch 'run/1/a' comes twice"),
+    "no name": (lambda lines: [*lines[:6], '{"branch":[]}', *lines[6:]], "Line 7: "),
+    "a number": (lambda lines: [*lines[:6], '{"branch":[1]}', *lines[6:]], "Line 7: "),
+    "an entry is missing": (lambda lines: lines[:8] + lines[9:], "had 15 entries, and 14 came"),
+    "one is missing": (lambda lines: lines[:6] + lines[7:], "Line"),
+    "cut off": (lambda lines: lines[:9], "cut off after 7 entries"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_BRANCHES)
+async def test_wrong_lines_of_branches_are_named(name: str) -> None:
+    change, message = WRONG_BRANCHES[name]
+    target = RamJournal()
+    with pytest.raises(JournalError, match=message):
+        await import_session(target, change(await lines_of(await branching(), KEY)))
+    assert await target.sessions() == []
+
+
+async def test_branches_need_the_key_of_a_memory() -> None:
+    source, target = await branching(), RamJournal()
+    with pytest.raises(JournalError, match="has branches, and 'odd' is not"):
+        await import_session(target, export_session(source, KEY), "odd")
     assert await target.sessions() == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 
 from agent_brain.memories import Message, VectorMemory
 from agent_brain.memories.embedders import Embedder, EmbeddingError
+from tests.support.ports import free_port
 
 TOPICS = {"cat": "pet", "kitten": "pet", "dog": "pet", "car": "vehicle", "truck": "vehicle"}
 
@@ -72,9 +72,7 @@ class ChromaProcess:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -93,7 +91,7 @@ class ChromaProcess:
 
     def _answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/api/v2/heartbeat", timeout=1):
+            with urllib.request.urlopen(f"{self.url}/api/v2/heartbeat", timeout=10):
                 return True
         except OSError:
             return False

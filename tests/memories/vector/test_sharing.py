@@ -94,6 +94,7 @@ def test_each_process_finds_what_the_other_wrote_and_embeds_only_its_own(writers
     assert two.ask("embedded") == "We bought a truck; dog; rained"
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path) -> None:
     writers = [Writer(tmp_path), Writer(tmp_path)]
     for name, writer in zip(("one", "two"), writers, strict=True):

@@ -22,7 +22,7 @@ from agent_brain.tools.text import count_tokens
 from tests.memories.windows.traces import TRACES, updates
 
 pytestmark = pytest.mark.anyio
-few = settings(max_examples=100, phases=[p for p in Phase if p is not Phase.explain])
+few = settings(max_examples=40, phases=[p for p in Phase if p is not Phase.explain])
 
 
 class Away(Exception):

@@ -72,7 +72,7 @@ def program() -> Iterator[tuple[subprocess.Popen[str], str]]:
 def test_the_brain_is_closed_when_a_signal_ends_the_server(number):
     with program() as (process, _):
         process.send_signal(number)
-        said, _ = process.communicate(timeout=20)
+        said, _ = process.communicate(timeout=60)
 
     assert said == "closed\n"
     assert process.returncode == 0
@@ -87,7 +87,7 @@ def test_a_second_interrupt_cancels_the_runs_at_once():
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.3)  # the step goes on
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=20)
+        said, _ = process.communicate(timeout=60)
 
     assert said.endswith("closed\n")
 

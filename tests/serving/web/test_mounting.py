@@ -64,7 +64,7 @@ def test_it_works_inside_another_application(kind):
             subprotocols=["bearer.secret"],  # type: ignore[list-item]
         ) as socket:
             socket.send(json.dumps({"type": "run", "task": "Hello"}))
-            assert json.loads(socket.recv(timeout=10))["event"]["kind"] == "run_started"
+            assert json.loads(socket.recv(timeout=60))["event"]["kind"] == "run_started"
 
 
 def test_closed_sessions_are_unavailable():

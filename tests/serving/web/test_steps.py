@@ -57,7 +57,7 @@ def serve(
     options.setdefault("user", "ann")
     with served(make_app(sessions, **options)) as url:
         headers = {"accept": "application/json"}
-        with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+        with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
             yield client
 
 

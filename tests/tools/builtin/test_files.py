@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from pathlib import Path
@@ -228,7 +229,7 @@ async def test_a_folder_that_cannot_be_read_spoils_nothing_else(root, tools, mon
 
     def refuse(path, flags, *args, **kwargs):
         if path == "bad" and trouble == "locked":
-            raise PermissionError(13, "Permission denied")
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if path == "bad" and (root / "bad").exists():
             (root / "bad" / "inner").rmdir()
             (root / "bad").rmdir()
@@ -236,7 +237,7 @@ async def test_a_folder_that_cannot_be_read_spoils_nothing_else(root, tools, mon
 
     monkeypatch.setattr(os, "open", refuse)
     listed = (await call(tools, "list_files", recursive=True)).splitlines()
-    why = "Permission denied" if trouble == "locked" else "No such file or directory"
+    why = os.strerror(errno.EACCES if trouble == "locked" else errno.ENOENT)
     assert listed[0] == f"bad/ ('bad' cannot be opened: {why})"
     assert "notes/today.md (19)" in listed
     (root / "bad").mkdir(exist_ok=True)

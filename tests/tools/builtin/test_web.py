@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         elif kind == "packed":
             self._answer(200, gzip.compress(b"x" * 100_000), **{"Content-Encoding": "gzip"})
         elif kind == "hang":
-            self.over.wait(10)
+            self.over.wait(60)
         else:
             body = f"you asked for {self.path}".encode()
             self._answer(200, body, **{"Set-Cookie": "who=me; Path=/"})

@@ -36,7 +36,7 @@ async def call(tools: McpTools | Iterable[BaseTool], name: str, /, **args: Any) 
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for something that announces itself in no other way."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not condition():
             await anyio.sleep(0.002)
 

@@ -90,7 +90,7 @@ async def test_cancelling_a_run_cancels_the_call_on_the_server(shared, monkeypat
 
 async def test_a_run_that_is_out_of_time_cancels_the_call_on_the_server(shared):
     model = ScriptedLLM([[Action(name="wait")]])
-    brain = Brain(tools=shared.tools, llm=model, limits=Limits(timeout=0.5))
+    brain = Brain(tools=shared.tools, llm=model, limits=Limits(timeout=1.5))
 
     result = await brain.run("Wait.")
 

@@ -38,6 +38,7 @@ def hello() -> str:
 NOBODY = config(gone={"command": "no-such-command-here"})
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_all_forms_mixed(url, tmp_path):
     file = tmp_path / "servers.json"
     file.write_text(json.dumps(config(filed=script("odd", "plain"))))

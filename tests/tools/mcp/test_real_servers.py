@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from agent_brain import Brain
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools.mcp import McpTools
 from agent_brain.tools.progress import progress_sink
+from tests.support.ports import free_port
 from tests.tools.mcp.others import command, install
 from tests.tools.mcp.support import call, config
 
@@ -95,9 +95,7 @@ async def test_everything_over_stdio(installed):
 
 @pytest.fixture(scope="session")
 def everything_url(installed) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     server = [command(installed, "mcp-server-everything"), "streamableHttp"]
     with subprocess.Popen(
         server, env={**os.environ, "PORT": str(port)}, stderr=subprocess.PIPE, text=True

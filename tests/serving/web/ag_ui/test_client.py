@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from agent_brain.demo import demo_tools
 from agent_brain.errors import BrainUseError
 from agent_brain.tools import Action, tool
 from tests.serving.web.agents import Agent, agent_server, brain_server, eventually
-from tests.support.node import npm_packages, run_node
+from tests.support.node import NodeProgram, npm_packages
 
 CLIENT = Path(__file__).with_name("client.mjs")
 ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
@@ -31,16 +32,21 @@ OWNERS: list[Any] = [{}, {"user": "ann"}]  # a caller without a user, and one wi
 
 
 @pytest.fixture(scope="module")
-def packages() -> Path:
-    return npm_packages("@ag-ui/client@1.0.0")
+def client() -> Iterator[NodeProgram]:
+    with NodeProgram(CLIENT, npm_packages("@ag-ui/client@1.0.0")) as program:
+        yield program
 
 
 def talk(
-    agent: Agent, packages: Path, *turns: dict[str, Any], thread: str = "thread-1", **options: Any
+    agent: Agent,
+    client: NodeProgram,
+    *turns: dict[str, Any],
+    thread: str = "thread-1",
+    **options: Any,
 ) -> list[Any]:
     """Return what the client has after each turn; it must have warned of nothing."""
     program = {"url": f"{agent.url}/ag-ui", "threadId": thread, "turns": turns, **options}
-    found = run_node(CLIENT, packages, json.dumps(program))
+    found = client.ask(program)
     assert not [warning for turn in found for warning in turn["warnings"]]
     return found
 
@@ -54,9 +60,9 @@ def resolved(payload: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("options", OWNERS)
-def test_it_gets_text_calls_and_results(packages: Path, options: Any) -> None:
+def test_it_gets_text_calls_and_results(client: NodeProgram, options: Any) -> None:
     with agent_server([["Let me see.", ADD], "It is 3."], **options) as agent:
-        [turn] = talk(agent, packages, {"say": "1+2?"})
+        [turn] = talk(agent, client, {"say": "1+2?"})
     assert contents(turn) == [
         ("user", "1+2?"),
         ("assistant", "Let me see."),
@@ -66,15 +72,15 @@ def test_it_gets_text_calls_and_results(packages: Path, options: Any) -> None:
     assert turn["messages"][1]["toolCalls"][0]["function"]["name"] == "add"
 
 
-def test_it_talks_to_the_demo_model(packages: Path) -> None:
+def test_it_talks_to_the_demo_model(client: NodeProgram) -> None:
     with brain_server(Brain(tools=demo_tools()), show_tools=True) as agent:
-        [turn] = talk(agent, packages, {"say": "What is 17 times 23?"})
+        [turn] = talk(agent, client, {"say": "What is 17 times 23?"})
     assert "391" in turn["messages"][-1]["content"]
 
 
-def test_it_gets_no_calls_if_tools_are_hidden(packages: Path) -> None:
+def test_it_gets_no_calls_if_tools_are_hidden(client: NodeProgram) -> None:
     with agent_server([["Let me see.", ADD], "It is 3."], show_tools=False) as agent:
-        [turn] = talk(agent, packages, {"say": "1+2?"})
+        [turn] = talk(agent, client, {"say": "1+2?"})
     assert contents(turn) == [
         ("user", "1+2?"),
         ("assistant", "Let me see."),
@@ -83,9 +89,9 @@ def test_it_gets_no_calls_if_tools_are_hidden(packages: Path) -> None:
 
 
 @pytest.mark.parametrize("options", OWNERS)
-def test_the_agent_knows_what_was_said_before(packages: Path, options: Any) -> None:
+def test_the_agent_knows_what_was_said_before(client: NodeProgram, options: Any) -> None:
     with agent_server([[ADD], "It is 3.", "You asked for a sum."], **options) as agent:
-        talk(agent, packages, {"say": "1+2?"}, {"say": "What did I ask?"})
+        talk(agent, client, {"say": "1+2?"}, {"say": "What did I ask?"})
     seen = [(m.role, m.content) for m in agent.llm.calls[-1].messages if m.role != "system"]
     assert seen == [
         ("user", "1+2?"),
@@ -106,10 +112,10 @@ def test_the_agent_knows_what_was_said_before(packages: Path, options: Any) -> N
     ],
 )
 def test_a_person_decides_about_a_call(
-    packages: Path, options: Any, payload: Any, result: str
+    client: NodeProgram, options: Any, payload: Any, result: str
 ) -> None:
     with agent_server([[PAY], "Done."], **options) as agent:
-        waiting, done = talk(agent, packages, {"say": "Pay 5"}, resolved(payload))
+        waiting, done = talk(agent, client, {"say": "Pay 5"}, resolved(payload))
     assert waiting["interrupts"][0]["toolCallId"] == "c2"
     assert (done["error"], done["interrupts"]) == (None, [])
     assert done["messages"][2]["role"] == "tool"
@@ -117,27 +123,27 @@ def test_a_person_decides_about_a_call(
     assert done["messages"][-1]["content"] == "Done."
 
 
-def test_a_call_whose_approval_is_cancelled_does_not_run(packages: Path) -> None:
+def test_a_call_whose_approval_is_cancelled_does_not_run(client: NodeProgram) -> None:
     with agent_server([[PAY], "Fine."], show_tools=False) as agent:
-        _, done = talk(agent, packages, {"say": "Pay 5"}, {"answer": [{"status": "cancelled"}]})
+        _, done = talk(agent, client, {"say": "Pay 5"}, {"answer": [{"status": "cancelled"}]})
     assert "did not answer" in done["messages"][2]["content"]
     assert done["messages"][-1]["content"] == "Fine."
 
 
 @pytest.mark.parametrize("options", OWNERS)
 @pytest.mark.parametrize("payload", [{"answer": "Ann"}, "Ann"])
-def test_a_person_answers_a_question(packages: Path, options: Any, payload: Any) -> None:
+def test_a_person_answers_a_question(client: NodeProgram, options: Any, payload: Any) -> None:
     with agent_server([[ASK], "Hello Ann."], **options) as agent:
-        waiting, done = talk(agent, packages, {"say": "Hi"}, resolved(payload))
+        waiting, done = talk(agent, client, {"say": "Hi"}, resolved(payload))
     assert waiting["interrupts"][0]["message"] == "Who?"
     assert contents(done)[2:] == [("tool", "Ann"), ("assistant", "Hello Ann.")]
 
 
-def test_a_run_waits_once_for_each_thing_it_asks(packages: Path) -> None:
+def test_a_run_waits_once_for_each_thing_it_asks(client: NodeProgram) -> None:
     both = [ADD, PAY, ASK]
     with agent_server([both, "Done."]) as agent:
         _, question, done = talk(
-            agent, packages, {"say": "Go"}, resolved({"approved": True}), resolved("Ann")
+            agent, client, {"say": "Go"}, resolved({"approved": True}), resolved("Ann")
         )
     assert question["interrupts"][0]["reason"] == "input_required"
     results = [message["toolCallId"] for message in done["messages"] if message["role"] == "tool"]
@@ -145,11 +151,11 @@ def test_a_run_waits_once_for_each_thing_it_asks(packages: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [*OWNERS, {"show_tools": False}])
-def test_the_client_runs_its_own_tools(packages: Path, options: Any) -> None:
+def test_the_client_runs_its_own_tools(client: NodeProgram, options: Any) -> None:
     with agent_server([[PICK], "You picked blue."], **options) as agent:
         waiting, done = talk(
             agent,
-            packages,
+            client,
             {"say": "Which color?", "tools": [PICK_COLOR]},
             {"results": {"pick_color": "blue"}, "tools": [PICK_COLOR]},
         )
@@ -164,36 +170,36 @@ def test_the_client_runs_its_own_tools(packages: Path, options: Any) -> None:
 
 @pytest.mark.parametrize("options", OWNERS)
 def test_a_new_message_may_come_instead_of_the_result_of_the_client(
-    packages: Path, options: Any
+    client: NodeProgram, options: Any
 ) -> None:
     with agent_server([[PICK], "Never mind."], **options) as agent:
         turn = {"tools": [PICK_COLOR]}
-        _, done = talk(agent, packages, {"say": "Color?", **turn}, {"say": "Stop.", **turn})
+        _, done = talk(agent, client, {"say": "Color?", **turn}, {"say": "Stop.", **turn})
     assert done["messages"][-1]["content"] == "Never mind."
     assert [m.role for m in agent.llm.calls[-1].messages][-3:] == ["assistant", "tool", "user"]
 
 
-def test_tools_of_the_client_are_offered_only_in_its_run(packages: Path) -> None:
+def test_tools_of_the_client_are_offered_only_in_its_run(client: NodeProgram) -> None:
     with agent_server(["One.", "Two."], user="ann") as agent:
-        talk(agent, packages, {"say": "1", "tools": [PICK_COLOR]}, {"say": "2"})
+        talk(agent, client, {"say": "1", "tools": [PICK_COLOR]}, {"say": "2"})
     first, second = ([tool.name for tool in call.tools] for call in agent.llm.calls)
     assert ("pick_color" in first, "pick_color" in second) == (True, False)
 
 
-def test_a_tool_that_fails_is_marked(packages: Path) -> None:
+def test_a_tool_that_fails_is_marked(client: NodeProgram) -> None:
     with agent_server([[Action(name="fail", id="c5")], "Sorry."]) as agent:
-        [turn] = talk(agent, packages, {"say": "Print"})
+        [turn] = talk(agent, client, {"say": "Print"})
     assert turn["messages"][2]["metadata"] == {"isError": True}
 
 
-def test_it_is_told_of_a_run_that_fails(packages: Path) -> None:
+def test_it_is_told_of_a_run_that_fails(client: NodeProgram) -> None:
     with agent_server([["Hel", BrainUseError("No credit.")]]) as agent:
-        [turn] = talk(agent, packages, {"say": "Hi"})
+        [turn] = talk(agent, client, {"say": "Hi"})
     last = turn["events"][-1]
     assert (last["type"], last["message"]) == ("RUN_ERROR", "No credit.")
 
 
-def test_a_run_is_cancelled_when_the_client_leaves(packages: Path) -> None:
+def test_a_run_is_cancelled_when_the_client_leaves(client: NodeProgram) -> None:
     cancelled = threading.Event()
 
     @tool
@@ -205,12 +211,12 @@ def test_a_run_is_cancelled_when_the_client_leaves(packages: Path) -> None:
             cancelled.set()
 
     with agent_server([[Action(name="wait", id="c6")]], tools=[wait]) as agent:
-        talk(agent, packages, {"say": "Wait", "abortAt": "TOOL_CALL_END"})
-        assert cancelled.wait(10)
+        talk(agent, client, {"say": "Wait", "abortAt": "TOOL_CALL_END"})
+        assert cancelled.wait(60)
         assert eventually(lambda: not agent.sessions.active_runs)
 
 
-def test_states_and_tools_read_what_the_client_sends_with_the_task(packages: Path) -> None:
+def test_states_and_tools_read_what_the_client_sends_with_the_task(client: NodeProgram) -> None:
     call = Action(name="about_the_request", id="c7")
     turn = {
         "say": "Hi",
@@ -218,32 +224,32 @@ def test_states_and_tools_read_what_the_client_sends_with_the_task(packages: Pat
         "forwardedProps": {"theme": "dark"},
     }
     with agent_server([[call], "Ok."], user="ann") as agent:
-        [found] = talk(agent, packages, turn)
+        [found] = talk(agent, client, turn)
     result = json.loads(found["messages"][2]["content"])
     assert result["user"] == "ann"
     assert result["ag_ui"]["context"] == turn["context"]
     assert result["ag_ui"]["forwardedProps"] == {"theme": "dark"}
 
 
-def test_conversations_of_unknown_callers_do_not_meet(packages: Path) -> None:
+def test_conversations_of_unknown_callers_do_not_meet(client: NodeProgram) -> None:
     with agent_server(["One.", "Two."]) as agent:
-        talk(agent, packages, {"say": "secret"}, thread="shared")
-        talk(agent, packages, {"say": "Hi"}, thread="shared")
+        talk(agent, client, {"say": "secret"}, thread="shared")
+        talk(agent, client, {"say": "Hi"}, thread="shared")
         assert not any("secret" in message.content for message in agent.llm.calls[1].messages)
         assert eventually(lambda: agent.sessions.open_sessions == 0)
 
 
 def test_a_waiting_run_of_an_unknown_caller_survives_a_restart(
-    packages: Path, tmp_path: Path
+    client: NodeProgram, tmp_path: Path
 ) -> None:
     journal = tmp_path / "chats.db"
     with agent_server([[PAY]], journal=journal) as agent:
-        [waiting] = talk(agent, packages, {"say": "Pay 5"})
+        [waiting] = talk(agent, client, {"say": "Pay 5"})
     interrupt = waiting["interrupts"][0]["id"]
     resume = {"interruptId": interrupt, "status": "resolved", "payload": {"approved": True}}
     with agent_server(["Paid."], journal=journal) as agent:
         turn = {"say": "And hurry.", "answer": [resume]}
-        [done] = talk(agent, packages, turn, thread="other")
+        [done] = talk(agent, client, turn, thread="other")
     assert done["error"] is None
     assert contents(done) == [
         ("user", "And hurry."),

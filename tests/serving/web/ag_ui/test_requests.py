@@ -28,7 +28,7 @@ def body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 def post(agent: Agent, content: object, *, token: str | None = None) -> httpx.Response:
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    return httpx.post(f"{agent.url}/ag-ui", json=content, headers=headers, timeout=30)
+    return httpx.post(f"{agent.url}/ag-ui", json=content, headers=headers, timeout=60)
 
 
 def events(response: httpx.Response) -> list[dict[str, Any]]:
@@ -133,14 +133,14 @@ def test_an_answer_that_comes_twice_at_once_does_not_end_the_run() -> None:
     def slow() -> str:
         """Wait for the test."""
         began.set()
-        return str(over.wait(10))
+        return str(over.wait(60))
 
     script = [[Action(name="slow", id="c2")], "Done."]
     with agent_server(script, tools=[slow]) as agent, ThreadPoolExecutor() as pool:
         interrupt = events(post(agent, body(HI)))[-1]["outcome"]["interrupts"][0]["id"]
         answer = body(HI, resume=approve(interrupt))
         first = pool.submit(post, agent, answer)
-        assert began.wait(10)
+        assert began.wait(60)
         assert "does not wait" in refusal(post(agent, answer))
         over.set()
         assert events(first.result())[-1]["result"]["answer"] == "Done."

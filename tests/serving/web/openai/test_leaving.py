@@ -48,7 +48,7 @@ async def test_a_client_that_leaves_ends_its_run(path, stream):
     brain = Brain(llm=ScriptedLLM([[Action(name="wait")]]), tools=[wait])
     body = {"model": MODEL, **ENDPOINTS[path], "stream": stream}
     async with serving(brain) as url, httpx.AsyncClient(headers=AUTH) as http:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lambda: http.post(f"{url}/{path}", json=body))
                 await began.wait()
@@ -140,7 +140,7 @@ async def test_a_busy_session_refuses_if_the_server_says_so(path):
         async def ask() -> None:
             statuses.append((await http.post(f"{url}/{path}", json=body)).status_code)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask)
                 await began.wait()

@@ -1,7 +1,7 @@
-// Talks to a server with the AI SDK's own chat; prints a line of JSON for each turn.
+// Talks to a server with the AI SDK's own chat; for each line of JSON on stdin prints one for each turn
+// and an empty line.
+import { createInterface } from "node:readline";
 import { AbstractChat, DefaultChatTransport } from "ai";
-
-const { url, id, headers = {}, body = {}, turns } = JSON.parse(process.argv[2]);
 
 class State {
   status = "ready";
@@ -15,51 +15,59 @@ class State {
 
 class Chat extends AbstractChat {}
 
-const chunks = [];
-const transport = new DefaultChatTransport({
-  api: url,
-  headers,
-  body,
-  async fetch(...request) {
-    const response = await fetch(...request);
-    const [read, seen] = response.body.tee();
-    (async () => {
-      let text = "";
-      for await (const piece of seen.pipeThrough(new TextDecoderStream())) text += piece;
-      chunks.push(...text.split("\n\n").filter((line) => line.startsWith("data: ")));
-    })().catch(() => {});
-    return new Response(read, { status: response.status, headers: response.headers });
-  },
-});
-const chat = new Chat({ id, transport, state: new State() });
+async function talk(program) {
+  const { url, id, headers = {}, body = {}, turns } = program;
+  const chunks = [];
+  const transport = new DefaultChatTransport({
+    api: url,
+    headers,
+    body,
+    async fetch(...request) {
+      const response = await fetch(...request);
+      const [read, seen] = response.body.tee();
+      (async () => {
+        let text = "";
+        for await (const piece of seen.pipeThrough(new TextDecoderStream())) text += piece;
+        chunks.push(...text.split("\n\n").filter((line) => line.startsWith("data: ")));
+      })().catch(() => {});
+      return new Response(read, { status: response.status, headers: response.headers });
+    },
+  });
+  const chat = new Chat({ id, transport, state: new State() });
 
-for (const turn of turns) {
-  chunks.length = 0;
-  const last = chat.messages.at(-1);
-  const parts = last?.parts.filter((part) => part.toolCallId) ?? [];
-  if (turn.say) {
-    const sent = chat.sendMessage({ text: turn.say, files: turn.files, metadata: turn.metadata });
-    if (turn.stopAfter) {
-      while (!JSON.stringify(chat.messages).includes(turn.stopAfter)) await new Promise(setImmediate);
-      await chat.stop();
+  for (const turn of turns) {
+    chunks.length = 0;
+    const last = chat.messages.at(-1);
+    const parts = last?.parts.filter((part) => part.toolCallId) ?? [];
+    if (turn.say) {
+      const sent = chat.sendMessage({ text: turn.say, files: turn.files, metadata: turn.metadata });
+      if (turn.stopAfter) {
+        while (!JSON.stringify(chat.messages).includes(turn.stopAfter)) await new Promise(setImmediate);
+        await chat.stop();
+      }
+      await sent;
     }
-    await sent;
-  }
-  if (turn.regenerate) await chat.regenerate();
-  if (turn.approve !== undefined) {
-    for (const part of parts.filter((part) => part.state === "approval-requested")) {
-      await chat.addToolApprovalResponse({ id: part.approval.id, ...turn.approve });
+    if (turn.regenerate) await chat.regenerate();
+    if (turn.approve !== undefined) {
+      for (const part of parts.filter((part) => part.state === "approval-requested")) {
+        await chat.addToolApprovalResponse({ id: part.approval.id, ...turn.approve });
+      }
+      await chat.sendMessage();
     }
-    await chat.sendMessage();
-  }
-  if (turn.output !== undefined) {
-    for (const part of parts.filter((part) => part.state === "input-available")) {
-      const tool = part.type.slice("tool-".length);
-      await chat.addToolOutput({ tool, toolCallId: part.toolCallId, output: turn.output });
+    if (turn.output !== undefined) {
+      for (const part of parts.filter((part) => part.state === "input-available")) {
+        const tool = part.type.slice("tool-".length);
+        await chat.addToolOutput({ tool, toolCallId: part.toolCallId, output: turn.output });
+      }
+      await chat.sendMessage();
     }
-    await chat.sendMessage();
+    const error = chat.error ? String(chat.error) : null;
+    const types = chunks.map((line) => line.slice(6)).map((text) => (text[0] === "{" ? JSON.parse(text).type : text));
+    console.log(JSON.stringify({ messages: chat.messages, status: chat.status, error, types }));
   }
-  const error = chat.error ? String(chat.error) : null;
-  const types = chunks.map((line) => line.slice(6)).map((text) => (text[0] === "{" ? JSON.parse(text).type : text));
-  console.log(JSON.stringify({ messages: chat.messages, status: chat.status, error, types }));
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  await talk(JSON.parse(line));
+  console.log();
 }

@@ -43,7 +43,7 @@ def body(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 def post(agent: Agent, content: object, *, token: str | None = None) -> httpx.Response:
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    return httpx.post(f"{agent.url}/ai-sdk/chat", json=content, headers=headers, timeout=30)
+    return httpx.post(f"{agent.url}/ai-sdk/chat", json=content, headers=headers, timeout=60)
 
 
 def types(response: httpx.Response) -> list[str]:

@@ -59,11 +59,12 @@ class Places:
     """The states of a net in which the steps of runs were.
 
     Args:
-        net: The net.
+        net: The net. Without it, a step that entered a net inside is that of the state around it.
     """
 
-    def __init__(self, net: Net) -> None:
-        self._initial = {diagram.path: diagram.initial for diagram in draw(net).with_inner()}
+    def __init__(self, net: Net | None = None) -> None:
+        diagrams = [] if net is None else draw(net).with_inner()
+        self._initial = {diagram.path: diagram.initial for diagram in diagrams}
 
     def of(self, part: Part) -> Place | None:
         """Return the state that was run in a part; None if none was."""
@@ -71,7 +72,9 @@ class Places:
             return None
         start = place_of(part.start)
         inside = self._entered(part, start)
-        return start if inside is None else Place(inside, self._initial.get(inside))
+        if inside is None or inside not in self._initial:
+            return start
+        return Place(inside, self._initial[inside])
 
     def _entered(self, part: Part, start: Place) -> tuple[str, ...] | None:
         """Return the path of the net inside the state that began in a part, if one did."""

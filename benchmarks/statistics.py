@@ -1,0 +1,185 @@
+"""Whether the statistics of experiments hold what they claim, in simulated experiments.
+
+    python -m benchmarks.statistics [--experiments 1000] [--seed 0]
+
+Agents that pass a task with known probabilities do experiments of several sizes, with and without
+repeats. Tasks differ in difficulty, partly for all agents alike. One agent is better than the base
+by a planted difference; the others are as good as the base, and to find a difference for any of
+them is false. Printed is, for each size:
+
+- rates: the share of 95 % intervals of passed cases that contain the true rate, over all cells,
+- differences: the same of the differences to the base,
+- false: the share of experiments that found any difference that is not there, after Holm,
+- found: the share of experiments that found the planted difference, after Holm.
+
+The first table compares the number of tasks that a report says a difference needs with the share of
+experiments of that size that find it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+
+from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, Outcome, TaskInfo
+from agent_brain.experiments.report.report import Report
+from agent_brain.experiments.statistics.power import tasks_needed
+
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
+TIES, PLANTED = (0.65, 0.65, 0.65, 0.65, 0.65), (0.65, 0.95, 0.65, 0.65, 0.65)
+LOWEST, HIGHEST = 0.4, 0.97  # of rates that are drawn anew for each experiment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agents:
+    """Agents of known rates; the first is the base. Without rates five are drawn anew each time."""
+
+    rates: Sequence[float] = ()
+    tasks: int
+    repeat: int = 1
+    alike: float = 0.6  # how far repeats of a task agree: 0 not more than tasks do, 1 all the same
+    shared: float = 0.5  # how much of a task's difficulty is the same for all agents
+
+    def passes(self, rates: Sequence[float], dice: np.random.Generator) -> np.ndarray:
+        """One experiment: agents × tasks × repeats. Each agent's rate is exactly the given one."""
+        agents, tasks = len(rates), self.tasks
+        hard = np.sqrt(self.shared) * dice.standard_normal((1, tasks, 1))
+        hard = hard + np.sqrt(1 - self.shared) * dice.standard_normal((agents, tasks, 1))
+        luck = dice.standard_normal((agents, tasks, self.repeat))
+        tries = np.sqrt(self.alike) * hard + np.sqrt(1 - self.alike) * luck
+        skills = [NormalDist().inv_cdf(rate) for rate in rates]
+        passes: np.ndarray = tries < np.array(skills)[:, None, None]
+        return passes
+
+
+@cache
+def info_of(agents: int, tasks: int, repeat: int) -> ExperimentInfo:
+    names = {f"agent{n}": "" for n in range(agents)}
+    return ExperimentInfo(
+        nets=names,
+        memories={"m": ""},
+        models={"o": ""},
+        tasks=tuple(TaskInfo(id=f"t{n}", turns=("?",)) for n in range(tasks)),
+        base=Cell("agent0", "m", "o"),
+        repeat=repeat,
+        started=STARTED,
+    )
+
+
+@cache
+def case_of(agent: int, task: int, repeat: int, passed: bool) -> CaseResult:
+    return CaseResult(
+        id=f"{agent}-{task}-{repeat}",
+        net=f"agent{agent}",
+        memory="m",
+        model="o",
+        task=f"t{task}",
+        repeat=repeat,
+        outcome=Outcome.PASSED if passed else Outcome.WRONG,
+        score=float(passed),
+        started=STARTED,
+    )
+
+
+def report_of(passes: np.ndarray) -> Report:
+    """The report of one experiment."""
+    cases = [case_of(*place, bool(passed)) for place, passed in np.ndenumerate(passes)]
+    return Report(info_of(*passes.shape), cases)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What many experiments showed, as shares."""
+
+    rates: float
+    differences: float
+    false: float
+    found: float
+    wrong_way: float
+
+
+def simulate(agents: Agents, experiments: int, seed: int) -> Seen:
+    """Do so many experiments, and count where the report was right."""
+    dice = np.random.default_rng(seed)
+    rates = differences = false = found = wrong_way = all_rates = 0
+    for _ in range(experiments):
+        true = agents.rates or list(dice.uniform(LOWEST, HIGHEST, 5))
+        base, *others = true
+        report = report_of(agents.passes(true, dice))
+        rates += sum(
+            one.passed.low <= rate <= one.passed.high
+            for one, rate in zip(report.cells, true, strict=True)
+        )
+        all_rates += len(true)
+        compared = list(zip(report.comparisons, others, strict=True))
+        differences += sum(one.low <= rate - base <= one.high for one, rate in compared)
+        false += any(one.significant for one, rate in compared if rate == base)
+        found += any(
+            one.significant and one.difference * (rate - base) > 0 for one, rate in compared
+        )
+        wrong_way += any(
+            one.significant and one.difference * (rate - base) < 0 for one, rate in compared
+        )
+    return Seen(
+        rates=rates / all_rates,
+        differences=differences / (all_rates - experiments),
+        false=false / experiments,
+        found=found / experiments,
+        wrong_way=wrong_way / experiments,
+    )
+
+
+def print_sizes(title: str, rates: Sequence[float], experiments: int, seed: int) -> None:
+    print(f"\n{title}")
+    print(f"{'tasks':>6}{'repeats':>9}{'rates':>9}{'differences':>13}{'false':>8}{'found':>8}")
+    for repeat in (1, 2, 3):
+        for tasks in (5, 10, 20, 40):
+            seen = simulate(Agents(rates=rates, tasks=tasks, repeat=repeat), experiments, seed)
+            print(
+                f"{tasks:>6}{repeat:>9}{seen.rates:>9.3f}{seen.differences:>13.3f}"
+                f"{seen.false:>8.3f}{seen.found:>8.3f}",
+                flush=True,
+            )
+
+
+def shares(first: float, second: float) -> tuple[float, float]:
+    """The shares of tasks that only the first and only the second of two agents passes."""
+    passes = Agents(tasks=400_000).passes((first, second), np.random.default_rng(0))
+    one, other = passes[:, :, 0]
+    return float((one & ~other).mean()), float((other & ~one).mean())
+
+
+def print_power(experiments: int, seed: int) -> None:
+    print(f"\n{'planted':>14}{'tasks needed':>14}{'found with so many':>20}{'with half':>11}")
+    for first, second in ((0.95, 0.5), (0.95, 0.65), (0.9, 0.65), (0.9, 0.75)):
+        needed = tasks_needed(*shares(first, second))
+        assert needed is not None
+        whole, half = (
+            simulate(Agents(rates=(second, first), tasks=tasks), experiments, seed).found
+            for tasks in (needed, needed // 2)
+        )
+        print(f"{first:>6.2f} to {second:.2f}{needed:>14}{whole:>20.3f}{half:>11.3f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Do the statistics hold what they claim?")
+    parser.add_argument("--experiments", type=int, default=1_000, help="of each size")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    print_power(given.experiments, given.seed)
+    for title, rates in (
+        ("A planted tie: all have 0.65", TIES),
+        ("A planted difference: base 0.65, one 0.95, the others 0.65", PLANTED),
+        (f"Five rates drawn anew for each experiment, {LOWEST} to {HIGHEST}", ()),
+    ):
+        print_sizes(title, rates, given.experiments, given.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Reads the nets, memories and models of an experiment."""

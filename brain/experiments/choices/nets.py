@@ -1,0 +1,161 @@
+"""The nets of an experiment, and how each is made. Private."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from agent_brain.brainfile import net_from_file
+from agent_brain.errors import AgentBrainError, ExperimentError
+from agent_brain.experiments.choices.axis import in_words, name_of, read_axis, split_options
+from agent_brain.experiments.choices.references import load_object
+from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.nets.net import Net, as_net
+from agent_brain.nets.registry import create_net, find_net, net_names
+from agent_brain.states.models.llm import LLM
+from agent_brain.tools.suggest import did_you_mean, wrong_option
+
+SUFFIXES = (".toml", ".yaml", ".yml")
+MakeNet = Callable[[LLM, Any], Net]  # of the model and the output type
+
+
+@dataclass(frozen=True, slots=True)
+class NetChoice:
+    """A net of an experiment.
+
+    Attributes:
+        name: Its name in the experiment.
+        text: What was given, in words.
+        key: Stands for what was given, in the IDs of cases.
+        create: Makes it for a model and an output type.
+        net: The net, if it was given as an object, which has its model.
+        made: The nets that were made, by model and output type.
+    """
+
+    name: str
+    text: str
+    key: str
+    create: MakeNet
+    net: Net | None = None
+    made: dict[tuple[int, Any], Net] = field(default_factory=dict)
+
+    def make(self, llm: LLM | None, output_type: Any) -> Net:
+        """Return the net for a model. All cases share it, as runs keep nothing in nets."""
+        if self.net is not None or llm is None:
+            assert self.net is not None
+            return self.net
+        key = id(llm), id(output_type)
+        if key not in self.made:
+            self.made[key] = self.create(llm, output_type)
+        return self.made[key]
+
+
+def read_nets(given: object, options: Mapping[str, Any]) -> dict[str, NetChoice]:
+    """Return the nets by name.
+
+    Args:
+        given: What was given for them.
+        options: Options of all those that are given by a registered name.
+
+    Raises:
+        ExperimentError: Something is not a net, or cannot be made.
+    """
+    found = read_axis("nets", given, lambda where, thing: _read(where, thing, options))
+    return {name: replace(choice, name=name) for name, choice in found.items()}
+
+
+def _read(where: str, given: Any, common: Mapping[str, Any]) -> NetChoice:
+    thing, options = split_options(where, given)
+    try:
+        if isinstance(thing, Net | Mapping):
+            return _of_object(as_net(thing))
+        if isinstance(thing, str | PathLike):
+            text = fspath(thing)
+            if Path(text).suffix.lower() in SUFFIXES:
+                return _of_file(where, text, options)
+            if ":" in text:
+                return _of_reference(where, text, options)
+            return _of_name(where, text, {**common, **options})
+    except AgentBrainError as error:
+        known = isinstance(error, ExperimentError)
+        raise error if known else ExperimentError(f"{where}: {error}") from error
+    if callable(thing) and not isinstance(thing, type):
+        return _of_function(name_of(thing), name_of(thing), thing, {})
+    raise ExperimentError(
+        f"{where}={thing!r}: give the name of a net, a net, a file (.toml, .yaml), 'module:name', "
+        "a tuple (name, options), or a function of a model that returns a net"
+    )
+
+
+def _of_object(net: Net) -> NetChoice:
+    name = net.name or "net"
+    return NetChoice(name, f"the net {name}", fingerprint(net), lambda _, __: net, net)
+
+
+def _of_name(where: str, name: str, options: dict[str, Any]) -> NetChoice:
+    factory = find_net(name)
+    if factory is None:
+        hint = did_you_mean(name, net_names())
+        raise ExperimentError(
+            f"{where}: there is no net named {name!r}; registered are {', '.join(net_names())}."
+            f"{hint}"
+        )
+    if (problem := wrong_option(factory, options)) is not None:
+        raise ExperimentError(f"{where}: net {name!r}: {problem}")
+    typed = wrong_option(factory, ["output_type"]) is None
+
+    def create(llm: LLM, output_type: Any) -> Net:
+        more = {"output_type": output_type} if typed and output_type is not None else {}
+        return create_net(name, llm, **{**options, **more})
+
+    return NetChoice(name, in_words(name, options), fingerprint(name, options, factory), create)
+
+
+def _of_file(where: str, text: str, options: Mapping[str, Any]) -> NetChoice:
+    path = Path(text)
+    if options:
+        raise ExperimentError(f"{where}: a net of a file takes no options: write them into it")
+    if not path.is_file():
+        raise ExperimentError(f"{where}: there is no file {text!r}")
+    key = fingerprint("file", path.read_bytes())
+    return NetChoice(path.stem, text, key, lambda llm, _: net_from_file(path, llm))
+
+
+def _of_reference(where: str, text: str, options: dict[str, Any]) -> NetChoice:
+    thing: Any = load_object(f"{where}={text!r}", text)
+    if isinstance(thing, Net | Mapping):
+        return replace(_of_object(as_net(thing)), text=text)
+    if not callable(thing):
+        raise ExperimentError(f"{where}={text!r} is {thing!r}: name a net or a function")
+    return _of_function(text.rpartition(":")[2], text, thing, options)
+
+
+def _of_function(
+    name: str, text: str, function: Callable[..., Any], options: dict[str, Any]
+) -> NetChoice:
+    typed = _takes(function, "output_type", 1)
+
+    def create(llm: LLM, output_type: Any) -> Net:
+        more = {"output_type": output_type} if typed == "name" else {}
+        positional = [output_type] if typed == "place" else []
+        return as_net(function(llm, *positional, **options, **more))
+
+    return NetChoice(name, in_words(text, options), fingerprint(function, options), create)
+
+
+def _takes(function: Callable[..., Any], name: str, place: int) -> str | None:
+    """Return how a function takes an argument: by ``"name"``, by ``"place"``, or not at all."""
+    parameters = inspect.signature(function).parameters
+    found = parameters.get(name)
+    if found is not None and found.kind is not found.POSITIONAL_ONLY:
+        return "name"
+    required = [
+        p
+        for p in parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
+    return "place" if len(required) > place else None

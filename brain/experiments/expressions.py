@@ -1,0 +1,132 @@
+"""Read and evaluate arithmetic exactly. No Python is executed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+LONGEST = 200  # characters of an expression
+_CHARACTERS = re.compile(r"[\d\s()+*/-]+")
+_IN_TEXT = re.compile(r"(?<![\w-])(?!\d{4}-\d\d-\d\d)[(\d-][\d\s()+*/-]*[\d)](?!\w)")
+_SYMBOLS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_OTHER_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
+
+
+class ExpressionError(ValueError):
+    """A text is not arithmetic with whole numbers, or it divides by zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation on two expressions."""
+
+    symbol: str
+    left: Expression
+    right: Expression
+
+
+Expression = int | Operation
+
+
+def read_expression(text: str) -> Expression:
+    """Return the expression in ``text``: whole numbers, ``+ - * /`` and brackets.
+
+    Raises:
+        ExpressionError: It is something else, or longer than 200 characters.
+    """
+    plain = text.translate(_OTHER_SIGNS).strip()
+    if len(plain) > LONGEST or not _CHARACTERS.fullmatch(plain):
+        raise ExpressionError(f"{text!r:.100} is not arithmetic with whole numbers and + - * /")
+    try:
+        return _read(ast.parse(plain, mode="eval").body)
+    except (SyntaxError, MemoryError, RecursionError):
+        raise ExpressionError(f"{text!r:.100} is not an expression") from None
+
+
+def _read(node: ast.expr) -> Expression:
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
+            return -value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _SYMBOLS:
+            return Operation(_SYMBOLS[type(op)], _read(left), _read(right))
+    raise ExpressionError("Only whole numbers, + - * / and brackets are allowed")
+
+
+def value_of(expression: Expression) -> Fraction:
+    """Return the exact value.
+
+    Raises:
+        ExpressionError: It divides by zero.
+    """
+    if isinstance(expression, int):
+        return Fraction(expression)
+    left, right = value_of(expression.left), value_of(expression.right)
+    return apply(expression.symbol, left, right)
+
+
+def apply(symbol: str, left: Fraction, right: Fraction) -> Fraction:
+    """Return the result of one operation.
+
+    Raises:
+        ExpressionError: It divides by zero.
+    """
+    if symbol == "+":
+        return left + right
+    if symbol == "-":
+        return left - right
+    if symbol == "*":
+        return left * right
+    if not right:
+        raise ExpressionError("It divides by zero")
+    return left / right
+
+
+def numbers_of(expression: Expression) -> Iterator[int]:
+    """Yield the numbers, from left to right."""
+    if isinstance(expression, int):
+        yield expression
+    else:
+        yield from numbers_of(expression.left)
+        yield from numbers_of(expression.right)
+
+
+def operations_of(expression: Expression) -> Iterator[Operation]:
+    """Yield the operations in the order in which they can be done."""
+    if isinstance(expression, Operation):
+        yield from operations_of(expression.left)
+        yield from operations_of(expression.right)
+        yield expression
+
+
+def write(expression: Expression, *, inside: bool = False) -> str:
+    """Return the expression as text, with the brackets that it needs and some more."""
+    if isinstance(expression, int):
+        return f"({expression})" if inside and expression < 0 else str(expression)
+    left, right = write(expression.left, inside=True), write(expression.right, inside=True)
+    text = f"{left} {expression.symbol} {right}"
+    return f"({text})" if inside else text
+
+
+def expressions_in(text: str) -> list[Expression]:
+    """Return the expressions with an operation that stand in a text."""
+    found: list[Expression] = []
+    for match in _IN_TEXT.finditer(text.translate(_OTHER_SIGNS)):
+        try:
+            expression = read_expression(match[0])
+        except ExpressionError:
+            continue
+        if isinstance(expression, Operation):
+            found.append(expression)
+    return found
+
+
+def write_number(value: Fraction) -> str:
+    """Return a number as text: a whole one without a fraction."""
+    return (
+        str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
+    )

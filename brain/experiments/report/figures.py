@@ -1,0 +1,153 @@
+"""The figures of a cell: rates with their intervals, means and times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_brain.experiments.case import CaseResult, Cell, Outcome
+from agent_brain.experiments.statistics.rates import clustered_wilson
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many cases passed, with the 95 % interval of the rate.
+
+    ``float(rate)`` is the rate, ``str(rate)`` is such as ``"18/20"``.
+
+    Attributes:
+        k: Cases that passed.
+        n: All cases.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+    """
+
+    k: int
+    n: int
+    low: float
+    high: float
+
+    @property
+    def rate(self) -> float:
+        """``k`` of ``n``, from 0 to 1; 0 without cases."""
+        return self.k / self.n if self.n else 0.0
+
+    def __float__(self) -> float:
+        return self.rate
+
+    def __str__(self) -> str:
+        return f"{self.k}/{self.n}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean score, with its 95 % interval.
+
+    Attributes:
+        mean: The mean, from 0 to 1; 0 without cases.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    def __float__(self) -> float:
+        return self.mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellReport:
+    """What an experiment found of a cell.
+
+    Attributes:
+        cell: The net, the memory and the model.
+        cases: Its cases, in the order of tasks and repeats.
+        passed: How many cases passed. All other outcomes count as failed.
+        outcomes: How many cases ended how.
+        score: The mean score.
+        judged: How many cases a model judged.
+        gained: Tasks that it passed more often than the base did.
+        lost: Tasks that it passed less often than the base did.
+        steps: Steps of a case, the mean.
+        model_calls: Model calls of a case, the mean.
+        tool_calls: Tool calls of a case, the mean.
+        tokens: Tokens of a case, read and written, the mean.
+        cost: US dollars of all its cases, without judges; None if the price of a call is unknown.
+        cost_per_pass: ``cost`` for each case that passed; None if none did, or if ``cost`` is None.
+        median_seconds: Seconds of a case without waiting for rate limits, the median.
+        p95_seconds: The 95th percentile of the same.
+    """
+
+    cell: Cell
+    cases: tuple[CaseResult, ...]
+    passed: Rate
+    outcomes: Counter[Outcome]
+    score: Mean
+    judged: int
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    steps: float
+    model_calls: float
+    tool_calls: float
+    tokens: float
+    cost: float | None
+    cost_per_pass: float | None
+    median_seconds: float
+    p95_seconds: float
+
+
+def passed_rate(cases: Sequence[CaseResult]) -> Rate:
+    """Return the rate of cases that passed; the repeats of a task are one cluster."""
+    interval = clustered_wilson(
+        [[float(case.passed) for case in group] for group in tasks_of(cases)]
+    )
+    return Rate(sum(case.passed for case in cases), len(cases), *interval)
+
+
+def tasks_of(cases: Sequence[CaseResult]) -> list[list[CaseResult]]:
+    """Return the cases of each task."""
+    groups: dict[str, list[CaseResult]] = {}
+    for case in cases:
+        groups.setdefault(case.task, []).append(case)
+    return list(groups.values())
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the value below which that share of sorted values lies, between two if need be."""
+    place = share * (len(values) - 1)
+    below = int(place)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (place - below) * (values[above] - values[below])
+
+
+def report_cell(
+    cell: Cell, cases: Sequence[CaseResult], gained: Sequence[str], lost: Sequence[str]
+) -> CellReport:
+    """Return the figures of a cell."""
+    n = len(cases) or 1
+    scores = [[case.score for case in group] for group in tasks_of(cases)]
+    costs = [case.cost for case in cases if case.cost is not None]
+    cost = sum(costs) if len(costs) == len(cases) else None
+    passed = passed_rate(cases)
+    seconds = sorted(case.seconds for case in cases) or [0.0]
+    return CellReport(
+        cell=cell,
+        cases=tuple(cases),
+        passed=passed,
+        outcomes=Counter(case.outcome for case in cases),
+        score=Mean(sum(map(sum, scores)) / n, *clustered_wilson(scores)),
+        judged=sum(case.judged for case in cases),
+        gained=tuple(gained),
+        lost=tuple(lost),
+        steps=sum(case.steps for case in cases) / n,
+        model_calls=sum(case.model_calls for case in cases) / n,
+        tool_calls=sum(case.tool_calls for case in cases) / n,
+        tokens=sum(case.input_tokens + case.output_tokens for case in cases) / n,
+        cost=cost,
+        cost_per_pass=None if cost is None or not passed.k else cost / passed.k,
+        median_seconds=quantile(seconds, 0.5),
+        p95_seconds=quantile(seconds, 0.95),
+    )

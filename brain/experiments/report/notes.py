@@ -1,0 +1,58 @@
+"""What a reader of a report must know before believing its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent_brain.experiments.case import ExperimentInfo
+from agent_brain.experiments.report.figures import CellReport
+from agent_brain.experiments.report.names import short_names
+from agent_brain.experiments.report.words import many
+
+FEW_TASKS = 30
+
+
+def warnings_of(info: ExperimentInfo, cells: Sequence[CellReport], missing: int) -> list[str]:
+    """Return the warnings, each a sentence or two."""
+    return [*_models(info), *_cases(info, cells, missing), *_figures(info, cells)]
+
+
+def _models(info: ExperimentInfo) -> Iterator[str]:
+    rules = [name for name in info.models if name in info.rule_based]
+    if rules:
+        yield (
+            f"Rules and no language model answered for {', '.join(rules)}: the figures say whether "
+            "nets and memories work, and nothing about the quality of answers."
+        )
+
+
+def _cases(info: ExperimentInfo, cells: Sequence[CellReport], missing: int) -> Iterator[str]:
+    names = short_names([one.cell for one in cells])
+    if missing:
+        all_cases = len(cells) * len(info.tasks) * info.repeat
+        yield f"{missing} of {all_cases} cases were not run: run the experiment again to go on."
+    empty = [names[one.cell] for one in cells if not one.cases]
+    if empty:
+        yield f"No case was run of {', '.join(empty)}."
+    if len({one.passed.n for one in cells if one.cases}) > 1:
+        yield (
+            "The cells have different numbers of cases: their rates are of different tasks. "
+            "Comparisons count only the tasks that both cells did."
+        )
+    tasks = max((len({case.task for case in one.cases}) for one in cells), default=0)
+    if 0 < tasks < FEW_TASKS:
+        yield f"{many(tasks, 'task')}: fewer than {FEW_TASKS} show only large differences."
+
+
+def _figures(info: ExperimentInfo, cells: Sequence[CellReport]) -> Iterator[str]:
+    judged = sum(one.judged for one in cells)
+    if judged:
+        cost = sum(case.judge_cost for one in cells for case in one.cases)
+        yield (
+            f"A model judged {many(judged, 'case')}, for ${cost:.4f} that the costs leave out: "
+            "check some of its verdicts by hand."
+        )
+    unpriced = {case.model for one in cells for case in one.cases if case.cost is None}
+    if unpriced:
+        names = ", ".join(name for name in info.models if name in unpriced)
+        yield f"The price of {names} is unknown: the costs of these cells are left out."

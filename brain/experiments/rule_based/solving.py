@@ -1,0 +1,174 @@
+"""Solve what a user asks, from what is shown: a table of rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+from agent_brain.experiments.expressions import (
+    Expression,
+    ExpressionError,
+    apply,
+    expressions_in,
+    operations_of,
+    write,
+    write_number,
+)
+from agent_brain.experiments.make_number import make_number
+from agent_brain.experiments.rule_based.facts import key, questions_in, shorter, words_of
+from agent_brain.experiments.rule_based.moves import UNKNOWN, Answer, Call
+from agent_brain.experiments.rule_based.sight import Sight
+from agent_brain.experiments.rule_based.tool_choice import (
+    calls_for_operation,
+    calls_for_subject,
+    failures,
+    next_try,
+    result_of,
+)
+
+Solved = Call | Answer
+Solver = Callable[[Sight, str], "Solved | None"]
+
+_ASKS = re.compile(r"\b(?:what is|calculate|compute|work out|how much is)\b", re.I)
+_PUZZLE = re.compile(r"numbers ([\d, and]+?)(?: and the operations[^.]*?)? to make (\d+)", re.I)
+
+
+def solve(sight: Sight, question: str | None = None) -> Solved:
+    """Return the next call, or the answer, to a question; by default the one that is shown."""
+    asked = sight.question if question is None else question
+    for solver in SOLVERS:
+        solved = solver(sight, asked)
+        if solved is not None:
+            return solved
+    return Answer("Noted.")
+
+
+def known_answer(sight: Sight, question: str | None = None) -> Answer:
+    """Return the answer as far as it is known without any further call."""
+    solved = solve(Sight(sight.messages, (), sight.output_type), question)
+    return solved if isinstance(solved, Answer) else Answer(f"{UNKNOWN}.", known=False)
+
+
+def steps_to(question: str) -> list[str]:
+    """Return the steps that lead to an answer, each a question by itself; none if none is asked."""
+    if read_puzzle(question):
+        return [question.strip()]
+    expression = _sum_in(question)
+    if expression is not None:
+        return [f"Calculate {write(operation)}." for operation in operations_of(expression)]
+    chains = [part for asked in questions_in(question) for part in shorter(asked)]
+    return [f"Find {words_of(parts)}." for parts in chains]
+
+
+def read_puzzle(question: str) -> tuple[list[int], int] | None:
+    """Return the numbers and the target of "use the numbers 4, 9 and 13 to make 24"."""
+    match = _PUZZLE.search(question)
+    return None if match is None else ([*map(int, re.findall(r"\d+", match[1]))], int(match[2]))
+
+
+def _puzzle(sight: Sight, question: str) -> Solved | None:
+    puzzle = read_puzzle(question)
+    if puzzle is None:
+        return None
+    numbers, target = puzzle
+    for text, value in sight.facts.items():  # what thoughts have led to
+        if value == str(target) and sorted(re.findall(r"\d+", text)) == sorted(map(str, numbers)):
+            return Answer(f"{text} = {target}", value=text)
+    found = make_number(numbers, target)
+    if found is None:
+        return Answer(f"{UNKNOWN} how to make {target}.", known=False)
+    return Answer(f"{write(found)} = {target}", value=write(found))
+
+
+def _arithmetic(sight: Sight, question: str) -> Solved | None:
+    expression = _sum_in(question)
+    if expression is None:
+        return None
+    try:
+        solved = _calculate(sight, expression)
+    except ExpressionError:
+        return Answer(f"{UNKNOWN}: {write(expression)} divides by zero.", known=False)
+    if isinstance(solved, Call):
+        return solved
+    if solved is None:
+        names = " and ".join(failures(sight))
+        return Answer(f"{UNKNOWN}: the tool {names} failed.", known=False)
+    number = write_number(solved)
+    return Answer(f"{write(expression)} = {number}", value=number)
+
+
+def _sum_in(question: str) -> Expression | None:
+    """Return the longest expression in a question that asks for one."""
+    found = expressions_in(question) if _ASKS.search(question) else []
+    return max(found, key=lambda one: len(write(one)), default=None)
+
+
+def _calculate(sight: Sight, expression: Expression) -> Fraction | Call | None:
+    """Return the value, the next call, or None if a tool has failed too often.
+
+    Raises:
+        ExpressionError: It divides by zero.
+    """
+    if isinstance(expression, int):
+        return Fraction(expression)
+    known = sight.facts.get(write(expression))
+    if known is not None:
+        return Fraction(known)
+    left = _calculate(sight, expression.left)
+    if not isinstance(left, Fraction):
+        return left
+    right = _calculate(sight, expression.right)
+    if not isinstance(right, Fraction):
+        return right
+    return _operate(sight, expression.symbol, left, right)
+
+
+def _operate(sight: Sight, symbol: str, left: Fraction, right: Fraction) -> Fraction | Call | None:
+    """Do an operation with a tool; in the head if no tool for it is offered."""
+    wanted = [*calls_for_operation(sight.tools, symbol, left, right)]
+    if not wanted:
+        return apply(symbol, left, right)
+    told = result_of(sight, wanted)
+    if told is None:
+        return next_try(sight, wanted)
+    try:
+        return Fraction(told.strip())
+    except ValueError:
+        return None
+
+
+def _facts(sight: Sight, question: str) -> Solved | None:
+    chains = questions_in(question)
+    if not chains:
+        return None
+    said: list[Answer] = []
+    for parts in chains:
+        value = _find(sight, parts)
+        if isinstance(value, Call):
+            return value
+        words = words_of(parts)
+        failed = f" The tool {' and '.join(failures(sight))} failed." if failures(sight) else ""
+        if value is None:
+            said.append(Answer(f"{UNKNOWN} {words}.{failed}", known=False))
+        else:
+            said.append(Answer(f"{words[0].upper()}{words[1:]} is {value}.", value=value))
+    known = all(answer.known for answer in said)
+    return Answer(" ".join(answer.text for answer in said), said[-1].value, known)
+
+
+def _find(sight: Sight, parts: list[str]) -> str | Call | None:
+    """Return the value that a chain leads to, or the next call; None if it is not known."""
+    if (known := sight.facts.get(key(parts))) is not None:
+        return known
+    name, *rest = parts
+    subject = rest[0] if len(rest) == 1 else _find(sight, rest)
+    if not isinstance(subject, str):
+        return subject
+    if (known := sight.facts.get(key([name, subject]))) is not None:
+        return known
+    return next_try(sight, calls_for_subject(sight.tools, subject))
+
+
+SOLVERS: tuple[Solver, ...] = (_puzzle, _arithmetic, _facts)
+"""The rules, in order; the first that fits a question solves it."""

@@ -1,0 +1,1 @@
+"""Runs the cases of an experiment."""

@@ -1,0 +1,110 @@
+"""The settings of an experiment, beside what it compares. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agent_brain.errors import ExperimentError
+from agent_brain.experiments.task import MakeTools, is_name
+from agent_brain.limits import Limits
+from agent_brain.stuck import StuckPolicy
+from agent_brain.tools.errors import ToolDefinitionError
+from agent_brain.tools.toolset import ToolLike, collect
+from agent_brain.tools.values import is_amount, is_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of an experiment; :class:`Experiment` says what they mean."""
+
+    name: str
+    tools: Iterable[ToolLike] | MakeTools
+    limits: Limits
+    stuck: StuckPolicy | None
+    repeat: int
+    seed: int
+    at_once: int
+    model_at_once: int | Mapping[str, int] | None
+    max_cost: float | None
+    max_seconds: float | None
+    case_max_cost: float | None
+    case_seconds: float | None
+    trace: bool
+    keep_sessions: bool
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise ExperimentError(f"name={self.name!r}: a name that is not empty")
+        for name in ("repeat", "at_once"):
+            if not is_count(getattr(self, name)):
+                raise ExperimentError(f"{name}={getattr(self, name)!r}: a whole number, at least 1")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise ExperimentError(f"seed={self.seed!r}: a whole number")
+        for name in ("max_cost", "max_seconds", "case_max_cost", "case_seconds"):
+            value = getattr(self, name)
+            if value is not None and not is_amount(value):
+                raise ExperimentError(f"{name}={value!r}: a number above 0, or None for no limit")
+        if not isinstance(self.limits, Limits):
+            raise ExperimentError(f"limits={self.limits!r}: pass limits=Limits(…)")
+        if self.stuck is not None and not isinstance(self.stuck, StuckPolicy):
+            raise ExperimentError(f"stuck={self.stuck!r}: pass stuck=StuckPolicy(…), or None")
+        for name in ("trace", "keep_sessions"):
+            if not isinstance(getattr(self, name), bool):
+                raise ExperimentError(f"{name}={getattr(self, name)!r}: True or False")
+        self._check_tools()
+
+    def _check_tools(self) -> None:
+        given: object = self.tools
+        if callable(given):
+            return
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ExperimentError(f"tools={given!r}: a list of tools, or a function that makes it")
+        try:
+            collect(self.make_tools(), {})
+        except ToolDefinitionError as error:
+            raise ExperimentError(f"tools=: {error}") from error
+
+    def check_models(self, models: Iterable[str]) -> None:
+        """Check ``model_at_once``.
+
+        Raises:
+            ExperimentError: It names another model, or a number is below 1.
+        """
+        given = self.model_at_once
+        if given is None or is_count(given):
+            return
+        if not isinstance(given, Mapping):
+            raise ExperimentError(
+                f"model_at_once={given!r}: a whole number, at least 1, or a dict by model"
+            )
+        known = list(models)
+        for name, count in given.items():
+            if name not in known:
+                raise ExperimentError(
+                    f"model_at_once has {name!r}, which is no model of the experiment: they are "
+                    f"{', '.join(known)}"
+                )
+            if not is_count(count):
+                raise ExperimentError(
+                    f"model_at_once[{name!r}]={count!r}: a whole number, at least 1"
+                )
+
+    def at_once_for(self, model: str) -> int:
+        """Return how many cases of a model may run at once."""
+        given = self.model_at_once
+        if given is None:
+            return self.at_once
+        return given.get(model, self.at_once) if isinstance(given, Mapping) else given
+
+    def make_tools(self) -> list[ToolLike]:
+        """Return the tools of one case, beside those of its task."""
+        return list(self.tools() if callable(self.tools) else self.tools)
+
+    def limits_in_words(self) -> dict[str, Any]:
+        """Return the limits that are set, as plain data."""
+        found = {**asdict(self.limits), "case_seconds": self.case_seconds}
+        found |= {"case_max_cost": self.case_max_cost, "max_cost": self.max_cost}
+        found |= {"max_seconds": self.max_seconds}
+        return {name: value for name, value in found.items() if value not in (None, False)}

@@ -1,0 +1,100 @@
+"""Intervals of a rate, also when tasks are repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+from agent_brain.errors import ExperimentError
+from agent_brain.experiments.statistics.interval import (
+    Interval,
+    normal_quantile,
+    student_quantile,
+)
+
+
+def wilson(passed: float, n: float, *, confidence: float = 0.95) -> Interval:
+    """Return the score interval of a rate.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22
+    (1927). It holds what it claims on average over all rates, also for few tasks (L. D. Brown, T.
+    T. Cai and A. DasGupta, "Interval estimation for a binomial proportion", Statistical Science
+    16, 2001); for a single rate and number of tasks it covers a little more or less.
+
+    Args:
+        passed: How many passed.
+        n: Of how many; both may be fractions, as effective sizes are. For 0 nothing is known, and
+            the interval is all rates.
+        confidence: The share of intervals that shall contain the true rate.
+
+    Raises:
+        ExperimentError: Less than 0 or more than ``n`` passed, or ``confidence`` is not between 0
+            and 1.
+    """
+    z = normal_quantile(confidence)
+    if not 0 <= passed <= n:
+        raise ExperimentError(f"wilson(passed={passed!r}, n={n!r}): passed must be from 0 to n")
+    if n == 0:
+        return Interval(0.0, 1.0)
+    rate = passed / n
+    middle = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    low = 0.0 if passed == 0 else min(rate, max(0.0, middle - half))
+    high = 1.0 if passed == n else max(rate, min(1.0, middle + half))
+    return Interval(low, high)
+
+
+def effective_size(groups: Sequence[Sequence[float]], *, confidence: float = 0.95) -> float:
+    """Return how many independent cases the repeats of some tasks are worth.
+
+    Repeats of a task resemble each other. The variance of the rate is estimated between tasks
+    (W. G. Cochran, "Sampling Techniques", 1977, the ratio estimator); the variance that as many
+    independent cases would have, divided by it, is the effective size (L. Kish, "Survey Sampling",
+    1965). As few tasks tell little about the variance, the size is reduced by the ratio of the
+    squared quantiles of the normal and Student's distribution, as E. L. Korn and B. I. Graubard do
+    ("Confidence intervals for proportions with small expected number of positive counts estimated
+    from survey data", Survey Methodology 24, 1998). It is never below the number of tasks, nor
+    above the number of cases.
+
+    Args:
+        groups: The scores of each task's repeats, each from 0 to 1.
+        confidence: That of the interval that it is for.
+    """
+    groups = [group for group in groups if group]
+    tasks, cases = len(groups), sum(map(len, groups))
+    if tasks == cases:
+        return float(tasks)
+    mean = sum(map(sum, groups)) / cases
+    spread = sum((sum(group) - mean * len(group)) ** 2 for group in groups)
+    variance = spread / cases**2 * tasks / max(1, tasks - 1)
+    if variance <= 0 or tasks < 2:
+        return float(tasks)
+    reduced = (normal_quantile(confidence) / student_quantile(confidence, tasks - 1)) ** 2
+    return min(float(cases), max(float(tasks), mean * (1 - mean) / variance * reduced))
+
+
+def clustered_wilson(groups: Sequence[Sequence[float]], *, confidence: float = 0.95) -> Interval:
+    """Return the interval of the mean of scores, with repeats of a task as one cluster.
+
+    It is Wilson's interval with the effective size (``effective_size``); C. Dean and M. Pagano,
+    "Evaluating confidence interval methods for binomial proportions in clustered surveys", Journal
+    of Survey Statistics and Methodology 3 (2015), compare such intervals. With one case a task it
+    is :func:`wilson`. Scores between 0 and 1 vary at most as passes and failures of the same mean
+    do, so for them the interval is rather too wide than too narrow.
+
+    Args:
+        groups: The scores of each task's repeats: 1 and 0 for passes and failures, or anything
+            between.
+        confidence: The share of intervals that shall contain the true mean.
+
+    Raises:
+        ExperimentError: A score is not from 0 to 1, or ``confidence`` is not between 0 and 1.
+    """
+    cases = sum(map(len, groups))
+    if not all(0 <= score <= 1 for group in groups for score in group):
+        raise ExperimentError("the scores of an interval must be from 0 to 1")
+    size = effective_size(groups, confidence=confidence)
+    if not cases:
+        return wilson(0, 0, confidence=confidence)
+    mean = min(1.0, sum(map(sum, groups)) / cases)
+    return wilson(mean * size if mean < 1 else size, size, confidence=confidence)

@@ -1,0 +1,138 @@
+"""Records of people, towns and things that lead from one to the next, and tools that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from agent_brain.experiments.task_sets.making import TOWNS, code, people, person
+from agent_brain.tools.base import BaseTool
+from agent_brain.tools.errors import ToolError
+from agent_brain.tools.function import tool
+
+_DEPARTMENTS = "Accounting Archives Design Logistics Purchasing Research Sales Security".split()
+_SHIPS = "Albatross Castor Dolphin Fulmar Heron Kittiwake Osprey Petrel Puffin Tern".split()
+_BOOKS = (
+    "Amber|Beyond the Mill|Cold Ferries|Dust and Salt|Early Snow|Grey Harbours|Long Shadows|"
+    "Quiet Engines"
+).split("|")
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records, and a way through them.
+
+    Attributes:
+        entries: What each record holds, by its name.
+        start: The record at the beginning of the way.
+        way: The entries to follow, from the beginning on.
+        answer: What stands at its end.
+    """
+
+    entries: Mapping[str, Mapping[str, str]]
+    start: str
+    way: tuple[str, ...]
+    answer: str
+
+    @property
+    def asked(self) -> str:
+        """What is asked for, such as "the town of the manager of Logistics"."""
+        return " of ".join(["the " + name for name in reversed(self.way)]) + f" of {self.start}"
+
+    def read(self, name: str) -> str:
+        """Return the record of a name as text.
+
+        Raises:
+            ToolError: There is none.
+        """
+        known = {one.casefold(): one for one in self.entries}
+        found = known.get(name.strip().casefold())
+        if found is None:
+            raise ToolError(f"There is no record of {name!r}")
+        return f"{found}. " + "; ".join(f"{k}: {v}" for k, v in self.entries[found].items())
+
+
+def make_records(random: Random, hops: int) -> Records:
+    """Return records with a way of two to four entries, beside records that lead elsewhere."""
+    steps = random.choice((_company, _ship, _book))(random)[:hops]
+    start = steps[0][0]
+    entries: dict[str, dict[str, str]] = {}
+    for (name, entry, value), (_, _, other) in zip(steps, _others(random, steps), strict=True):
+        entries[name] = {entry: value} | _padding(random)
+        entries[_near(random, name, entries)] = {entry: other} | _padding(random)
+    return Records(entries, start, tuple(step[1] for step in steps), steps[-1][2])
+
+
+Step = tuple[str, str, str]
+
+
+def _company(random: Random) -> list[Step]:
+    clerk, manager, mayor = people(random, 3)
+    department, town = random.choice(_DEPARTMENTS), random.choice(TOWNS)
+    return [
+        (clerk, "department", department),
+        (department, "manager", manager),
+        (manager, "town", town),
+        (town, "mayor", mayor),
+    ]
+
+
+def _ship(random: Random) -> list[Step]:
+    captain, mayor = people(random, 2)
+    ship, town = random.choice(_SHIPS), random.choice(TOWNS)
+    return [
+        (ship, "captain", captain),
+        (captain, "birthplace", town),
+        (town, "mayor", mayor),
+        (mayor, "badge", code(random)),
+    ]
+
+
+def _book(random: Random) -> list[Step]:
+    author, printer = people(random, 2)
+    book, town = random.choice(_BOOKS), random.choice(TOWNS)
+    return [
+        (book, "author", author),
+        (author, "printer", printer),
+        (printer, "town", town),
+        (town, "postcode", code(random)),
+    ]
+
+
+def _others(random: Random, steps: list[Step]) -> list[Step]:
+    """Return values that differ from those of the way."""
+    others = []
+    for name, entry, value in steps:
+        pool = [*TOWNS, *_DEPARTMENTS] if " " not in value else people(random, 9)
+        fresh = code(random) if "-" in value else random.choice([p for p in pool if p != value])
+        others.append((name, entry, fresh))
+    return others
+
+
+def _padding(random: Random) -> dict[str, str]:
+    return {"room": str(random.randrange(100, 999)), "since": str(random.randrange(1990, 2025))}
+
+
+def _near(random: Random, name: str, taken: Mapping[str, object]) -> str:
+    """Return a name like another one, that no record has."""
+    while True:
+        near = f"{name.partition(' ')[0]} {person(random).partition(' ')[2]}"
+        if near not in taken:
+            return near
+
+
+def reading_tool(records: Records, name: str = "look_up", about: str = "") -> BaseTool:
+    """Return a tool that reads records.
+
+    Args:
+        records: The records.
+        name: The name of the tool.
+        about: What its description says besides.
+    """
+
+    def read(name: str) -> str:
+        return records.read(name)
+
+    described = f"Look up the record of a person, a place, a department or a thing.{about}"
+    return tool(name=name, description=described)(read)

@@ -1,0 +1,84 @@
+"""Reads what the entries of a session tell of its turns. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from agent_brain.memories.control import Spent
+from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.store.kinds import STEPS
+from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.turn_notes import TURNS, TurnNote, from_value
+
+_Noted: TypeAlias = list[tuple[int, TurnNote]]
+_SPENT = frozenset(field.name for field in fields(Spent))
+
+
+async def read_notes(session: Session, upto: int) -> list[TurnNote]:
+    """Return the notes of the turns that the entries of a session tell, in order.
+
+    Args:
+        session: The session.
+        upto: The number of the last entry that counts.
+    """
+    earlier = []
+    if session.parent is not None:
+        earlier = await read_notes(session.parent, session.offset)
+    reader = _Reader([(0, note) for note in earlier])
+    async for page in session.journal.pages(session.key, history=True):
+        for entry in page:
+            if session.offset + entry.seq > upto:
+                return reader.notes
+            reader.read(entry, session.offset + entry.seq)
+    return reader.notes
+
+
+class _Reader:
+    """Reads entries in order; ``found`` has the notes, with the numbers of the goals' entries."""
+
+    def __init__(self, found: _Noted) -> None:
+        self.found = found
+
+    @property
+    def notes(self) -> list[TurnNote]:
+        """The notes."""
+        return [note for _, note in self.found]
+
+    def read(self, entry: Entry, seq: int) -> None:
+        """Take what an entry tells."""
+        data: Any = entry.data
+        if entry.kind == "goal" and isinstance(data, str):
+            self.found = [pair for pair in self.found if pair[1].goal_id != data]
+            self.found.append((seq, TurnNote(data)))
+        elif entry.kind in STEPS:
+            self._note_run(data, entry.time)
+        elif entry.kind == "clear":
+            self.found = []
+        elif entry.kind == "rollback":
+            to, kept = (data["to"], data["kept"]) if isinstance(data, dict) else (data, ())
+            self.found = [pair for pair in self.found if pair[0] <= to or pair[0] in kept]
+        elif entry.kind == "view" and data["name"] == TURNS:
+            known = {note.goal_id for note in self.notes}
+            copied = [note for note in from_value(data["value"]) if note.goal_id not in known]
+            self.found = [*((0, note) for note in copied), *self.found]
+
+    def _note_run(self, data: Mapping[str, Any], time: datetime | None) -> None:
+        run_id = data.get("run_id")
+        if run_id is None or not self.found:
+            return
+        places = [at for at, note in enumerate(self.notes) if note.run_id == run_id]
+        at = places[0] if places else len(self.found) - 1
+        seq, note = self.found[at]
+        stop_reason, spent = data.get("stop_reason"), data.get("spent", {})
+        told = replace(
+            note,
+            run_id=run_id,
+            stop_reason=stop_reason,
+            steps=data.get("step", 0),
+            spent=Spent(**{name: value for name, value in spent.items() if name in _SPENT}),
+            ended=None if stop_reason is None else time,
+        )
+        self.found[at] = seq, told

@@ -1,0 +1,201 @@
+"""Waiting for the rate limits of models, together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_brain import LLM, Message
+from agent_brain.errors import LLMRateLimitError
+from agent_brain.experiments import Experiment, Outcome, Task
+from agent_brain.experiments.running import pace
+from agent_brain.experiments.running.pace import CaseClock, Pace
+from agent_brain.states.hook_chain import model_attempt
+from agent_brain.states.retry import RetryPolicy
+
+pytestmark = pytest.mark.anyio
+
+
+class Clock:
+    """A clock that moves when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(pace, "current_time", lambda: found.now)
+    monkeypatch.setattr(pace, "sleep", found.sleep)
+    return found
+
+
+def steady() -> Pace:
+    return Pace(RetryPolicy(retries=100, backoff=0.0, max_wait=60.0))
+
+
+async def test_nobody_waits_until_a_call_is_refused(clock: Clock) -> None:
+    shared = steady()
+
+    assert shared.is_open
+    await shared.wait("a")
+    assert clock.slept == []
+
+
+async def test_all_wait_and_one_goes_first(clock: Clock) -> None:
+    shared = steady()
+    gone: list[str] = []
+    first: list[str] = []
+
+    async def go(name: str) -> None:
+        await shared.wait(name)
+        gone.append(name)
+
+    shared.refuse(7.0)
+    async with anyio.create_task_group() as group:
+        for name in "abc":
+            group.start_soon(go, name)
+        await anyio.wait_all_tasks_blocked()
+        first += gone
+        shared.answer()
+
+    assert len(first) == 1
+    assert sorted(gone) == ["a", "b", "c"]
+    assert clock.now == pytest.approx(107.0)
+    assert shared.is_open
+
+
+async def test_another_goes_first_if_the_first_one_leaves(clock: Clock) -> None:
+    shared = steady()
+    shared.refuse(1.0)
+    await shared.wait("a")
+    async with anyio.create_task_group() as group:
+        group.start_soon(shared.wait, "b")
+        await anyio.wait_all_tasks_blocked()
+        shared.leave("a")
+
+    assert not shared.is_open
+
+
+async def test_a_provider_cannot_ask_for_hours(clock: Clock) -> None:
+    shared = steady()
+    shared.refuse(86_400.0)
+    await shared.wait("a")
+
+    assert clock.now == pytest.approx(160.0)
+
+
+async def test_waits_grow_if_nobody_says_how_long(clock: Clock) -> None:
+    shared = Pace(RetryPolicy(retries=100, backoff=1.0, max_wait=60.0))
+    for _ in range(10):
+        shared.refuse(None)
+        await shared.wait(object())
+
+    assert 0 < clock.now - 100 < 10 * 60
+
+
+async def test_the_time_of_a_case_stands_still_while_it_waits(clock: Clock) -> None:
+    of_case = CaseClock(10.0)
+    clock.now += 4
+    of_case.pause()
+    of_case.pause()
+    clock.now += 100
+    of_case.go_on()
+    assert of_case.scope.deadline == math.inf
+    of_case.go_on()
+
+    assert of_case.waited == 100
+    assert of_case.scope.deadline == clock.now + 6
+    of_case.stop()
+    assert of_case.waited == 100
+
+
+class Limited(LLM):
+    """A model that refuses its first requests, with attempts as LiteLLM makes them."""
+
+    model = "limited"
+
+    def __init__(self, refused: int, attempts: int = 4) -> None:
+        self.refused = refused
+        self.attempts = attempts
+        self.asked = 0
+
+    async def _answer(self, request: Any) -> AsyncIterator[Any]:
+        self.asked += 1
+        refuses = self.asked <= self.refused
+        await anyio.lowlevel.checkpoint()
+        if refuses:
+            raise LLMRateLimitError("Too many requests; please try again in 0.02s")
+        yield "It is 1"
+
+    async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[Any]:
+        for number in range(1, self.attempts + 1):
+            try:
+                async for piece in model_attempt(self, number, messages, (), None, self._answer):
+                    yield piece
+                return
+            except LLMRateLimitError:
+                if number == self.attempts:
+                    raise
+
+
+class Plain(Limited):
+    """The same without attempts."""
+
+    async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[Any]:
+        async for piece in self._answer(None):
+            yield piece
+
+
+def experiment(llm: LLM, **options: Any) -> Experiment:
+    tasks = [Task(id=f"t{number}", turns="Say 1", expected="1") for number in range(4)]
+    return Experiment(nets="react", models=llm, tasks=tasks, keep_sessions=False, **options)
+
+
+@pytest.fixture
+def _exact_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "BACKOFF", 0.0)
+
+
+@pytest.mark.usefixtures("_exact_waits")
+@pytest.mark.parametrize("refused", [1, 3])
+async def test_waiting_for_a_rate_limit_is_no_time_of_the_case(
+    tmp_path: Path, refused: int
+) -> None:
+    report = await experiment(Limited(refused), at_once=1).run(tmp_path)
+
+    assert [case.outcome for case in report.cases] == [Outcome.PASSED] * 4
+    waits = sorted(case.seconds_waiting for case in report.cases)
+    assert waits[:3] == [0, 0, 0]
+    assert waits[3] >= 0.02 * refused
+
+
+@pytest.mark.usefixtures("_exact_waits")
+async def test_one_case_asks_while_the_others_wait(tmp_path: Path) -> None:
+    llm = Limited(refused=6, attempts=20)
+    report = await experiment(llm, at_once=4).run(tmp_path)
+
+    assert all(case.passed for case in report.cases)
+    assert all(case.seconds_waiting > 0 for case in report.cases)
+    assert llm.asked == 4 + 6  # the first four at once, and then one at a time until one passes
+
+
+@pytest.mark.usefixtures("_exact_waits")
+async def test_a_refused_call_without_attempts_lets_others_wait(tmp_path: Path) -> None:
+    report = await experiment(Plain(refused=1), at_once=1).run(tmp_path)
+
+    outcomes = sorted(case.outcome for case in report.cases)
+    assert outcomes == [Outcome.CRASHED, Outcome.PASSED, Outcome.PASSED, Outcome.PASSED]
+    assert sum(case.seconds_waiting for case in report.cases) > 0
