@@ -29,7 +29,6 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.errors import SessionConflictError as SessionConflictError
     from agent_brain.memories.errors import SnapshotError as SnapshotError
     from agent_brain.memories.errors import VectorStoreError as VectorStoreError
-    from agent_brain.memories.inbox import MessageQueue as MessageQueue
     from agent_brain.memories.journal import Entry as Entry
     from agent_brain.memories.journal import Journal as Journal
     from agent_brain.memories.journal import PostgresJournal as PostgresJournal
@@ -48,8 +47,9 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.sessions import SessionInfo as SessionInfo
     from agent_brain.memories.sessions import delete_session as delete_session
     from agent_brain.memories.sessions import list_sessions as list_sessions
-    from agent_brain.memories.shared import SharedMemory as SharedMemory
-    from agent_brain.memories.shared_member import MemberMemory as MemberMemory
+    from agent_brain.memories.sharing.inbox import MessageQueue as MessageQueue
+    from agent_brain.memories.sharing.member import MemberMemory as MemberMemory
+    from agent_brain.memories.sharing.shared import SharedMemory as SharedMemory
     from agent_brain.memories.store.filters import Query as Query
     from agent_brain.memories.store.history import SavedStep as SavedStep
     from agent_brain.memories.store.model_calls import ModelCallRecord as ModelCallRecord

@@ -8,7 +8,7 @@ from typing import Any
 from agent_brain.errors import ResumeError
 from agent_brain.human_input import Decisions, ids_of, reasons_of, waits_for
 from agent_brain.memories.control import HumanRequests
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
 
 
 def waiting(members: Mapping[str, MemberMemory]) -> dict[str, HumanRequests]:

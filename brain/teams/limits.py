@@ -13,7 +13,7 @@ import anyio
 from agent_brain.brain import Brain
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import Limits, StopReason
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
 from agent_brain.states.events import Event, UsageReported
 from agent_brain.teams.notes import used_by
 from agent_brain.tools.secrets import get_logger

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 
 from agent_brain.errors import ResumeError
 from agent_brain.memories.messages import MessagesMemory
-from agent_brain.memories.shared import SharedMemory
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
+from agent_brain.memories.sharing.shared import SharedMemory
 from agent_brain.memories.store.session import is_branch, read_session_key, session_key
 from agent_brain.states.answering import last_answer
 from agent_brain.teams.notes import works_on

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent_brain.human_input import Decisions
-from agent_brain.memories.shared import SharedMemory
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
+from agent_brain.memories.sharing.shared import SharedMemory
 from agent_brain.teams.decisions import asks
 from agent_brain.teams.notes import TurnNotes
 from agent_brain.teams.turn import Answers, Turn

@@ -18,8 +18,8 @@ from agent_brain.human_input import Decisions
 from agent_brain.limits import OWN, WAITING, Limits, StopReason
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.message import Message
-from agent_brain.memories.shared import TASK, SharedMemory
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
+from agent_brain.memories.sharing.shared import TASK, SharedMemory
 from agent_brain.memories.store.session import session_key
 from agent_brain.nets.delegation import Delegate
 from agent_brain.run import Run

@@ -11,8 +11,8 @@ from agent_brain.errors import BrainDefinitionError, BrainUseError
 from agent_brain.human_input import Approve, Decisions, Deny
 from agent_brain.limits import Limits
 from agent_brain.memories.message import Message, as_message
-from agent_brain.memories.shared import TASK
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
+from agent_brain.memories.sharing.shared import TASK
 from agent_brain.memories.store.filters import Names, names
 from agent_brain.nets.delegation import Delegate
 from agent_brain.teams.result import TeamResult

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_brain.memories.message import Message
-from agent_brain.memories.shared import USER
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
+from agent_brain.memories.sharing.shared import USER
 from agent_brain.teams.notes import TurnNotes
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext, current_call

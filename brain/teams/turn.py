@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from agent_brain.human_input import Decisions
 from agent_brain.limits import OWN
 from agent_brain.memories.message import Message
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
 from agent_brain.result import Result
 from agent_brain.teams.notes import works_on
 from agent_brain.teams.tools import addresses

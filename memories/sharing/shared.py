@@ -14,7 +14,7 @@ from agent_brain.memories.journal.ram import RamJournal
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.messages import MessagesMemory
 from agent_brain.memories.registry import create_memory
-from agent_brain.memories.shared_member import MemberMemory
+from agent_brain.memories.sharing.member import MemberMemory
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Names, names
 from agent_brain.memories.store.store import JournalLike

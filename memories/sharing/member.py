@@ -14,7 +14,7 @@ from agent_brain.memories.store.filters import Names
 from agent_brain.memories.wrapper import WrappingMemory
 
 if TYPE_CHECKING:
-    from agent_brain.memories.shared import SharedMemory
+    from agent_brain.memories.sharing.shared import SharedMemory
 
 KEPT_AS = "SharedMemory"
 
