@@ -10,7 +10,7 @@ from agent_brain.budget import Budget
 from agent_brain.decision import StepReport
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
-from agent_brain.memories.human_requests import key_of_branch
+from agent_brain.memories.runs.human_requests import key_of_branch
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import (
     NOWHERE,

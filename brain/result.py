@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from agent_brain.budget import usage_of
 from agent_brain.limits import StopReason
 from agent_brain.memories.message import Message
-from agent_brain.memories.turns import StoredResult
+from agent_brain.memories.runs.turns import StoredResult
 from agent_brain.states.usage import Usage
 
 if TYPE_CHECKING:

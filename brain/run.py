@@ -19,8 +19,8 @@ from agent_brain.limits import CUT_SHORT, Limits, StopReason, waits_on
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.claim import Claim
-from agent_brain.memories.turns import answer_of
+from agent_brain.memories.runs.claim import Claim
+from agent_brain.memories.runs.turns import answer_of
 from agent_brain.nets.net import Net
 from agent_brain.open_calls import close_open_calls, open_results, undo_half_a_step
 from agent_brain.result import OutputT_co, Result

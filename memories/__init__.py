@@ -44,6 +44,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.registry import create_memory as create_memory
     from agent_brain.memories.registry import memory_names as memory_names
     from agent_brain.memories.registry import register_memory as register_memory
+    from agent_brain.memories.runs.turns import StoredResult as StoredResult
+    from agent_brain.memories.runs.turns import TurnRecord as TurnRecord
     from agent_brain.memories.sessions import SessionInfo as SessionInfo
     from agent_brain.memories.sessions import delete_session as delete_session
     from agent_brain.memories.sessions import list_sessions as list_sessions
@@ -62,8 +64,6 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.summary import SummaryMemory as SummaryMemory
     from agent_brain.memories.todo import Todo as Todo
     from agent_brain.memories.todo import TodoMemory as TodoMemory
-    from agent_brain.memories.turns import StoredResult as StoredResult
-    from agent_brain.memories.turns import TurnRecord as TurnRecord
     from agent_brain.memories.vector import VectorMemory as VectorMemory
     from agent_brain.memories.views.base import View as View
     from agent_brain.memories.views.recent import Recent as Recent

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from agent_brain.memories.control import Control, Counts, ToolScope
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.kept_branches import KeptBranches, Origin, kept_branch, kept_branches
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.claim import Claim
+from agent_brain.memories.runs.claim import Claim
+from agent_brain.memories.runs.kept_branches import KeptBranches, Origin, kept_branch, kept_branches
+from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
+from agent_brain.memories.runs.turns import StoredResult, TurnRecord, result_of, turns_of
 from agent_brain.memories.store.snapshot import Snapshot
-from agent_brain.memories.store.turn_notes import MOST, TurnNote, with_current
-from agent_brain.memories.turns import StoredResult, TurnRecord, result_of, turns_of
 from agent_brain.memories.views.groups import arranged
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool

@@ -11,9 +11,9 @@ from typing import Any, Literal
 from pydantic import AliasChoices, BaseModel, Field
 
 from agent_brain.memories.errors import ScratchError
-from agent_brain.memories.human_requests import Asked, Decision, HumanRequests, key_of_branch
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.scratch import JsonDict, Scratch
+from agent_brain.memories.runs.human_requests import Asked, Decision, HumanRequests, key_of_branch
+from agent_brain.memories.runs.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.models import maker_of_defaults

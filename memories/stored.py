@@ -18,6 +18,14 @@ from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMe
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role, as_message
+from agent_brain.memories.runs.turn_notes import (
+    TURNS,
+    TurnNote,
+    added,
+    as_value,
+    from_value,
+    with_current,
+)
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.branch_counts import read_branch_counts
 from agent_brain.memories.store.call_history import copy_calls, read_calls, read_results
@@ -74,14 +82,6 @@ from agent_brain.memories.store.session import (
 )
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import JournalLike, MessageStore
-from agent_brain.memories.store.turn_notes import (
-    TURNS,
-    TurnNote,
-    added,
-    as_value,
-    from_value,
-    with_current,
-)
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.everything import Everything
 from agent_brain.memories.views.groups import arranged, newest

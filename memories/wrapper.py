@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal
     from agent_brain.memories.recall.results import Recalled
     from agent_brain.memories.recall.tenant import Scope
-    from agent_brain.memories.store.turn_notes import TurnNote
+    from agent_brain.memories.runs.turn_notes import TurnNote
     from agent_brain.memories.stored import Loadable, StoredMemory
     from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory

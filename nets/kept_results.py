@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.scratch import Scratch
+from agent_brain.memories.runs.scratch import Scratch
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
 from agent_brain.states.work import Work, WorkContext

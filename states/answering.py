@@ -7,7 +7,7 @@ from enum import Enum
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.turns import answer_of, is_answer
+from agent_brain.memories.runs.turns import answer_of, is_answer
 from agent_brain.states import prompts
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError

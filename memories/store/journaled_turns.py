@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from agent_brain.memories.control import Spent
 from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.runs.turn_notes import TURNS, TurnNote, from_value
 from agent_brain.memories.store.kinds import STEPS
 from agent_brain.memories.store.session import Session
-from agent_brain.memories.store.turn_notes import TURNS, TurnNote, from_value
 
 _Noted: TypeAlias = list[tuple[int, TurnNote]]
 _SPENT = frozenset(field.name for field in fields(Spent))

@@ -202,7 +202,7 @@ async def test_what_goes_inside_a_step_stays_away_when_the_step_is_rolled_back(
     what: str, name: str, tmp_path: Path
 ) -> None:
     from agent_brain.memories import Message
-    from agent_brain.memories.store.claim import Claim
+    from agent_brain.memories.runs.claim import Claim
 
     path = tmp_path / "journal.db"
     async with MEMORIES[name](journal=path) as memory:

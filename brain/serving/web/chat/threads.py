@@ -21,8 +21,8 @@ from starlette.requests import Request
 
 from agent_brain.errors import BrainUseError, SessionNotFoundError
 from agent_brain.memories.base import Memory
-from agent_brain.memories.human_requests import HumanRequests
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.human_requests import HumanRequests
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory
 from agent_brain.serving.session import Session

@@ -10,7 +10,7 @@ from typing import Any
 
 from agent_brain.memories.control import SUSPENDED, Control, Spent
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.store.turn_notes import TurnNote
+from agent_brain.memories.runs.turn_notes import TurnNote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
