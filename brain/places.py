@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.store.timeline import Part, read_last_parts
+from agent_brain.memories.sessions.timeline import Part, read_last_parts
 from agent_brain.nets.diagrams.model import draw
 from agent_brain.nets.net import Net
 from agent_brain.states.errors import RecordedError

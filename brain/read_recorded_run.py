@@ -9,9 +9,9 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.store.kinds import STEPS
-from agent_brain.memories.store.model_calls import ModelCallRecord
 from agent_brain.memories.store.session import below
 from agent_brain.memories.store.snapshot import Snapshot
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.memories.wrapper import offers
 from agent_brain.recorded_entries import EntryReader, note_messages, note_traced
 from agent_brain.recorded_run import RecordedRun, ReplayError

@@ -13,7 +13,7 @@ from agent_brain.memories.message import Attachment, Message, Role
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.kinds import STEPS
 from agent_brain.memories.store.log import decode
-from agent_brain.memories.store.model_calls import ToolResultRecord
+from agent_brain.memories.trace.model_calls import ToolResultRecord
 from agent_brain.memories.views.truncated_results import FULL_RESULT
 from agent_brain.recorded_run import CallKey, RecordedResult, RecordedRun
 from agent_brain.tools.result import Media

@@ -11,7 +11,7 @@ from agent_brain.errors import BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Decision
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.store.model_calls import ModelCallRecord
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.tools.result import Media
 
 WITHOUT_END = ("cancelled", "timeout", "stopped", "budget", "paused", "sleeping")

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from agent_brain.errors import BrainUseError
-from agent_brain.memories.store.model_calls import ModelCallRecord
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.recorded_run import CallKey, RecordedResult, RecordedRun
 from agent_brain.states.events import Position
 from agent_brain.states.hook_requests import ModelRequest, ToolRequest

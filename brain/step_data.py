@@ -9,10 +9,10 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
+from agent_brain.memories.sessions.timeline import Part, message_of
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.store.session import below, branch_key, branch_place
-from agent_brain.memories.store.timeline import Part, message_of
 from agent_brain.places import Place, Places, kind_of, parts_of_run, place_of
 from agent_brain.tools.text import clean_json
 

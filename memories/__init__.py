@@ -46,16 +46,14 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.registry import register_memory as register_memory
     from agent_brain.memories.runs.turns import StoredResult as StoredResult
     from agent_brain.memories.runs.turns import TurnRecord as TurnRecord
-    from agent_brain.memories.sessions import SessionInfo as SessionInfo
-    from agent_brain.memories.sessions import delete_session as delete_session
-    from agent_brain.memories.sessions import list_sessions as list_sessions
+    from agent_brain.memories.sessions.history import SavedStep as SavedStep
+    from agent_brain.memories.sessions.listing import SessionInfo as SessionInfo
+    from agent_brain.memories.sessions.listing import delete_session as delete_session
+    from agent_brain.memories.sessions.listing import list_sessions as list_sessions
     from agent_brain.memories.sharing.inbox import MessageQueue as MessageQueue
     from agent_brain.memories.sharing.member import MemberMemory as MemberMemory
     from agent_brain.memories.sharing.shared import SharedMemory as SharedMemory
     from agent_brain.memories.store.filters import Query as Query
-    from agent_brain.memories.store.history import SavedStep as SavedStep
-    from agent_brain.memories.store.model_calls import ModelCallRecord as ModelCallRecord
-    from agent_brain.memories.store.model_calls import ToolResultRecord as ToolResultRecord
     from agent_brain.memories.store.session import read_session_key as read_session_key
     from agent_brain.memories.store.session import session_key as session_key
     from agent_brain.memories.store.snapshot import Snapshot as Snapshot
@@ -64,6 +62,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.summary import SummaryMemory as SummaryMemory
     from agent_brain.memories.todo import Todo as Todo
     from agent_brain.memories.todo import TodoMemory as TodoMemory
+    from agent_brain.memories.trace.model_calls import ModelCallRecord as ModelCallRecord
+    from agent_brain.memories.trace.model_calls import ToolResultRecord as ToolResultRecord
     from agent_brain.memories.vector import VectorMemory as VectorMemory
     from agent_brain.memories.views.base import View as View
     from agent_brain.memories.views.recent import Recent as Recent

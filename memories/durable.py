@@ -15,12 +15,12 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
 from agent_brain.memories.store.events import ValueSet
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names, names
-from agent_brain.memories.store.history import SavedStep
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.made_state import MadeState, read_state
 from agent_brain.memories.store.session import History

@@ -19,6 +19,7 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
+from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.erasure import Erasure, deleted
@@ -35,7 +36,6 @@ from agent_brain.memories.store.filters import (
 )
 from agent_brain.memories.store.forgetting_branches import forget_in_branches
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
-from agent_brain.memories.store.history import SavedStep
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.session import branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot

@@ -26,16 +26,22 @@ from agent_brain.memories.runs.turn_notes import (
     from_value,
     with_current,
 )
-from agent_brain.memories.store import removal
-from agent_brain.memories.store.branch_counts import read_branch_counts
-from agent_brain.memories.store.call_history import copy_calls, read_calls, read_results
-from agent_brain.memories.store.copies import (
+from agent_brain.memories.sessions.copies import (
     read_branches,
     read_calls_after,
     read_entries,
     replace_session,
     write_copy,
 )
+from agent_brain.memories.sessions.history import (
+    CopiedJournal,
+    SavedStep,
+    copied_journal,
+    no_step,
+    saved_steps,
+)
+from agent_brain.memories.store import removal
+from agent_brain.memories.store.branch_counts import read_branch_counts
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
     Added,
@@ -59,17 +65,9 @@ from agent_brain.memories.store.filters import (
     names,
 )
 from agent_brain.memories.store.forgetting_branches import forget_in_branches
-from agent_brain.memories.store.history import (
-    CopiedJournal,
-    SavedStep,
-    copied_journal,
-    no_step,
-    saved_steps,
-)
 from agent_brain.memories.store.journaled_turns import read_notes
 from agent_brain.memories.store.kinds import entry
 from agent_brain.memories.store.many import in_slices
-from agent_brain.memories.store.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.store.session import (
     History,
@@ -82,6 +80,8 @@ from agent_brain.memories.store.session import (
 )
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import JournalLike, MessageStore
+from agent_brain.memories.trace.call_history import copy_calls, read_calls, read_results
+from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.everything import Everything
 from agent_brain.memories.views.groups import arranged, newest

@@ -14,10 +14,10 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, S
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
+from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
-from agent_brain.memories.store.history import SavedStep
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory

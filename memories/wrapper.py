@@ -14,10 +14,10 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control, Counts
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
+from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
-from agent_brain.memories.store.history import SavedStep
-from agent_brain.memories.store.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.memories.store.snapshot import Snapshot
+from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
 
 if TYPE_CHECKING:
     from agent_brain.memories.journal.base import Journal

@@ -12,7 +12,7 @@ import anyio
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.store.model_calls import ModelCallRecord, ToolResultRecord, Traced
+from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.states.aclosing import close_stream
 from agent_brain.states.hook_requests import ModelRequest, ToolRequest
 from agent_brain.states.models.call_data import error_to_data, pieces_to_data

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.model_calls import ModelCallRecord, without_bytes
+from agent_brain.memories.trace.model_calls import ModelCallRecord, without_bytes
 from agent_brain.states.models.call_data import hash_of, request_to_data, schema_of, tool_to_data
 from agent_brain.states.models.llm import LLM
 from agent_brain.tools.base import BaseTool

@@ -10,15 +10,15 @@ from pydantic import JsonValue
 
 from agent_brain.errors import BrainUseError, StepNotFoundError
 from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.store.copies import (
+from agent_brain.memories.sessions.copies import (
     Branches,
     read_branches,
     read_calls_after,
     step_place,
     write_copy,
 )
+from agent_brain.memories.sessions.history import copied_journal
 from agent_brain.memories.store.events import MESSAGES
-from agent_brain.memories.store.history import copied_journal
 from agent_brain.memories.store.kinds import STEPS
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.serving.catalog import make_title

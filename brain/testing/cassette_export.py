@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from agent_brain.memories.store.model_calls import ModelCallRecord
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.states.sent_request import data_of
 from agent_brain.testing.cassette_format import CassetteError, RecordedCall, write_calls
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_brain.memories.message import Role
-from agent_brain.memories.store.model_calls import ModelCallRecord
-from agent_brain.memories.store.timeline import Part
+from agent_brain.memories.sessions.timeline import Part
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.states.errors import LLMError
 from agent_brain.states.models.call_data import error_from_data, piece_from_data
 from agent_brain.step_data import calls_of

@@ -19,7 +19,7 @@ from pydantic import (
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.store.copies import branch_keys, write_copy
+from agent_brain.memories.sessions.copies import branch_keys, write_copy
 from agent_brain.memories.store.session import branch_place, is_session_key
 
 FORMAT = "agent-brain session"

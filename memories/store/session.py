@@ -21,7 +21,7 @@ from agent_brain.memories.journal.lease import Lease, abandon
 from agent_brain.memories.store.kinds import RUN, TRACED, current, entry
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.run_record import RunRecord
-from agent_brain.memories.store.trace_log import TraceLog
+from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.tools.context import current_call
 from agent_brain.tools.secrets import get_logger
 

@@ -39,11 +39,11 @@ from agent_brain.memories.store.events import (
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.store.model_calls import Traced
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.run_record import call_data
 from agent_brain.memories.store.session import History, Session, session_key
-from agent_brain.memories.store.trace_log import TraceLog
+from agent_brain.memories.trace.model_calls import Traced
+from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.groups import arranged
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Attachment, Message
-from agent_brain.memories.store.model_calls import digest_of
+from agent_brain.memories.trace.model_calls import digest_of
 from agent_brain.states import errors
 from agent_brain.states.models.llm import Finish, Piece, Thought
 from agent_brain.states.usage import Usage

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from agent_brain import MessagesMemory
 from agent_brain.memories import Message, RamJournal
 from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.store.session import session_key
-from agent_brain.memories.store.timeline import (
+from agent_brain.memories.sessions.timeline import (
     Part,
     find_part,
     message_of,
     read_last_parts,
     read_parts,
 )
+from agent_brain.memories.store.session import session_key
 
 KEY = session_key("s")
 KINDS = ("message", "step", "call_begun")

@@ -11,9 +11,9 @@ import pytest
 from agent_brain import Brain, Limits
 from agent_brain.demo import demo_tools
 from agent_brain.memories import MessagesMemory, RamJournal
-from agent_brain.memories.store.model_calls import ModelCallRecord
+from agent_brain.memories.sessions.timeline import read_parts
 from agent_brain.memories.store.session import session_key
-from agent_brain.memories.store.timeline import read_parts
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.nets import create_net
 from agent_brain.states.errors import LLMServerError
 from agent_brain.testing import ExportError, ScriptedLLM

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agent_brain.cli.exit_codes import UserError
 from agent_brain.cli.sessions.places import describe
-from agent_brain.memories import reading
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.store.history import SavedStep, saved_steps
+from agent_brain.memories.sessions import reading
+from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.stored import StoredMemory
 
 CLOSE = 3  # numbers that an error names

@@ -16,8 +16,8 @@ from agent_brain.cli.sessions.showing import Printer
 from agent_brain.cli.sessions.tables import local_time, spent_text
 from agent_brain.memories import Message
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.store.model_calls import ModelCallRecord
 from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 
 
 def show_calls(options: Options, number: int | None, run_id: str | None, *, full: bool) -> None:

@@ -13,7 +13,7 @@ from agent_brain.cli.sessions.as_of import memory_at
 from agent_brain.cli.sessions.places import find_record, find_session, make_key, use_journal
 from agent_brain.cli.sessions.showing import Printer
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.store.comparing import Side, compare, side_of
+from agent_brain.memories.sessions.comparing import Side, compare, side_of
 
 
 def diff_sessions(options: Options, first: str, second: str, *, full: bool) -> ExitCode:

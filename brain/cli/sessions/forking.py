@@ -18,13 +18,13 @@ from agent_brain.cli.sessions.places import (
     use_journal,
 )
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.store.copies import (
+from agent_brain.memories.sessions.copies import (
     read_branches,
     read_calls_after,
     step_place,
     write_copy,
 )
-from agent_brain.memories.store.history import copied_journal
+from agent_brain.memories.sessions.history import copied_journal
 
 
 def fork_session(options: Options, number: int, to: str, to_tenant: str | None) -> None:

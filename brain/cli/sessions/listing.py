@@ -17,8 +17,8 @@ from agent_brain.cli.sessions.tables import (
     spent_text,
 )
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.sessions import SessionInfo, list_sessions
-from agent_brain.memories.store.history import SavedStep, saved_steps
+from agent_brain.memories.sessions.history import SavedStep, saved_steps
+from agent_brain.memories.sessions.listing import SessionInfo, list_sessions
 
 
 def show_sessions(options: Options, limit: int | None) -> None:

@@ -20,9 +20,9 @@ from agent_brain.default_model import resolve_llm
 from agent_brain.memories import Message
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.registry import create_memory
-from agent_brain.memories.store.model_calls import ModelCallRecord
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.replay import Replay
 from agent_brain.states import prompts
 from agent_brain.states.models.llm import LLM, Piece

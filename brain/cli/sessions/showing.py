@@ -17,7 +17,7 @@ from agent_brain.cli.sessions.tables import local_time, spent_text
 from agent_brain.memories import Message
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.journal.entry import Entry
-from agent_brain.memories.store.timeline import Part, read_parts
+from agent_brain.memories.sessions.timeline import Part, read_parts
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.tools import Action
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_brain.memories.store.comparing import Difference
+from agent_brain.memories.sessions.comparing import Difference
 from agent_brain.step_data import describe_message
 from agent_brain.tools.text import clean_json
 

@@ -12,12 +12,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.reading import memory_at
-from agent_brain.memories.store.comparing import Side, compare, side_of
-from agent_brain.memories.store.model_calls import ModelCallRecord
+from agent_brain.memories.sessions.comparing import Side, compare, side_of
+from agent_brain.memories.sessions.reading import memory_at
+from agent_brain.memories.sessions.timeline import Part, find_part, read_last_parts, read_parts
 from agent_brain.memories.store.session import Session as StoredSession
-from agent_brain.memories.store.timeline import Part, find_part, read_last_parts, read_parts
 from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.places import Places, parts_of_run
 from agent_brain.serving.forking import NO_STEPS, no_step

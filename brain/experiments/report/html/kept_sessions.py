@@ -11,11 +11,11 @@ from typing import NamedTuple
 from agent_brain.experiments.case import CaseResult
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.journal.sqlite.journal import SQLiteJournal
+from agent_brain.memories.sessions.timeline import Part, split_parts
 from agent_brain.memories.store.kinds import TRACED
-from agent_brain.memories.store.model_calls import ModelCallRecord
 from agent_brain.memories.store.session import session_key
-from agent_brain.memories.store.timeline import Part, split_parts
-from agent_brain.memories.store.traced import ChunkReader
+from agent_brain.memories.trace.model_calls import ModelCallRecord
+from agent_brain.memories.trace.traced import ChunkReader
 
 FILE = "sessions.db"
 

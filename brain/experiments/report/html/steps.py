@@ -8,8 +8,8 @@ from typing import Any
 from agent_brain.experiments.report.html.kept_sessions import KeptSession
 from agent_brain.experiments.report.html.texts import Once, cut, cut_all
 from agent_brain.memories.message import Message, Role
-from agent_brain.memories.store.model_calls import ModelCallRecord
-from agent_brain.memories.store.timeline import Part
+from agent_brain.memories.sessions.timeline import Part
+from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.places import Places
 from agent_brain.step_data import describe_happened
 from agent_brain.tools.scrubber import Scrubber

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.history import SavedStep, saved_steps
+from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store.kinds import TRACED, entry
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.store.model_calls import (
+from agent_brain.memories.trace.model_calls import (
     ModelCallRecord,
     ToolResultRecord,
     Traced,
     digest_of,
     with_bytes,
 )
-from agent_brain.memories.store.traced import ChunkReader
+from agent_brain.memories.trace.traced import ChunkReader
 
 if TYPE_CHECKING:
     from agent_brain.memories.store.store import MessageStore

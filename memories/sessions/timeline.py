@@ -11,8 +11,8 @@ from typing import Any, cast
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
+from agent_brain.memories.sessions.history import SavedStep, step_of
 from agent_brain.memories.store.events import MESSAGES
-from agent_brain.memories.store.history import SavedStep, step_of
 from agent_brain.memories.store.kinds import LASTING, STEPS
 from agent_brain.memories.store.log import decode
 

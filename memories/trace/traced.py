@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.kinds import TRACED, entry
-from agent_brain.memories.store.model_calls import ModelCallRecord, ToolResultRecord, Traced
+from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.tools.action import Action
 from agent_brain.tools.ids import new_id
 

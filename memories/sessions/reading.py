@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.messages import MessagesMemory
+from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.history import SavedStep
 from agent_brain.memories.store.session import read_session_key
 from agent_brain.memories.stored import StoredMemory
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.store.kinds import TRACED
-from agent_brain.memories.store.model_calls import Traced
-from agent_brain.memories.store.traced import ChunkWriter
+from agent_brain.memories.trace.model_calls import Traced
+from agent_brain.memories.trace.traced import ChunkWriter
 
 RAM_STEPS = 100  # whose calls are kept in RAM at least
 CHUNK_STEPS = 50  # after which a call is kept as a whole, so that what is older can be dropped
