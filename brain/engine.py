@@ -25,9 +25,13 @@ from agent_brain.errors import (
 )
 from agent_brain.limits import OWN, SPENDING, WAITING, StopReason, waits_on
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.kept import (
+    drop_kept_branches,
+    is_branch_of,
+    keep_branch,
+)
 from agent_brain.memories.control import SUSPENDED, Control, HumanRequests
 from agent_brain.memories.runs.human_requests import key_of_branch
-from agent_brain.memories.runs.kept_branches import drop_kept_branches, is_branch_of, keep_branch
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls, undo_half_a_step

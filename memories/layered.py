@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.forgetting import forget_in_branches
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
@@ -34,7 +35,6 @@ from agent_brain.memories.store.filters import (
     checked_cursor,
     names,
 )
-from agent_brain.memories.store.forgetting_branches import forget_in_branches
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.session import branch_key

@@ -13,6 +13,8 @@ import anyio
 from pydantic import JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.counts import read_branch_counts
+from agent_brain.memories.branches.forgetting import forget_in_branches
 from agent_brain.memories.control import Control, Counts
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
@@ -41,7 +43,6 @@ from agent_brain.memories.sessions.history import (
     saved_steps,
 )
 from agent_brain.memories.store import removal
-from agent_brain.memories.store.branch_counts import read_branch_counts
 from agent_brain.memories.store.erasure import Erasure, strike
 from agent_brain.memories.store.events import (
     Added,
@@ -64,7 +65,6 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
-from agent_brain.memories.store.forgetting_branches import forget_in_branches
 from agent_brain.memories.store.journaled_turns import read_notes
 from agent_brain.memories.store.kinds import entry
 from agent_brain.memories.store.many import in_slices

@@ -248,7 +248,7 @@ class WrappingMemory(Memory):
 
     async def forget(self, ids: Names | None = None, **which: Unpack[ForgetOptions]) -> int:
         """As :meth:`StoredMemory.forget`."""
-        from agent_brain.memories.store.forgetting_branches import forget_in_branches
+        from agent_brain.memories.branches.forgetting import forget_in_branches
 
         count = await self._with("forget").forget(ids, **which)
         count += await forget_in_branches(self, (), ids, {**which})

@@ -13,7 +13,7 @@ from agent_brain.engine import Engine
 from agent_brain.errors import ScratchError, StateDefinitionError, TransitionError
 from agent_brain.limits import Limits, waits_on
 from agent_brain.memories.base import Memory
-from agent_brain.memories.runs.kept_branches import drop_kept_branches
+from agent_brain.memories.branches.kept import drop_kept_branches
 from agent_brain.nets.delegation import Delegate
 from agent_brain.nets.edges import known_targets
 from agent_brain.nets.validation import check_state

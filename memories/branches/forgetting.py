@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_brain.memories.runs.kept_branches import kept_branches
+from agent_brain.memories.branches.kept import kept_branches
 from agent_brain.memories.store.filters import Names
 
 if TYPE_CHECKING:
