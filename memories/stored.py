@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 import anyio
 from pydantic import JsonValue, ValidationError
@@ -87,6 +87,7 @@ from agent_brain.memories.views.everything import Everything
 from agent_brain.memories.views.groups import arranged, newest
 from agent_brain.tools.toolset import ToolLike
 
+T = TypeVar("T")
 Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
 
 
@@ -216,11 +217,12 @@ class StoredMemory(Memory):
 
     async def open(self) -> None:
         """Read the session, if that has not been done yet."""
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
 
     async def _settle(self) -> None:
-        """Read what is to be read, and forget what has expired."""
+        """Read what is to be read, and forget what has expired, if there is anything."""
+        if self.store.settled:
+            return
         await self.store.open(self._adopt, self._finish_removal)
         if self.store.expiry:
             await removal.expire(self)
@@ -247,8 +249,14 @@ class StoredMemory(Memory):
                 f"{method} writes, and this memory was opened with readonly=True: open the session "
                 "without it to write, or fork() the memory for a copy that can be changed"
             )
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
+
+    async def _carry_out(self, change: Awaitable[T]) -> T:
+        """Await a change, and use what views have evicted then."""
+        result = await change
+        if self.store.evicted:
+            await self._hand_over()
+        return result
 
     async def _hand_over(self) -> None:
         """Use what views have evicted, in ``store.evicted``; called after each such change."""
@@ -261,9 +269,8 @@ class StoredMemory(Memory):
         message = as_message(goal)
         store = self.store
         self._note_turn(message)
-        await store.change(lambda: [GoalSet(message.id), *store.addition([message])])
-        if store.evicted:
-            await self._hand_over()
+        change = store.change(lambda: [GoalSet(message.id), *store.addition([message])])
+        await self._carry_out(change)
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
@@ -296,9 +303,8 @@ class StoredMemory(Memory):
         if store.session is not None:
             store.session.running = True
         self._note_turn(goal)
-        await store.change(plan, then=lambda: self.control.begin(run_id, state))
-        if store.evicted:
-            await self._hand_over()
+        change = store.change(plan, then=lambda: self.control.begin(run_id, state))
+        await self._carry_out(change)
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages`` in this order, all or none; known IDs are ignored.
@@ -332,8 +338,7 @@ class StoredMemory(Memory):
         return [message for message in messages if message.id != goal_id]
 
     async def _all(self) -> list[Message]:
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         log = self.store.log
         if log.encoded:
             await log.decoded()
@@ -354,8 +359,7 @@ class StoredMemory(Memory):
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         return await self.store.turn()
 
     def _note_turn(self, goal: Message) -> None:
@@ -367,8 +371,7 @@ class StoredMemory(Memory):
     async def _turn_notes(self) -> list[TurnNote]:
         """Return what is known of the turns beside their messages."""
         store, session = self.store, self.store.session
-        if not store.settled:
-            await self._settle()
+        await self._settle()
         if store.shared:
             earlier = []
         elif session is None:
@@ -476,8 +479,7 @@ class StoredMemory(Memory):
         Raises:
             MemoryUseError: ``run_id`` or ``step`` is something else.
         """
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         return await read_calls(self.store, run_id, step)
 
     async def tool_results(self, run_id: str | None = None) -> list[ToolResultRecord]:
@@ -488,8 +490,7 @@ class StoredMemory(Memory):
         Args:
             run_id: Those of this run.
         """
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         return await read_results(self.store, run_id)
 
     async def as_of(self, step: int | SavedStep) -> Self:
@@ -579,9 +580,8 @@ class StoredMemory(Memory):
         def take_control() -> None:
             self.control = control
 
-        await self.store.replace_all([Cleared(), *_content(snapshot, control)], take_control)
-        if self.store.evicted:
-            await self._hand_over()
+        changes = [Cleared(), *_content(snapshot, control)]
+        await self._carry_out(self.store.replace_all(changes, take_control))
 
     async def fork(
         self,
@@ -818,18 +818,12 @@ class StoredMemory(Memory):
                 f"keep({name!r}, …) takes a JSON value (text, number, list, dict …): {error}"
             ) from error
         await self._write("keep()")
-        store = self.store
-        await store.change(lambda: [ValueSet(name, value), *(store.marks() if erase else ())])
-        if erase:
-            await removal.scrub(self)
-        if self.store.evicted:
-            await self._hand_over()
+        await self._carry_out(removal.set_value(self, name, value, erase=erase))
 
     async def kept(self, name: str) -> JsonValue:
         """Return a copy of the value that is stored under ``name``, or None."""
         checked_text("kept()", name)
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         return copy.deepcopy(self.store.values.get(name))
 
     # Queries
@@ -893,14 +887,12 @@ class StoredMemory(Memory):
     async def get(self, message_id: str) -> Message | None:
         """Return the message with this ID, or None."""
         checked_text("get()", message_id)
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         return self.store.log.get(message_id)
 
     async def count(self) -> int:
         """Return the number of messages that the memory holds."""
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         return len(self.store.log)
 
     async def find_news(self, after: int = 0) -> tuple[list[Message], int]:
@@ -912,8 +904,7 @@ class StoredMemory(Memory):
             news, cursor = await memory.find_news(cursor)
         """
         checked_cursor(after)
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         log = self.store.log
         if self.store.session is None and after > log.last:
             after = 0  # a cursor of another memory: repeat messages rather than miss some
@@ -959,9 +950,7 @@ class StoredMemory(Memory):
         known = [message_id for message_id in wanted if message_id in self.store.log]
         if known:
             change = Tagged(known, tags_to_add, tags_to_remove, pinned)
-            await self.store.change(lambda: [change])
-            if self.store.evicted:
-                await self._hand_over()
+            await self._carry_out(self.store.change(lambda: [change]))
         return len(known)
 
     async def delete(self, ids: Names) -> int:
@@ -976,10 +965,7 @@ class StoredMemory(Memory):
             How many messages were removed, partners included.
         """
         await self._write("delete()")
-        count = await removal.delete(self, ids)
-        if self.store.evicted:
-            await self._hand_over()
-        return count
+        return await self._carry_out(removal.delete(self, ids))
 
     async def clear(self, *, keep_pinned: bool = False) -> int:
         """Erase everything, also the goal, summaries, lists and session state.
@@ -1035,9 +1021,7 @@ class StoredMemory(Memory):
         fits = removal.forgettable(ids, which, self.store.clock())
         await self._write("forget()")
         wanted = None if ids is None else names("ids", ids)
-        count = await removal.forget(self, fits, wanted, text)
-        if self.store.evicted:
-            await self._hand_over()
+        count = await self._carry_out(removal.forget(self, fits, wanted, text))
         branches = await self._interrupted_branches()
         count += await forget_in_branches(self, branches, ids, {**which})
         if self.control.state is None:  # the run has ended, if there was one

@@ -120,8 +120,7 @@ class WindowedMemory(StoredMemory):
 
     async def history(self) -> list[Message]:
         """Return everything that is not deleted, also what has left the window, if it is stored."""
-        if not self.store.settled:
-            await self._settle()
+        await self._settle()
         if self.store.session is None:
             return list(self.store.log)
         return arranged((await self.store.stored()).values())

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from pydantic import JsonValue
+
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError
 from agent_brain.memories.journal.entry import Row, Rows
@@ -75,12 +77,19 @@ async def remove(
 ) -> None:
     """Record that messages are removed, wherever they are, without their partners; and a note."""
     going = list(ids)
-    await memory.store.change(
+    change = memory.store.change(
         lambda: [*([Removed(going)] if going else []), *note(), *_struck(memory, gone)],
         lambda: _strike(memory, gone),
     )
-    if memory.store.evicted:  # a call without results had kept them
-        await memory._hand_over()
+    await memory._carry_out(change)  # a call without results may have kept others in a view
+
+
+async def set_value(memory: StoredMemory, name: str, value: JsonValue, *, erase: bool) -> None:
+    """Set a value of a memory; with ``erase``, leave no copy of the previous one."""
+    store = memory.store
+    await store.change(lambda: [ValueSet(name, value), *(store.marks() if erase else ())])
+    if erase:
+        await scrub(memory)
 
 
 async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Change] = ()) -> int:
