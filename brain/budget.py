@@ -9,7 +9,8 @@ import anyio
 
 from agent_brain.errors import BrainUseError
 from agent_brain.limits import Limits, StopReason
-from agent_brain.memories.control import Control, Spent
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.counts import Spent
 from agent_brain.states.hook_requests import HookRequest
 from agent_brain.states.hooks import Hook
 from agent_brain.states.usage import Usage

@@ -9,7 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from agent_brain.memories.control import Spent
+from agent_brain.memories.runs.counts import Spent
 from agent_brain.states.usage import Usage
 from agent_brain.usage_budget import UsageBudget
 

@@ -11,9 +11,7 @@ from agent_brain.tools.lazy_exports import lazy_exports
 
 if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.base import Memory as Memory
-    from agent_brain.memories.control import Call as Call
     from agent_brain.memories.control import Control as Control
-    from agent_brain.memories.control import Spent as Spent
     from agent_brain.memories.durable import DurableMemory as DurableMemory
     from agent_brain.memories.errors import EmbedderMismatchError as EmbedderMismatchError
     from agent_brain.memories.errors import JournalConflictError as JournalConflictError
@@ -44,6 +42,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.registry import create_memory as create_memory
     from agent_brain.memories.registry import memory_names as memory_names
     from agent_brain.memories.registry import register_memory as register_memory
+    from agent_brain.memories.runs.calls import Call as Call
+    from agent_brain.memories.runs.counts import Spent as Spent
     from agent_brain.memories.runs.turns import StoredResult as StoredResult
     from agent_brain.memories.runs.turns import TurnRecord as TurnRecord
     from agent_brain.memories.sessions.history import SavedStep as SavedStep

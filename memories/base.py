@@ -8,16 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from agent_brain.memories.branches.kept import (
-    KeptBranches,
-    Origin,
-    kept_branch,
-    kept_branches,
-)
-from agent_brain.memories.control import Control, Counts, ToolScope
+from agent_brain.memories.branches.kept import KeptBranches, Origin, kept_branch, kept_branches
+from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.claim import Claim
+from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
 from agent_brain.memories.runs.turns import StoredResult, TurnRecord, result_of, turns_of
 from agent_brain.memories.store.snapshot import Snapshot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -12,6 +12,8 @@ from pydantic import AliasChoices, BaseModel, Field
 
 from agent_brain.memories.errors import ScratchError
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.calls import Call, uncertain
+from agent_brain.memories.runs.counts import Counts, Spent
 from agent_brain.memories.runs.human_requests import Asked, Decision, HumanRequests, key_of_branch
 from agent_brain.memories.runs.scratch import JsonDict, Scratch
 from agent_brain.tools.action import Action
@@ -33,92 +35,6 @@ __all__ = [
 
 SUSPENDED = ("approval", "input", "paused", "sleeping")
 """Why a run has stopped that waits: it can be continued as it is."""
-
-
-@dataclass(slots=True)
-class Spent:
-    """What a run has used so far. A resumed run continues to count from it.
-
-    Attributes:
-        input_tokens: Tokens read by models.
-        output_tokens: Tokens written by models.
-        cost: US dollars, for the calls whose price is known.
-        unpriced: Model calls whose price is unknown.
-        estimated: Model calls whose tokens are an estimate.
-        cached_tokens: Those of the input tokens that were read from a provider's cache.
-        reasoning_tokens: Those of the output tokens that were spent on reasoning.
-        requests: Model calls.
-        tool_calls: Tool calls that were answered, whatever came of them.
-        seconds: Wall clock, without the time between a stop and a resume.
-    """
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-    estimated: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    requests: int = 0
-    tool_calls: int = 0
-    seconds: float = 0.0
-
-    def add(self, usage: Any) -> None:
-        """Add what a model call used: an :class:`agent_brain.states.Usage`."""
-        self.requests += usage.requests
-        self.input_tokens += usage.input_tokens
-        self.output_tokens += usage.output_tokens
-        if usage.cost is None:
-            self.unpriced += usage.requests
-        else:
-            self.cost += usage.cost
-        if usage.estimated:
-            self.estimated += usage.requests
-        self.cached_tokens += usage.cached_tokens
-        self.reasoning_tokens += usage.reasoning_tokens
-
-    def add_tool_call(self) -> None:
-        """Count a tool call that was answered."""
-        self.tool_calls += 1
-
-
-@dataclass(slots=True)
-class Counts(Spent):
-    """What a branch has used so far, with its own branches.
-
-    Attributes:
-        step: The steps that it has completed.
-    """
-
-    step: int = 0
-
-    def plus(self, other: Counts) -> Counts:
-        """Return the sum of both."""
-        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Counts)))
-
-    def beyond(self, other: Counts) -> Counts:
-        """Return what this has more than ``other``."""
-        more = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(Counts))
-        return Counts(*(max(own - known, 0) for own, known in more))
-
-
-@dataclass(slots=True)
-class Call:
-    """A tool call that has begun, recorded so that a crash can neither lose nor repeat it unseen.
-
-    Attributes:
-        action: The call.
-        result: Its result, once it has finished.
-        reported: Whether the event of its end has been streamed.
-        continues: Whether it runs on a memory that is kept, and continues there.
-        due: Whether it has finished and is not counted yet, as the event of its end is not read.
-    """
-
-    action: Action
-    result: Message | None = None
-    reported: bool = False
-    continues: bool = False
-    due: bool = False
 
 
 class ToolScope(BaseModel, defer_build=True):
@@ -653,11 +569,3 @@ class Control(BaseModel, defer_build=True):
 
 
 _fresh = maker_of_defaults(Control)
-
-
-def uncertain(call: Action) -> str:
-    """Return what the model reads about a call that had begun and has no result."""
-    return (
-        f"{call.name!r} was interrupted while it was running. It may or may not have taken effect, "
-        "and was not run again"
-    )

@@ -15,11 +15,12 @@ from pydantic import JsonValue, ValidationError
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.counts import read_branch_counts
 from agent_brain.memories.branches.forgetting import forget_in_branches
-from agent_brain.memories.control import Control, Counts
+from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role, as_message
+from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import (
     TURNS,
     TurnNote,

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 from pydantic import JsonValue
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import Control, Counts
+from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
 from agent_brain.memories.store.snapshot import Snapshot

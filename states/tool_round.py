@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import anyio
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.control import SUSPENDED, uncertain
+from agent_brain.memories.control import SUSPENDED
 from agent_brain.memories.message import Attachment, Message, Role, trusted
+from agent_brain.memories.runs.calls import uncertain
 from agent_brain.states.background import live
 from agent_brain.states.events import (
     ActionFinished,

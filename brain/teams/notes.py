@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from agent_brain.budget import Budget
 from agent_brain.limits import Limits
-from agent_brain.memories.control import Control, Spent
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.counts import Spent
 from agent_brain.memories.sharing.member import MemberMemory
 from agent_brain.states.usage import Usage
 

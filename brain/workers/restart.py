@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent_brain.memories.control import Call, Control
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.calls import Call
 from agent_brain.states.events import (
     ActionFinished,
     ActionStarted,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import reduce
 
-from agent_brain.memories.control import Control, Counts
+from agent_brain.memories.control import Control
 from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.store.events import (
     CallNoted,
     Checkpointed,

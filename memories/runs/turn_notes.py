@@ -14,7 +14,8 @@ from typing import cast
 
 from pydantic import JsonValue, TypeAdapter
 
-from agent_brain.memories.control import Control, Spent
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.counts import Spent
 
 TURNS = "earlier_turns"
 """The name of the value with the notes of earlier turns."""

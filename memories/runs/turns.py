@@ -8,8 +8,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from agent_brain.memories.control import SUSPENDED, Control, Spent
+from agent_brain.memories.control import SUSPENDED, Control
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.runs.counts import Spent
 from agent_brain.memories.runs.turn_notes import TurnNote
 
 

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from agent_brain.memories.control import Spent
 from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.runs.counts import Spent
 from agent_brain.memories.runs.turn_notes import TURNS, TurnNote, from_value
 from agent_brain.memories.store.kinds import STEPS
 from agent_brain.memories.store.session import Session

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from agent_brain.memories.control import Call, Control
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.calls import Call
 
 
 class RunRecord:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from agent_brain.memories import Call, Message, Role
-from agent_brain.memories.control import uncertain
+from agent_brain.memories.runs.calls import uncertain
 from agent_brain.states import ActionFinished, ActionState, ApprovalRequested, StateDefinitionError
 from agent_brain.testing import FakeMemory, run_state
 from agent_brain.tools import Action, BaseTool, ToolError, tool

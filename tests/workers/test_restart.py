@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent_brain.memories import Message
-from agent_brain.memories.control import Call, Control
+from agent_brain.memories.control import Control
+from agent_brain.memories.runs.calls import Call
 from agent_brain.states.events import ActionFinished, ActionStarted, Position, StateExited
 from agent_brain.tools import Action
 from agent_brain.workers.restart import kept_calls, missing_exit, undone
