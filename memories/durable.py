@@ -14,19 +14,20 @@ from pydantic import JsonValue
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
 from agent_brain.memories.store.events import ValueSet
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names, names
+from agent_brain.memories.store.forking import fork_of
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.made_state import MadeState, read_state
+from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import History
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
-from agent_brain.memories.store.store import JournalLike
-from agent_brain.memories.stored import StoredMemory, checked
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import GOALS, STATE, Call, Calls, calls_of, without
 from agent_brain.memories.views.groups import with_partners
 from agent_brain.memories.wrapper import WrappingMemory
@@ -228,7 +229,7 @@ class DurableMemory(WrappingMemory):
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
         """Start a turn and a run of it, in one write."""
-        goal, before = as_message(goal), checked(before)
+        goal, before = as_message(goal), checked_messages(before)
 
         async def write() -> None:
             await self._record.begin(goal, run_id, state, before=before)
@@ -237,7 +238,7 @@ class DurableMemory(WrappingMemory):
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages`` in this order, all or none; known IDs are ignored."""
-        given = [*checked(messages)]
+        given = [*checked_messages(messages)]
         await self._add("update()", given, None, lambda: self._record.update(given))
 
     async def _add(
@@ -431,8 +432,9 @@ class DurableMemory(WrappingMemory):
     ) -> Self:
         """As :meth:`StoredMemory.fork`."""
         snapshot = await self.snapshot()
-        fork = self._record._fork_of
-        return self._over(await fork(snapshot, journal, session, tenant, replace=replace))
+        return self._over(
+            await fork_of(self._record, snapshot, journal, session, tenant, replace=replace)
+        )
 
     async def _new_branch(self, name: str) -> Self:
         """Return a branch, which is written to the journal, below the session, if there is one."""

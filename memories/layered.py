@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches import journaled
 from agent_brain.memories.branches.forgetting import forget_in_branches
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message, Role, checked_messages
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.sessions.history import SavedStep
-from agent_brain.memories.store import removal
+from agent_brain.memories.store import forking, removal
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.erasure import Erasure, deleted
-from agent_brain.memories.store.events import plan_undoing, replay
+from agent_brain.memories.store.events import replay
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import (
     Filters,
@@ -37,9 +38,10 @@ from agent_brain.memories.store.filters import (
 )
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
+from agent_brain.memories.store.rollback import plan_undoing
 from agent_brain.memories.store.session import branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
-from agent_brain.memories.stored import StoredMemory, checked
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
 from agent_brain.memories.windowed import WindowedMemory
 from agent_brain.memories.wrapper import WrappingMemory
@@ -163,7 +165,7 @@ class LayeredMemory(WrappingMemory):
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages``; those that are in the long-term memory already are ignored."""
         await self.open()
-        known = {m.id for m in checked(messages) if await self.long.get(m.id) is not None}
+        known = {m.id for m in checked_messages(messages) if await self.long.get(m.id) is not None}
         await self.short.update([m for m in messages if m.id not in known] if known else messages)
 
     async def checkpoint(self) -> None:
@@ -408,8 +410,8 @@ class LayeredMemory(WrappingMemory):
         for memory in (self.short, self.long):
             await memory._write("forget()")
         await self._handed.forget(going, gone)
-        branches = await self.short._interrupted_branches()
-        branches += await self.long._interrupted_branches()
+        branches = await journaled.interrupted_branches(self.short)
+        branches += await journaled.interrupted_branches(self.long)
         count = len(going) + await forget_in_branches(self, branches, ids, {**which})
         if self.control.state is None:  # the run has ended, if there was one
             await self._drop_all_branches()
@@ -486,14 +488,14 @@ class LayeredMemory(WrappingMemory):
         if not short.durable:
             return self._over(short, await self.long.fork())
         held = await self.long.snapshot()  # a run was interrupted in branches
-        long = await self.long._fork_of(held, place=short.step_place)
+        long = await forking.fork_of(self.long, held, place=short.step_place)
         return self._over(short, long)
 
     async def _new_branch(self, name: str) -> LayeredMemory:
         """Return the memory of a branch: a branch of each."""
         short = await self._without_handing(lambda: self.short._new_branch(name))
         place = (*self.short.step_place, name)
-        return self._over(short, await self.long._branch_at(place, resumed=short.resumed))
+        return self._over(short, await journaled.branch_at(self.long, place, resumed=short.resumed))
 
     async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Memory | None:
         """Return copies of both under a key of a journal, and below it, or those that are there."""
@@ -513,14 +515,14 @@ class LayeredMemory(WrappingMemory):
         def was_there(entry: Entry) -> bool:
             return written is None or entry.time is None or entry.time <= written
 
-        long = await self.long._as_of_entries(was_there)
-        await self.long._copy_branches(long, short.step_place)
+        long = await forking.copy_entries(self.long, was_there)
+        await forking.copy_branches(self.long, long, short.step_place)
         return self._over(short, long)
 
     async def drop_branches(self) -> None:
         """Remove what both keep of branches of earlier steps and runs."""
         await self.short.drop_branches()
-        await self.long._drop_branches_but(self.short.step_place)
+        await journaled.drop_branches(self.long, self.short.step_place)
 
     async def _without_handing(
         self, copy: Callable[[], Awaitable[WindowedMemory]]

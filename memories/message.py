@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self, cast
@@ -295,3 +295,25 @@ def as_message(goal: str | Message | Mapping[str, Any]) -> Message:
         f"A goal is a text or a Message, not {type(goal).__name__}: pass the last message as the "
         "goal, and add the earlier ones with 'await memory.update([…])'"
     )
+
+
+def checked_messages(messages: Iterable[Message]) -> Sequence[Message]:
+    """Return ``messages`` as a sequence of messages.
+
+    Raises:
+        MemoryUseError: They are something else.
+    """
+    if type(messages) is not list:
+        if isinstance(messages, Message | str | bytes | dict) or not isinstance(messages, Iterable):
+            raise MemoryUseError(
+                f"update() takes a list of messages, not {type(messages).__name__}: "
+                "await memory.update([message])"
+            )
+        messages = list(messages)
+    for message in messages:
+        if not isinstance(message, Message):
+            raise MemoryUseError(
+                f"update() takes a list of messages, and {message!r:.100} is not one: create one "
+                "with Message.user(…), Message.assistant(…), Message.tool(…) or Message(**fields)"
+            )
+    return messages

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from agent_brain.memories.base import Memory
     from agent_brain.memories.embedders.function import EmbedderLike
+    from agent_brain.memories.store.options import JournalLike
     from agent_brain.memories.store.session import History
-    from agent_brain.memories.store.store import JournalLike
     from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.views.base import View
     from agent_brain.memories.views.summary_writer import Summarize

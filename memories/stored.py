@@ -4,59 +4,31 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from os import PathLike
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeVar
 
-import anyio
 from pydantic import JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches import journaled
 from agent_brain.memories.branches.counts import read_branch_counts
 from agent_brain.memories.branches.forgetting import forget_in_branches
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
-from agent_brain.memories.journal.entry import Entry, Rows
-from agent_brain.memories.message import Message, Role, as_message
+from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import (
-    TURNS,
     TurnNote,
-    added,
-    as_value,
-    from_value,
-    with_current,
 )
-from agent_brain.memories.sessions.copies import (
-    read_branches,
-    read_calls_after,
-    read_entries,
-    replace_session,
-    write_copy,
-)
-from agent_brain.memories.sessions.history import (
-    CopiedJournal,
-    SavedStep,
-    copied_journal,
-    no_step,
-    saved_steps,
-)
-from agent_brain.memories.store import removal
-from agent_brain.memories.store.erasure import Erasure, strike
-from agent_brain.memories.store.events import (
-    Added,
-    Change,
-    Checkpointed,
-    Cleared,
-    GoalSet,
-    Tagged,
-    ValueSet,
-    plan_undoing,
-)
+from agent_brain.memories.sessions.history import SavedStep, saved_steps
+from agent_brain.memories.store import forking, queries, removal
+from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
 from agent_brain.memories.store.expiry import utc_now
-from agent_brain.memories.store.export import read_export, write_export
+from agent_brain.memories.store.export import Loadable, content_of, load_into, write_export
 from agent_brain.memories.store.filters import (
     ForgetOptions,
     Names,
@@ -66,30 +38,19 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
-from agent_brain.memories.store.journaled_turns import read_notes
-from agent_brain.memories.store.kinds import entry
-from agent_brain.memories.store.many import in_slices
-from agent_brain.memories.store.run_record import RunRecord
-from agent_brain.memories.store.session import (
-    History,
-    Session,
-    below,
-    branch_key,
-    branch_place,
-    first_entry,
-    read_session_key,
-)
+from agent_brain.memories.store.journaled_turns import note_turn, turn_notes, values_with_turns
+from agent_brain.memories.store.options import JournalLike
+from agent_brain.memories.store.rollback import undo_step
+from agent_brain.memories.store.session import History, Session, branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
-from agent_brain.memories.store.store import JournalLike, MessageStore
-from agent_brain.memories.trace.call_history import copy_calls, read_calls, read_results
+from agent_brain.memories.store.store import MessageStore
+from agent_brain.memories.trace.call_history import read_calls, read_results
 from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.memories.views.base import View
 from agent_brain.memories.views.everything import Everything
-from agent_brain.memories.views.groups import arranged, newest
 from agent_brain.tools.toolset import ToolLike
 
 T = TypeVar("T")
-Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
 
 
 class StoredMemory(Memory):
@@ -218,13 +179,14 @@ class StoredMemory(Memory):
 
     async def open(self) -> None:
         """Read the session, if that has not been done yet."""
-        await self._settle()
+        if not self.store.settled:
+            await self._settle()
 
     async def _settle(self) -> None:
         """Read what is to be read, and forget what has expired, if there is anything."""
         if self.store.settled:
             return
-        await self.store.open(self._adopt, self._finish_removal)
+        await self.store.open(self._adopt, partial(removal.finish_removal, self))
         if self.store.expiry:
             await removal.expire(self)
 
@@ -235,9 +197,6 @@ class StoredMemory(Memory):
             raise JournalError(
                 f"Entry {session.run.at} of session {session.key} is not a step of a run: {error}"
             ) from error
-
-    async def _finish_removal(self, rows: Rows, counting: Rows) -> None:
-        await removal.finish_removal(self, rows, counting)
 
     async def _write(self, method: str) -> None:
         """Prepare for ``method``, which writes.
@@ -250,7 +209,8 @@ class StoredMemory(Memory):
                 f"{method} writes, and this memory was opened with readonly=True: open the session "
                 "without it to write, or fork() the memory for a copy that can be changed"
             )
-        await self._settle()
+        if not self.store.settled:
+            await self._settle()
 
     async def _carry_out(self, change: Awaitable[T]) -> T:
         """Await a change, and use what views have evicted then."""
@@ -269,7 +229,7 @@ class StoredMemory(Memory):
         await self._write("set_goal()")
         message = as_message(goal)
         store = self.store
-        self._note_turn(message)
+        note_turn(store, self.control, message)
         change = store.change(lambda: [GoalSet(message.id), *store.addition([message])])
         await self._carry_out(change)
 
@@ -290,7 +250,7 @@ class StoredMemory(Memory):
         """
         await self._write("begin()")
         goal = as_message(goal)
-        messages = [*checked(before), goal]
+        messages = [*checked_messages(before), goal]
         store = self.store
 
         def plan() -> list[Change]:
@@ -303,7 +263,7 @@ class StoredMemory(Memory):
 
         if store.session is not None:
             store.session.running = True
-        self._note_turn(goal)
+        note_turn(store, self.control, goal)
         change = store.change(plan, then=lambda: self.control.begin(run_id, state))
         await self._carry_out(change)
 
@@ -317,7 +277,7 @@ class StoredMemory(Memory):
         store = self.store
         if not store.settled or store.readonly:
             await self._write("update()")
-        sequence = checked(messages)
+        sequence = checked_messages(messages)
         if store.session is None:
             store.add(sequence)
         else:
@@ -340,10 +300,7 @@ class StoredMemory(Memory):
 
     async def _all(self) -> list[Message]:
         await self._settle()
-        log = self.store.log
-        if log.encoded:
-            await log.decoded()
-        return log.all()
+        return await queries.everything(self.store.log)
 
     async def context(self) -> list[Message]:
         """Return what the first view shows.
@@ -360,38 +317,19 @@ class StoredMemory(Memory):
 
     async def turn(self) -> list[Message]:
         """Return the current goal and what was recorded since, also what has left the view."""
-        await self._settle()
-        return await self.store.turn()
-
-    def _note_turn(self, goal: Message) -> None:
-        """Note the turn that ends as one with ``goal`` begins, where no journal has it."""
-        store = self.store
-        if store.session is None and store.goal_id not in (None, goal.id):
-            store.values[TURNS] = added(store.values.get(TURNS), store.goal_id, self.control)
+        if not self.store.settled:
+            await self._settle()
+        return await queries.turn(self.store)
 
     async def _turn_notes(self) -> list[TurnNote]:
         """Return what is known of the turns beside their messages."""
-        store, session = self.store, self.store.session
         await self._settle()
-        if store.shared:
-            earlier = []
-        elif session is None:
-            earlier = from_value(store.values.get(TURNS))
-        else:
-            earlier = await read_notes(session, session.last)
-        return with_current(earlier, store.goal_id, self.control)
+        return await turn_notes(self.store, self.control)
 
     async def _whole_session(self) -> list[Message]:
         """Return all messages, with those that have left the view and are not gone."""
-        store = self.store
-        if store.evicted_upto and not store.in_ram:
-            return arranged((await store.stored()).values())
-        messages = await self._all()
-        if not store.released:
-            return messages
-        placed = [(store.log.place(message.id), message) for message in messages]
-        placed += store.released.values()
-        return arranged(message for _, message in sorted(placed, key=lambda pair: pair[0]))
+        await self._settle()
+        return await queries.whole_session(self.store)
 
     @property
     def durable(self) -> bool:
@@ -425,20 +363,12 @@ class StoredMemory(Memory):
         since stays, and so does what finished calls and other programs wrote. A shared session is
         not rolled back.
         """
-        session = self.store.session
-        if session is None or not self.durable:
+        if not self.durable:
             return
         await self._write("rollback()")
-        async with session.lock:
-            if not session.run.at:
-                return
-            safe_at = session.run.safe_at
-            plan = plan_undoing(await session.rows(safe_at), session.run.calls)
-            if plan.undone:
-                self.store.reread(adopt_control=True)
-                data: JsonValue = {"to": safe_at, "kept": [*plan.kept]}
-                noted = await session.append([entry("rollback", data)])
-                await session.set_aside([*plan.undone, noted])
+        plan = await undo_step(self.store)
+        if plan is None:
+            return
         await self._settle()
         self.control.note_results(plan.results)
         if not plan.asked.isdisjoint(action.id for action in self.control.next_actions):
@@ -507,36 +437,7 @@ class StoredMemory(Memory):
         Raises:
             MemoryUseError: The journal does not have that step.
         """
-        number = step.number if isinstance(step, SavedStep) else step
-        steps = await self.steps()
-        if self.store.session is None or number not in [saved.number for saved in steps]:
-            raise no_step(self.session, number, steps)
-        copied = await self._as_of_entries(lambda entry: entry.seq <= number)
-        if await self._has_branches_at(copied.step_place):
-            own = self.store.session
-            calls = {e.seq for e in await read_calls_after(own.journal, own.key, number)}
-            copied = await self._as_of_entries(lambda e: e.seq <= number or e.seq in calls)
-            await self._copy_branches(copied, copied.step_place)
-        return copied
-
-    async def _copy_branches(self, copied: Self, place: Sequence[str]) -> None:
-        """Copy the branches of the step at a place, if they are still there."""
-        own, other = self.store.session, copied.store.session
-        if own is not None and other is not None:
-            branches = await read_branches(own.journal, own.key, *place)
-            for names, entries in branches.items():
-                await other.journal.load(branch_key(other.key, *names), entries)
-
-    async def _as_of_entries(self, counts: Callable[[Entry], bool]) -> Self:
-        """Return a copy in RAM with the entries that ``counts`` accepts."""
-        own = self.store.session
-        if own is None:
-            return await self.fork()
-        key = own.key
-        copied = self._copy(await copied_journal(own.journal, key, counts), *read_session_key(key))
-        await copied._forked()
-        await copied.open()
-        return copied
+        return await forking.as_of(self, step)
 
     async def reopen(self) -> None:
         """Drop what is in RAM and read the session again, with what others have written to it."""
@@ -548,18 +449,11 @@ class StoredMemory(Memory):
     async def snapshot(self) -> Snapshot:
         """Return all that the memory holds; ``messages`` has the goal at its place."""
         messages = await self._all()
-        store, views = self.store, copy.deepcopy(self.store.values)
-        if store.session is not None and (
-            store.evicted_upto or _may_have_turns(messages, store.goal_id)
-        ):
-            notes = await self._turn_notes()
-            if earlier := [note for note in notes if note.goal_id != store.goal_id]:
-                views[TURNS] = as_value(earlier)
         return Snapshot.trusted(
             goal=await self.goal(),
             messages=messages,
             control=self.control.model_copy(deep=True),
-            views=views,
+            views=await values_with_turns(self.store, self.control, messages),
         )
 
     async def restore(self, snapshot: Snapshot) -> None:
@@ -581,7 +475,7 @@ class StoredMemory(Memory):
         def take_control() -> None:
             self.control = control
 
-        changes = [Cleared(), *_content(snapshot, control)]
+        changes = [Cleared(), *content_of(snapshot, control)]
         await self._carry_out(self.store.replace_all(changes, take_control))
 
     async def fork(
@@ -609,49 +503,7 @@ class StoredMemory(Memory):
             JournalError: There are branches, and ``journal`` cannot load entries of another one.
         """
         snapshot = await self.snapshot()
-        return await self._fork_of(snapshot, journal, session, tenant, replace=replace)
-
-    async def _fork_of(
-        self,
-        snapshot: Snapshot,
-        journal: JournalLike | None = None,
-        session: str = "default",
-        tenant: str | None = None,
-        *,
-        replace: bool = False,
-        place: Sequence[str] | None = None,
-    ) -> Self:
-        """Return a copy of this memory that holds ``snapshot``, with the branches at a place."""
-        own = self.store.session
-        branching = own is not None and not own.running and await self._has_branches_at(place)
-        if branching and journal is None:
-            journal = CopiedJournal()
-        copied = self._copy(journal, session, tenant)
-        try:
-            await copied.store.check_place(self.store, replace=replace)
-            await copied._forked()
-            if own is not None and branching:
-                await copied._take_entries(own, replace=replace)
-                copied.control = snapshot.control.model_copy(deep=True)
-            else:
-                await copied.restore(snapshot)
-                await copy_calls(self.store, copied.store)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await copied.store.aclose()
-            raise
-        return copied
-
-    async def _take_entries(self, source: Session, *, replace: bool) -> None:
-        """Become a copy of a session, entry by entry: its branches refer to its entries."""
-        own = self.store.session
-        assert own is not None
-        entries = await read_entries(source.journal, source.key)
-        branches = await read_branches(source.journal, source.key)
-        if replace:
-            await replace_session(own.journal, own.key)
-        await write_copy(own.journal, own.key, entries, branches)
-        await self.open()
+        return await forking.fork_of(self, snapshot, journal, session, tenant, replace=replace)
 
     def _copy(
         self, journal: JournalLike | None, session: str, tenant: str | None, **options: Any
@@ -676,9 +528,14 @@ class StoredMemory(Memory):
         copied.store.log.last = self.store.log.last  # cursors continue to count
         return copied
 
+    async def _forked(self) -> None:
+        """Share nothing with the memory that this one was copied from."""
+
+    # Branches
+
     async def _new_branch(self, name: str) -> Self:
         """Return a branch, which is written to the journal, below the session, if there is one."""
-        return await self._branch_at((*self.step_place, name))
+        return await journaled.branch_at(self, (*self.step_place, name))
 
     async def _new_nested(self, source: Memory, goal: Message, name: str) -> Memory:
         """Return a copy of ``source``, which is written to the journal, below the session."""
@@ -693,36 +550,13 @@ class StoredMemory(Memory):
 
     async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Self:
         """Return a copy with a goal under a key of a journal, or the one that is there."""
-        copied = self._copy(journal, "default", None, history="last")
-        copied._conversation = self._conversation
-        copied.store.session = session = Session(journal, key, history="last")
-        session.running = True
-        copied.resumed = await first_entry(journal, key) is not None
-        await copied._forked()
-        if not copied.resumed:
-            if await journal.last(key):  # of a copy that was removed
-                await journal.delete(key, scrub=False)
-            begun = await self.fork()
-            if goal is not None:
-                await begun.set_goal(goal)
-            snapshot = await begun.snapshot()
-            await copied.open()
-            await copied.store.change(lambda: _content(snapshot, begun.control))
-        await copied.open()
-        return copied
+        return await journaled.copy_below(self, journal, key, goal)
 
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, in RAM or in the journal."""
-        if self.store.session is None or not self.durable:
+        if not self.durable:
             return await super().has_branches()
-        return await self._has_branches_at(self.step_place)
-
-    async def _has_branches_at(self, place: Sequence[str] | None) -> bool:
-        own = self.store.session
-        if own is None or not self.durable:
-            return False
-        key = branch_key(own.key, *(self.step_place if place is None else place))
-        return bool(await own.journal.sessions(below(key)))
+        return await journaled.has_branches_at(self, self.step_place)
 
     async def branch_counts(self) -> dict[str, Counts] | None:
         """Return what the branches of the current step have counted, by name, before a crash."""
@@ -731,65 +565,14 @@ class StoredMemory(Memory):
             return None
         return await read_branch_counts(own.journal, own.key, self.control)
 
-    async def _branch_at(self, names: Sequence[str], *, resumed: bool | None = None) -> Self:
-        """Return a branch at a place below the session; ``resumed`` if it is known."""
-        own = self.store.session
-        if own is None or not self.durable or self.readonly:
-            return await self.fork()
-        await self.open()
-        copied = self._copy(own.journal, "default", None, history=own.history)
-        copied._conversation = self._conversation
-        key = branch_key(own.key, *names)
-        child = Session(own.journal, key, history=own.history, parent=own)
-        copied.store.session = child
-        copied.resumed, copied.lasting = await child.find_branch(begun=resumed), True
-        await copied._forked()
-        copied.control = self.control.model_copy(deep=True)  # until it has begun
-        await copied.open()
-        return copied
-
     async def drop_branches(self) -> None:
         """Remove what the journal has of branches of earlier steps and runs."""
-        await self._drop_branches_but(self.step_place)
+        await journaled.drop_branches(self, self.step_place)
 
-    async def _drop_branches_but(self, place: Sequence[str], *, scrub: bool = False) -> None:
-        """Remove the branches that are not at a place."""
-        own = self.store.session
-        if own is not None and self.durable:
-            current = below(branch_key(own.key, *place)) if place else None
-            for key in await own.journal.sessions(below(own.key)):
-                if current is None or not key.startswith(current):
-                    await own.journal.delete(key, scrub=scrub)
-
-    async def _interrupted_branches(self) -> list[StoredMemory]:
-        """Return the branches in the journal of an interrupted run, unless it is in progress."""
-        own = self.store.session
-        if own is None or not self.durable or self.busy:
-            return []
-        found: list[StoredMemory] = []
-        step = len(self.step_place)
-        for key in await own.journal.sessions(below(own.key)):
-            place = branch_place(own.key, key)
-            first = await first_entry(own.journal, key)
-            forked = first is not None and first.kind == "forked"
-            if forked and len(place) == step + 1:
-                found.append(await self._branch_at(place, resumed=True))
-            elif not forked and len(place) in (step + 1, step + 2):
-                found.append(await self._opened(key))  # a copy of another memory
-        return found
-
-    async def _opened(self, key: str) -> StoredMemory:
-        """Return the memory of a session below this one, whatever kind of memory wrote it."""
-        own = self.store.session
-        assert own is not None
-        memory = StoredMemory(journal=own.journal)
-        memory.store.session = Session(own.journal, key, history="last")
-        memory.store.session.running = True
-        await memory.open()
-        return memory
-
-    async def _forked(self) -> None:
-        """Share nothing with the memory that this one was copied from."""
+    async def _drop_all_branches(self) -> None:
+        """Drop all branches, and leave no copy of their data."""
+        self._kept = None
+        await journaled.drop_branches(self, (), scrub=True)
 
     async def aclose(self) -> None:
         """Close the journal if the memory was given its path. Idempotent."""
@@ -872,23 +655,13 @@ class StoredMemory(Memory):
             role=role, cause_by=cause_by, name=name, sent_from=sent_from, tags=tags,
             without_tags=without_tags, text=text, where=where, since=since, until=until,
         )  # fmt: skip
-        log = self.store.log
-        if query == EVERYTHING:
-            newest([], last)  # checks it
-            return await self._all() if last is None else newest(log.newest(last), last)
-        fits = query.predicate()
-        await log.decoded()
-        candidates: Iterable[Message] = log
-        if isinstance(cause_by, str):
-            candidates = log.with_cause(cause_by)
-        elif isinstance(role, str):
-            candidates = log.with_role(Role(role))
-        return newest([message async for message in in_slices(candidates) if fits(message)], last)
+        return await queries.find(self.store.log, query, last)
 
     async def get(self, message_id: str) -> Message | None:
         """Return the message with this ID, or None."""
         checked_text("get()", message_id)
-        await self._settle()
+        if not self.store.settled:
+            await self._settle()
         return self.store.log.get(message_id)
 
     async def count(self) -> int:
@@ -1023,16 +796,11 @@ class StoredMemory(Memory):
         await self._write("forget()")
         wanted = None if ids is None else names("ids", ids)
         count = await self._carry_out(removal.forget(self, fits, wanted, text))
-        branches = await self._interrupted_branches()
+        branches = await journaled.interrupted_branches(self)
         count += await forget_in_branches(self, branches, ids, {**which})
         if self.control.state is None:  # the run has ended, if there was one
             await self._drop_all_branches()
         return count
-
-    async def _drop_all_branches(self) -> None:
-        """Drop all branches, and leave no copy of their data."""
-        self._kept = None
-        await self._drop_branches_but((), scrub=True)
 
     # Files
 
@@ -1071,41 +839,7 @@ class StoredMemory(Memory):
         return await self.count()
 
 
-def _may_have_turns(messages: Iterable[Message], goal_id: str | None) -> bool:
-    """Return whether there may be goals of earlier turns among ``messages``."""
-    return any(message.role is Role.USER and message.id != goal_id for message in messages)
-
-
-def _content(snapshot: Snapshot, control: Control) -> list[Change]:
-    """Return the changes that make an empty memory that of ``snapshot``, with ``control``."""
-    unique = {message.id: message for message in [*snapshot.messages, *snapshot.goal]}
-    goal = [GoalSet(snapshot.goal[-1].id)] if snapshot.goal else []
-    values = [ValueSet(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
-    added = [Added(list(unique.values()))] if unique else []
-    return [*goal, *values, *added, Checkpointed(RunRecord().reduced(control))]
-
-
-EVERYTHING = Query()
 RecordMemory = StoredMemory  # the name of earlier versions
-
-
-async def load_into(
-    memory: Memory,
-    data: Loadable = None,
-    *,
-    path: str | PathLike[str] | None = None,
-    text: str | None = None,
-    merge: bool = False,
-) -> None:
-    """Load an export into ``memory``; see :meth:`StoredMemory.load`."""
-    snapshot = await read_export(data, path=path, text=text)
-    if merge:
-        await memory.update(snapshot.messages)
-        return
-    if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
-        snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
-        strike(snapshot.control, Erasure(everything=True, for_good=True), live=False)
-    await memory.restore(snapshot)
 
 
 def _conversation(
@@ -1114,25 +848,3 @@ def _conversation(
     """Return the name of a conversation, if it was given one, and whose it is."""
     named = journal is not None or session != "default"
     return session if named else None, tenant
-
-
-def checked(messages: Iterable[Message]) -> Sequence[Message]:
-    """Return ``messages`` as a sequence of messages.
-
-    Raises:
-        MemoryUseError: They are something else.
-    """
-    if type(messages) is not list:
-        if isinstance(messages, Message | str | bytes | dict) or not isinstance(messages, Iterable):
-            raise MemoryUseError(
-                f"update() takes a list of messages, not {type(messages).__name__}: "
-                "await memory.update([message])"
-            )
-        messages = list(messages)
-    for message in messages:
-        if not isinstance(message, Message):
-            raise MemoryUseError(
-                f"update() takes a list of messages, and {message!r:.100} is not one: create one "
-                "with Message.user(…), Message.assistant(…), Message.tool(…) or Message(**fields)"
-            )
-    return messages

@@ -14,9 +14,9 @@ from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.events import Change, ValueSet
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.many import in_thread_if_many
+from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import History
 from agent_brain.memories.store.snapshot import Snapshot
-from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.summary import SUMMARY, Summarized
 from agent_brain.memories.views.summary_writer import Summarize, SummaryWriter, outline

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from agent_brain.memories.embedders import Embedder, EmbedderLike, as_embedder
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
-from agent_brain.memories.message import Message, Role, as_message
+from agent_brain.memories.message import Message, Role, as_message, checked_messages
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Search
 from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
@@ -18,10 +18,10 @@ from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where, checked_text
 from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import History, read_session_key
 from agent_brain.memories.store.snapshot import Snapshot
-from agent_brain.memories.store.store import JournalLike
-from agent_brain.memories.stored import StoredMemory, checked
+from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.vectors.chroma_folder import make_store
 from agent_brain.memories.vectors.pipeline import VectorPipeline
 from agent_brain.memories.views.base import View
@@ -185,7 +185,7 @@ class VectorMemory(StoredMemory):
     ) -> None:
         """Like :meth:`StoredMemory.begin`; when it returns the messages can be found."""
         goal = as_message(goal)
-        await self._get_ready([*checked(before), goal])
+        await self._get_ready([*checked_messages(before), goal])
         await super().begin(goal, run_id, state, before=before)
         await self._vectors.catch_up()
 
@@ -198,7 +198,7 @@ class VectorMemory(StoredMemory):
             EmbedderMismatchError: The embedder makes vectors of another length than it did; nothing
                 was written.
         """
-        await self._get_ready(checked(messages))
+        await self._get_ready(checked_messages(messages))
         await super().update(messages)
         await self._vectors.catch_up()
 

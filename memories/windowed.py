@@ -11,8 +11,9 @@ from agent_brain.memories.errors import MemoryDefinitionError
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.lock import Lock
+from agent_brain.memories.store.options import JournalLike
+from agent_brain.memories.store.queries import read_journal
 from agent_brain.memories.store.session import PRUNE_AT, History
-from agent_brain.memories.store.store import JournalLike
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.views.tokens import Counter
@@ -123,7 +124,7 @@ class WindowedMemory(StoredMemory):
         await self._settle()
         if self.store.session is None:
             return list(self.store.log)
-        return arranged((await self.store.stored()).values())
+        return arranged((await read_journal(self.store)).values())
 
     async def checkpoint(self) -> None:
         """Write the state of the run, if it has changed."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from agent_brain.memories.recall.results import Recalled
     from agent_brain.memories.recall.tenant import Scope
     from agent_brain.memories.runs.turn_notes import TurnNote
-    from agent_brain.memories.stored import Loadable, StoredMemory
+    from agent_brain.memories.store.export import Loadable
+    from agent_brain.memories.stored import StoredMemory
     from agent_brain.memories.vector import VectorMemory
     from agent_brain.memories.windowed import WindowedMemory
 
@@ -272,7 +273,7 @@ class WrappingMemory(Memory):
         merge: bool = False,
     ) -> int:
         """As :meth:`StoredMemory.load`, over any inner memory that can be restored."""
-        from agent_brain.memories.stored import load_into
+        from agent_brain.memories.store.export import load_into
 
         await load_into(self, data, path=path, text=text, merge=merge)
         return len(await self.goal()) + len(await self.dump())

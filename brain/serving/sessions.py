@@ -30,8 +30,8 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
+from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import delete_key, session_key
-from agent_brain.memories.store.store import JournalLike
 from agent_brain.serving.catalog import Catalog, Origin, SessionInfo, make_title
 from agent_brain.serving.forking import Edits, copy_as_of
 from agent_brain.serving.pool import Pool

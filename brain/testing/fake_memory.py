@@ -7,8 +7,7 @@ from typing import Any
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.message import Message, as_message
-from agent_brain.memories.stored import checked
+from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.views.groups import arranged
 from agent_brain.testing.differences import explain_actions, explain_messages
 from agent_brain.tools.action import Action
@@ -78,7 +77,7 @@ class FakeMemory(Memory):
         Raises:
             MemoryUseError: Something in it is not a message.
         """
-        given = checked(messages)
+        given = checked_messages(messages)
         self.calls.append(("update", list(given)))
         known = {message.id for message in (*self._turn(), *self._messages)}
         for message in given:

@@ -14,12 +14,7 @@ from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.store.events import MESSAGES
 from agent_brain.memories.store.kinds import NOTED, RUN, current
 from agent_brain.memories.store.log import decode
-from agent_brain.memories.store.session import (
-    as_rows,
-    delete_key,
-    read_session_key,
-    session_key,
-)
+from agent_brain.memories.store.session import as_rows, delete_key, read_session_key, session_key
 
 TITLE = 80  # characters
 FIRST = 20  # entries in which the first message of a user is looked for

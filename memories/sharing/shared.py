@@ -17,7 +17,7 @@ from agent_brain.memories.registry import create_memory
 from agent_brain.memories.sharing.member import MemberMemory
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Names, names
-from agent_brain.memories.store.store import JournalLike
+from agent_brain.memories.store.options import JournalLike
 from agent_brain.tools.toolset import ToolLike
 
 USER = "user"

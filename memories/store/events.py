@@ -15,7 +15,6 @@ from agent_brain.memories.store.kinds import LASTING, entry
 from agent_brain.memories.store.log import decode, unreadable
 
 MESSAGES = ("part", "message")
-_CALL = '"tool_call'  # in the text of a message with calls, or with the result of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,60 +258,6 @@ def effective(rows: Sequence[Row]) -> Rows:
         else:
             counting.append(row)
     return Rows(counting, as_written=rows.as_written)
-
-
-@dataclass(frozen=True, slots=True)
-class Undoing:
-    """What a rollback does with the entries since the last step.
-
-    Attributes:
-        undone: The entries that it undoes.
-        kept: The entries that it keeps although they are not lasting: what other programs wrote
-            beside the run, what finished calls wrote, and the messages that ask for, or answer, a
-            call of the step that has begun. What a call did cannot be undone.
-        asked: The IDs of all calls that these messages ask for.
-        results: Those of the kept messages that are results of calls.
-    """
-
-    undone: list[int]
-    kept: list[int]
-    asked: set[str]
-    results: list[Message]
-
-
-def plan_undoing(later: Rows, calls: Iterable[str] = ()) -> Undoing:
-    """Return what a rollback does.
-
-    Args:
-        later: The entries since the last step.
-        calls: The IDs of calls that had begun before, and belong to the step: a run that was
-            interrupted twice has begun some of them the first time.
-    """
-    begun, written = {*calls}, set[int]()
-    for seq, kind, line in later:
-        if kind == "call_begun":
-            begun.add(json.loads(line)["action"]["id"])
-        elif kind == "call_finished":
-            written.update(json.loads(line).get("wrote", ()))
-        elif kind == "beside":
-            written.update(range(seq + 1, seq + 1 + json.loads(line)))
-    plan = Undoing([], [], set(), [])
-    for seq, kind, line in later:
-        if kind in LASTING:
-            continue
-        if begun and kind in MESSAGES and _CALL in line:
-            message = decode(line, seq)
-            if _is_about(message, begun):
-                plan.kept.append(seq)
-                plan.asked.update(call.id for call in message.tool_calls)
-                plan.results.extend([message] if message.tool_call_id else [])
-                continue
-        (plan.kept if seq in written else plan.undone).append(seq)
-    return plan
-
-
-def _is_about(message: Message, calls: set[str]) -> bool:
-    return message.tool_call_id in calls or any(call.id in calls for call in message.tool_calls)
 
 
 def read_changes(rows: Iterable[Row]) -> Iterator[tuple[int, Change]]:

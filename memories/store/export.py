@@ -1,21 +1,31 @@
-"""Snapshots as files and as plain data."""
+"""Snapshots as files, as plain data, and as changes that make a memory hold them."""
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anyio import to_thread
 from pydantic import ValidationError
 
 from agent_brain.memories.errors import MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
+from agent_brain.memories.store.erasure import Erasure, strike
+from agent_brain.memories.store.events import Added, Change, Checkpointed, GoalSet, ValueSet
 from agent_brain.memories.store.many import in_thread_if_long, in_thread_if_many
+from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.tools.files import replace_file
+
+if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
+    from agent_brain.memories.control import Control
+
+Loadable: TypeAlias = Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None
 
 
 async def write_export(
@@ -39,7 +49,7 @@ def _write(data: dict[str, Any], path: Path) -> None:
 
 
 async def read_export(
-    data: Snapshot | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]] | None,
+    data: Loadable,
     *,
     path: str | PathLike[str] | None = None,
     text: str | None = None,
@@ -76,3 +86,31 @@ async def read_export(
         raise SnapshotError(f"This is neither an export nor a list of messages: {error}") from error
     snapshot.check()
     return snapshot
+
+
+async def load_into(
+    memory: Memory,
+    data: Loadable = None,
+    *,
+    path: str | PathLike[str] | None = None,
+    text: str | None = None,
+    merge: bool = False,
+) -> None:
+    """Load an export into ``memory``; see :meth:`StoredMemory.load`."""
+    snapshot = await read_export(data, path=path, text=text)
+    if merge:
+        await memory.update(snapshot.messages)
+        return
+    if not isinstance(data, Snapshot | Mapping) and path is None and text is None:
+        snapshot.control = memory.control.model_copy(deep=True)  # of the session, not the run
+        strike(snapshot.control, Erasure(everything=True, for_good=True), live=False)
+    await memory.restore(snapshot)
+
+
+def content_of(snapshot: Snapshot, control: Control) -> list[Change]:
+    """Return the changes that make an empty memory that of ``snapshot``, with ``control``."""
+    unique = {message.id: message for message in [*snapshot.messages, *snapshot.goal]}
+    goal = [GoalSet(snapshot.goal[-1].id)] if snapshot.goal else []
+    values = [ValueSet(name, value) for name, value in copy.deepcopy(snapshot.views).items()]
+    added = [Added(list(unique.values()))] if unique else []
+    return [*goal, *values, *added, Checkpointed(RunRecord().reduced(control))]

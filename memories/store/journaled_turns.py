@@ -1,23 +1,78 @@
-"""Reads what the entries of a session tell of its turns. Private."""
+"""What a store knows of its turns: from values in RAM, or entries of its session. Private."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from pydantic import JsonValue
+
+from agent_brain.memories.control import Control
 from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.message import Message, Role
 from agent_brain.memories.runs.counts import Spent
-from agent_brain.memories.runs.turn_notes import TURNS, TurnNote, from_value
+from agent_brain.memories.runs.turn_notes import (
+    TURNS,
+    TurnNote,
+    added,
+    as_value,
+    from_value,
+    with_current,
+)
 from agent_brain.memories.store.kinds import STEPS
 from agent_brain.memories.store.session import Session
+from agent_brain.memories.store.store import MessageStore
 
 _Noted: TypeAlias = list[tuple[int, TurnNote]]
 _SPENT = frozenset(field.name for field in fields(Spent))
 
 
-async def read_notes(session: Session, upto: int) -> list[TurnNote]:
+def note_turn(store: MessageStore, control: Control, goal: Message) -> None:
+    """Note the turn that ends as one with ``goal`` begins, where no journal has it."""
+    if store.session is None and store.goal_id not in (None, goal.id):
+        store.values[TURNS] = added(store.values.get(TURNS), store.goal_id, control)
+
+
+async def turn_notes(store: MessageStore, control: Control) -> list[TurnNote]:
+    """Return the notes of the turns of a store that has been read, the current one last.
+
+    Args:
+        store: The store.
+        control: The state of the last run.
+    """
+    if store.shared:
+        earlier = []
+    elif store.session is None:
+        earlier = from_value(store.values.get(TURNS))
+    else:
+        earlier = await _read_notes(store.session, store.session.last)
+    return with_current(earlier, store.goal_id, control)
+
+
+async def values_with_turns(
+    store: MessageStore, control: Control, messages: Iterable[Message]
+) -> dict[str, JsonValue]:
+    """Return a copy of the values of a store, with what its journal has of earlier turns.
+
+    Args:
+        store: The store.
+        control: The state of the last run.
+        messages: The messages of the store, which show whether there may be such turns.
+    """
+    values, goal_id = copy.deepcopy(store.values), store.goal_id
+    if store.session is not None and (
+        store.evicted_upto or any(m.role is Role.USER and m.id != goal_id for m in messages)
+    ):
+        notes = await turn_notes(store, control)
+        if earlier := [note for note in notes if note.goal_id != goal_id]:
+            values[TURNS] = as_value(earlier)
+    return values
+
+
+async def _read_notes(session: Session, upto: int) -> list[TurnNote]:
     """Return the notes of the turns that the entries of a session tell, in order.
 
     Args:
@@ -26,7 +81,7 @@ async def read_notes(session: Session, upto: int) -> list[TurnNote]:
     """
     earlier = []
     if session.parent is not None:
-        earlier = await read_notes(session.parent, session.offset)
+        earlier = await _read_notes(session.parent, session.offset)
     reader = _Reader([(0, note) for note in earlier])
     async for page in session.journal.pages(session.key, history=True):
         for entry in page:

@@ -37,6 +37,7 @@ from agent_brain.memories.store.filters import (
 from agent_brain.memories.store.kinds import RUN
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
+from agent_brain.memories.store.queries import read_journal
 from agent_brain.memories.store.run_record import RunRecord
 from agent_brain.memories.views.groups import with_partners
 from agent_brain.tools.secrets import get_logger
@@ -179,7 +180,7 @@ async def everything(memory: StoredMemory) -> dict[str, Message]:
         found = {message_id: message for message_id, (_, message) in store.released.items()}
         found |= zip(store.log.ids(), store.log.all(), strict=True)
     else:
-        found = await store.stored(removed=True)
+        found = await read_journal(store, removed=True)
     for call in memory.control.pending.values():
         if call.result is not None:
             found.setdefault(call.result.id, call.result)
@@ -205,14 +206,7 @@ async def erase(
         note: Returns what is recorded with it.
     """
     store = memory.store
-    forgotten_ids = {*ids}
-    stale = {
-        name
-        for view in store.views
-        for asked in (forgotten_ids, None if meant is None else meant - held)
-        for name in view.stale_values(asked, held)
-        if name in store.values
-    }
+    stale = _stale_values(memory, {*ids}, None if meant is None else meant - held, held)
     changes: list[Change] = [
         *([Removed(ids, forgotten=True)] if ids else []),
         *(ValueSet(name, None) for name in sorted(stale)),
@@ -226,17 +220,39 @@ async def erase(
     await store.change(plan, lambda: _strike(memory, gone))
     try:
         if changes or note:
-            await scrub(memory)
-    except JournalError as error:
-        if gone is not EXPIRED:
-            raise
-        log.warning("Expired messages could not be wiped from the journal yet: %s", error)
+            await _scrub_after(memory, gone)
     finally:
         if stale and store.session is not None:
             store.reread()  # what a dropped summary covered counts again
         elif stale:
             store.take_back([*store.released.values()])
-    return len(forgotten_ids)
+    return len({*ids})
+
+
+def _stale_values(
+    memory: StoredMemory,
+    ids: AbstractSet[str],
+    unknown: AbstractSet[str] | None,
+    held: AbstractSet[str],
+) -> set[str]:
+    """Return the names of values that may quote messages of these IDs, or of unknown ones."""
+    return {
+        name
+        for view in memory.store.views
+        for asked in (ids, unknown)
+        for name in view.stale_values(asked, held)
+        if name in memory.store.values
+    }
+
+
+async def _scrub_after(memory: StoredMemory, gone: Erasure) -> None:
+    """Scrub the journal; if that fails, what has only expired stays in it until the next time."""
+    try:
+        await scrub(memory)
+    except JournalError as error:
+        if gone is not EXPIRED:
+            raise
+        log.warning("Expired messages could not be wiped from the journal yet: %s", error)
 
 
 async def scrub(memory: StoredMemory) -> None:

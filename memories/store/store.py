@@ -10,11 +10,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from agent_brain.memories.control import Control
-from agent_brain.memories.errors import (
-    MemoryDefinitionError,
-    MemoryUseError,
-    SessionConflictError,
-)
+from agent_brain.memories.errors import SessionConflictError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.journal.opening import open_journal
@@ -34,22 +30,19 @@ from agent_brain.memories.store.events import (
     ValueSet,
     effective,
     read_changes,
-    replay,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.log import MessageLog
 from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
+from agent_brain.memories.store.options import JournalLike, check_options, history_to_keep
 from agent_brain.memories.store.run_record import call_data
 from agent_brain.memories.store.session import History, Session, session_key
 from agent_brain.memories.trace.model_calls import Traced
 from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.memories.views.base import View
-from agent_brain.memories.views.groups import arranged
 
-JournalLike: TypeAlias = Journal | str | PathLike[str]
 Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[None]]
-HISTORY = 100  # steps that are kept by default
 LOCAL_CHANGES = GoalSet | Checkpointed | CallNoted | PartNoted
 
 
@@ -68,8 +61,8 @@ class MessageStore:
         clock: Returns the time (aware) by which messages expire.
         readonly: Never write.
         shared: Whether other memories append to the session at the same time.
-        history: How many steps of runs are kept; None for :data:`HISTORY` in a journal that
-            outlives the process.
+        history: How many steps of runs are kept; None for the default: 100 in a journal that
+            outlives the process, else the current one.
         lease_wait: How long to wait for a lease, in seconds.
 
     Attributes:
@@ -100,22 +93,17 @@ class MessageStore:
         history: History | None = None,
         lease_wait: float = 0,
     ) -> None:
-        for what, given in (("readonly", readonly), ("shared", shared)):
-            if given and journal is None:
-                raise MemoryDefinitionError(
-                    f"{what}=True opens a session of a journal: give journal= too"
-                )
-        for what, value in (("session", session), ("tenant", tenant)):
-            if not (isinstance(value, str) or (what == "tenant" and value is None)) or value == "":
-                raise MemoryDefinitionError(f"{what}= must be a text that is not empty: {value!r}")
         views = tuple(views)
-        for view in views:
-            if not isinstance(view, View):
-                raise MemoryDefinitionError(f"views= takes View objects, not {view!r}")
-        if not callable(clock):
-            raise MemoryDefinitionError(f"clock= takes a function that returns a time: {clock!r}")
-        if not lease_wait >= 0:
-            raise MemoryDefinitionError(f"lease_wait= must be 0 seconds or more, not {lease_wait}")
+        check_options(
+            views,
+            journal=journal,
+            session=session,
+            tenant=tenant,
+            clock=clock,
+            readonly=readonly,
+            shared=shared,
+            lease_wait=lease_wait,
+        )
         self.lease_wait = lease_wait
         self.readonly = readonly
         self.shared = shared
@@ -124,12 +112,7 @@ class MessageStore:
         self._owned: Journal | None = None
         if isinstance(journal, str | PathLike):
             journal = self._owned = open_journal(journal, readonly=readonly)
-        elif journal is not None and not isinstance(journal, Journal):
-            raise MemoryDefinitionError(
-                f"journal={journal!r} is not a journal: use a path, the URL of a server, a journal "
-                "such as SQLiteJournal(path), or nothing"
-            )
-        history = _checked_history(history, journal)
+        history = history_to_keep(history, journal)
         self.session = (
             None
             if journal is None
@@ -592,68 +575,7 @@ class MessageStore:
         for view in self.views:
             view.remove(())
 
-    async def stored(self, after: int = 0, *, removed: bool = False) -> dict[str, Message]:
-        """Return the messages of the journal by ID, decoded off the event loop if they are many.
-
-        Args:
-            after: Only entries with a larger sequence number.
-            removed: Include those that were removed and are still in the journal.
-        """
-        assert self.session is not None
-        rows = await self.session.rows(after)
-        return await in_thread_if_many(
-            rows, lambda rows: replay(rows if removed else effective(rows), removed=removed)
-        )
-
-    async def turn(self) -> list[Message]:
-        """Return the goal and what came after it, also what a view has evicted, in order."""
-        log, began = self.log, self.log.find(self.goal_id)
-        if self.goal_id is None or began is None:
-            return list(log)
-        if not self.in_ram and self.evicted_upto > began:
-            return arranged((await self.stored(began - 1)).values())
-        behind = log.since(self.goal_id)
-        if not self.released:
-            return behind
-        placed = [(log.place(message.id), message) for message in behind]
-        placed += [pair for pair in self.released.values() if pair[0] > began]
-        return arranged(message for _, message in sorted(placed, key=lambda pair: pair[0]))
-
-    # Copies
-
-    async def check_place(self, own: MessageStore, *, replace: bool) -> None:
-        """Refuse to make a copy of ``own`` here if that would destroy something.
-
-        Raises:
-            MemoryUseError: The session has entries and ``replace`` is False, or it is its own.
-        """
-        place, source = self.session, own.session
-        if place is None:
-            return
-        if source is not None and source.key == place.key and place.journal.same_as(source.journal):
-            raise MemoryUseError(
-                f"fork() cannot write into the session of the memory itself, {place.key}: choose "
-                "another one with session= or tenant="
-            )
-        if not replace and (rows := await place.rows()):
-            raise MemoryUseError(
-                f"fork() would replace what session {place.key} holds ({len(rows)} entries): "
-                "choose another session=, or pass replace=True"
-            )
-
     async def aclose(self) -> None:
         """Close the journal if the store was given its path. Idempotent."""
         if self._owned is not None:
             await self._owned.aclose()
-
-
-def _checked_history(history: History | None, journal: Journal | None) -> History:
-    if history is None:
-        return HISTORY if journal is not None and journal.persistent else "last"
-    if history in ("all", "last") or (type(history) is int and history > 0):
-        if journal is None:
-            raise MemoryDefinitionError("history= keeps steps in a journal: give journal= too")
-        return history
-    raise MemoryDefinitionError(
-        f'history= must be "all", "last" or a number of steps above 0, not {history!r}'
-    )

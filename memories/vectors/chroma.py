@@ -12,11 +12,7 @@ import copy
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    nullcontext,
-)
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 

@@ -1,0 +1,117 @@
+"""The branches of a stored memory in its journal, as sessions below its own. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.message import Message
+from agent_brain.memories.store.export import content_of
+from agent_brain.memories.store.session import Session, below, branch_key, branch_place, first_entry
+
+if TYPE_CHECKING:
+    from agent_brain.memories.stored import StoredMemory
+
+M = TypeVar("M", bound="StoredMemory")
+
+
+async def branch_at(memory: M, names: Sequence[str], *, resumed: bool | None = None) -> M:
+    """Return a branch of a memory at a place below its session, or a fork if none can be there.
+
+    Args:
+        memory: The memory.
+        names: The place.
+        resumed: Whether the branch has been begun before; None if that is not known.
+    """
+    own = memory.store.session
+    if own is None or not memory.durable or memory.readonly:
+        return await memory.fork()
+    await memory.open()
+    child = Session(own.journal, branch_key(own.key, *names), history=own.history, parent=own)
+    copied = _copy_in(memory, child)
+    copied.resumed, copied.lasting = await child.find_branch(begun=resumed), True
+    await copied._forked()
+    copied.control = memory.control.model_copy(deep=True)  # until it has begun
+    await copied.open()
+    return copied
+
+
+async def copy_below(memory: M, journal: Journal, key: str, goal: Message | None) -> M:
+    """Return a copy of a memory with a goal under a key of a journal, or the one that is there."""
+    copied = _copy_in(memory, Session(journal, key, history="last"))
+    copied.resumed = await first_entry(journal, key) is not None
+    await copied._forked()
+    if not copied.resumed:
+        if await journal.last(key):  # of a copy that was removed
+            await journal.delete(key, scrub=False)
+        begun = await memory.fork()
+        if goal is not None:
+            await begun.set_goal(goal)
+        snapshot = await begun.snapshot()
+        await copied.open()
+        await copied.store.change(lambda: content_of(snapshot, begun.control))
+    await copied.open()
+    return copied
+
+
+def _copy_in(memory: M, session: Session) -> M:
+    """Return an empty copy of a memory in a session, which only its run writes to."""
+    copied = memory._copy(session.journal, "default", None, history=session.history)
+    copied._conversation = memory._conversation
+    copied.store.session = session
+    session.running = True
+    return copied
+
+
+async def has_branches_at(memory: StoredMemory, place: Sequence[str]) -> bool:
+    """Return whether the journal has branches of the step at a place."""
+    own = memory.store.session
+    if own is None or not memory.durable:
+        return False
+    return bool(await own.journal.sessions(below(branch_key(own.key, *place))))
+
+
+async def drop_branches(memory: StoredMemory, place: Sequence[str], *, scrub: bool = False) -> None:
+    """Remove the branches that are not of the step at a place.
+
+    Args:
+        memory: The memory.
+        place: The place; empty to remove all.
+        scrub: Leave no copy of their data.
+    """
+    own = memory.store.session
+    if own is not None and memory.durable:
+        current = below(branch_key(own.key, *place)) if place else None
+        for key in await own.journal.sessions(below(own.key)):
+            if current is None or not key.startswith(current):
+                await own.journal.delete(key, scrub=scrub)
+
+
+async def interrupted_branches(memory: StoredMemory) -> list[StoredMemory]:
+    """Return the branches in the journal of an interrupted run, unless it is in progress."""
+    own = memory.store.session
+    if own is None or not memory.durable or memory.busy:
+        return []
+    found: list[StoredMemory] = []
+    step = len(memory.step_place)
+    for key in await own.journal.sessions(below(own.key)):
+        place = branch_place(own.key, key)
+        first = await first_entry(own.journal, key)
+        forked = first is not None and first.kind == "forked"
+        if forked and len(place) == step + 1:
+            found.append(await branch_at(memory, place, resumed=True))
+        elif not forked and len(place) in (step + 1, step + 2):
+            found.append(await _open_copy(own.journal, key))
+    return found
+
+
+async def _open_copy(journal: Journal, key: str) -> StoredMemory:
+    """Return the copy of a memory that is under a key, whatever kind of memory wrote it."""
+    from agent_brain.memories.stored import StoredMemory
+
+    memory = StoredMemory(journal=journal)
+    memory.store.session = Session(journal, key, history="last")
+    memory.store.session.running = True
+    await memory.open()
+    return memory

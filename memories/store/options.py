@@ -1,0 +1,70 @@
+"""The options of a store, and checks of them. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TypeAlias
+
+from agent_brain.memories.errors import MemoryDefinitionError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.store.session import History
+from agent_brain.memories.views.base import View
+
+JournalLike: TypeAlias = Journal | str | PathLike[str]
+HISTORY = 100  # steps that are kept by default
+
+
+def check_options(
+    views: Sequence[View],
+    *,
+    journal: object,
+    session: object,
+    tenant: object,
+    clock: object,
+    readonly: bool,
+    shared: bool,
+    lease_wait: float,
+) -> None:
+    """Check the options of a store.
+
+    Raises:
+        MemoryDefinitionError: One of them makes no sense.
+    """
+    for what, given in (("readonly", readonly), ("shared", shared)):
+        if given and journal is None:
+            raise MemoryDefinitionError(
+                f"{what}=True opens a session of a journal: give journal= too"
+            )
+    for what, value in (("session", session), ("tenant", tenant)):
+        if not (isinstance(value, str) or (what == "tenant" and value is None)) or value == "":
+            raise MemoryDefinitionError(f"{what}= must be a text that is not empty: {value!r}")
+    for view in views:
+        if not isinstance(view, View):
+            raise MemoryDefinitionError(f"views= takes View objects, not {view!r}")
+    if not callable(clock):
+        raise MemoryDefinitionError(f"clock= takes a function that returns a time: {clock!r}")
+    if not lease_wait >= 0:
+        raise MemoryDefinitionError(f"lease_wait= must be 0 seconds or more, not {lease_wait}")
+    if journal is not None and not isinstance(journal, Journal | str | PathLike):
+        raise MemoryDefinitionError(
+            f"journal={journal!r} is not a journal: use a path, the URL of a server, a journal "
+            "such as SQLiteJournal(path), or nothing"
+        )
+
+
+def history_to_keep(history: History | None, journal: Journal | None) -> History:
+    """Return how many steps a journal keeps.
+
+    Raises:
+        MemoryDefinitionError: ``history`` is something else, or there is no journal.
+    """
+    if history is None:
+        return HISTORY if journal is not None and journal.persistent else "last"
+    if history in ("all", "last") or (type(history) is int and history > 0):
+        if journal is None:
+            raise MemoryDefinitionError("history= keeps steps in a journal: give journal= too")
+        return history
+    raise MemoryDefinitionError(
+        f'history= must be "all", "last" or a number of steps above 0, not {history!r}'
+    )

@@ -1,0 +1,87 @@
+"""Reads the messages of a store: found by a query, those of a turn, all of them. Private."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.events import effective, replay
+from agent_brain.memories.store.filters import Query
+from agent_brain.memories.store.log import MessageLog
+from agent_brain.memories.store.many import in_slices, in_thread_if_many
+from agent_brain.memories.store.store import MessageStore
+from agent_brain.memories.views.groups import arranged, newest
+
+ANY = Query()
+
+
+async def find(log: MessageLog, query: Query, last: int | None) -> list[Message]:
+    """Return the messages that a query finds, in order: the ``last`` of them, or all.
+
+    Raises:
+        MemoryUseError: As for :meth:`StoredMemory.messages`.
+    """
+    if query == ANY:
+        newest([], last)  # checks it
+        return await everything(log) if last is None else newest(log.newest(last), last)
+    fits = query.predicate()
+    await log.decoded()
+    candidates: Iterable[Message] = log
+    if isinstance(query.cause_by, str):
+        candidates = log.with_cause(query.cause_by)
+    elif isinstance(query.role, str):
+        candidates = log.with_role(Role(query.role))
+    return newest([message async for message in in_slices(candidates) if fits(message)], last)
+
+
+async def everything(log: MessageLog) -> list[Message]:
+    """Return all messages that are in RAM, in order."""
+    if log.encoded:
+        await log.decoded()
+    return log.all()
+
+
+async def read_journal(
+    store: MessageStore, after: int = 0, *, removed: bool = False
+) -> dict[str, Message]:
+    """Return the messages of the journal by ID, decoded off the event loop if they are many.
+
+    Args:
+        store: A store with a journal.
+        after: Only entries with a larger sequence number.
+        removed: Include those that were removed and are still in the journal.
+    """
+    assert store.session is not None
+    rows = await store.session.rows(after)
+    return await in_thread_if_many(
+        rows, lambda rows: replay(rows if removed else effective(rows), removed=removed)
+    )
+
+
+async def turn(store: MessageStore) -> list[Message]:
+    """Return the goal and what came after it, also what a view has evicted, in order."""
+    log, began = store.log, store.log.find(store.goal_id)
+    if store.goal_id is None or began is None:
+        return list(log)
+    if not store.in_ram and store.evicted_upto > began:
+        return arranged((await read_journal(store, began - 1)).values())
+    behind = log.since(store.goal_id)
+    if not store.released:
+        return behind
+    return _merged(store, behind, (p for p in store.released.values() if p[0] > began))
+
+
+async def whole_session(store: MessageStore) -> list[Message]:
+    """Return all messages, with those that have left the view and are not gone."""
+    if store.evicted_upto and not store.in_ram:
+        return arranged((await read_journal(store)).values())
+    messages = await everything(store.log)
+    return _merged(store, messages, store.released.values()) if store.released else messages
+
+
+def _merged(
+    store: MessageStore, messages: Iterable[Message], released: Iterable[tuple[int, Message]]
+) -> list[Message]:
+    """Return messages of the log with evicted ones, which have their places."""
+    placed = [*((store.log.place(message.id), message) for message in messages), *released]
+    return arranged(message for _, message in sorted(placed, key=lambda pair: pair[0]))
