@@ -38,12 +38,12 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
-from agent_brain.memories.store.journaled_turns import note_turn, turn_notes, values_with_turns
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.rollback import undo_step
 from agent_brain.memories.store.session import History, Session, branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.store.store import MessageStore
+from agent_brain.memories.store.turns import note_turn, turn_notes, values_with_turns
 from agent_brain.memories.trace.call_history import read_calls, read_results
 from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
 from agent_brain.memories.views.base import View
