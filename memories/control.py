@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, Field
@@ -80,6 +81,14 @@ class Spent:
     def add_tool_call(self) -> None:
         """Count a tool call that was answered."""
         self.tool_calls += 1
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the values by name, without those that a subclass adds."""
+        return dict(zip(_SPENT, _values_of(self), strict=True))
+
+
+_SPENT = tuple(field.name for field in fields(Spent))
+_values_of = attrgetter(*_SPENT)
 
 
 @dataclass(slots=True)
@@ -485,11 +494,11 @@ class Control(BaseModel, defer_build=True):
 
     def counts(self) -> dict[str, Any]:
         """Return ``step`` and ``spent`` as data to store: without what branches store."""
-        step, spent = self.step, asdict(self.spent)
+        step, spent = self.step, self.spent.as_data()
         for inside in self.uncounted.values():
             step -= inside.step
-            for field in fields(Spent):
-                spent[field.name] -= getattr(inside, field.name)
+            for name in spent:
+                spent[name] -= getattr(inside, name)
         spent["tool_calls"] += sum(call.due for call in self.pending.values())
         return {"step": step, "spent": spent}
 
