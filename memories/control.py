@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -401,11 +401,11 @@ class Control(BaseModel, defer_build=True):
 
     def counts(self) -> dict[str, Any]:
         """Return ``step`` and ``spent`` as data to store: without what branches store."""
-        step, spent = self.step, asdict(self.spent)
+        step, spent = self.step, self.spent.as_data()
         for inside in self.uncounted.values():
             step -= inside.step
-            for field in fields(Spent):
-                spent[field.name] -= getattr(inside, field.name)
+            for name in spent:
+                spent[name] -= getattr(inside, name)
         spent["tool_calls"] += sum(call.due for call in self.pending.values())
         return {"step": step, "spent": spent}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import reduce
 
 from agent_brain.memories.control import Control
@@ -41,7 +40,7 @@ async def read_branch_counts(journal: Journal, key: str, control: Control) -> di
 
 async def _counts_of(journal: Journal, key: str, control: Control) -> Counts:
     """Return what a branch has counted, with what its own branches have stored since."""
-    own = Counts(**asdict(control.spent), step=control.step)
+    own = Counts(**control.spent.as_data(), step=control.step)
     inside = await read_branch_counts(journal, key, control)
     known = control.counted
     more = (counts.beyond(known.get(name, Counts())) for name, counts in inside.items())

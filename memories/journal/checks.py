@@ -10,6 +10,7 @@ from agent_brain.memories.journal.entry import Entry
 
 NESTED = 200  # how deep data may be nested: the parser of messages reads no more
 _HAS_PARTS = (dict, list, tuple)
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 def checked_session(session: object) -> str:
@@ -46,25 +47,19 @@ def checked_entries(entries: Iterable[Entry]) -> list[Entry]:
 
 def _check_nesting(place: int, data: object) -> None:
     """Check that data can be read again; Python's own limit depends on who calls whom."""
-    level = _inside([[data]])
+    level: Iterable[Any] = (data,) if isinstance(data, _HAS_PARTS) else ()
     for _ in range(NESTED):
-        level = _inside(level)
-        if not level:
+        inside: dict[int, Any] = {}  # each once: data may contain itself
+        for whole in level:
+            for part in whole.values() if isinstance(whole, dict) else whole:
+                if type(part) not in _PLAIN and part and isinstance(part, _HAS_PARTS):
+                    inside[id(part)] = part
+        if not inside:
             return
+        level = inside.values()
     raise MemoryUseError(
         f"The data of entry {place} contains itself, or is nested more than {NESTED} deep"
     )
-
-
-def _inside(level: Iterable[Any]) -> list[Any]:
-    """Return the arrays and objects in those of a level, each once: data may contain itself."""
-    found = {
-        id(part): part
-        for whole in level
-        for part in (whole.values() if isinstance(whole, dict) else whole)
-        if isinstance(part, _HAS_PARTS)
-    }
-    return [*found.values()]
 
 
 def checked_loaded(entries: Iterable[Entry]) -> list[Entry]:

@@ -17,6 +17,7 @@ from agent_brain.tools.text import clean
 
 Row: TypeAlias = tuple[int, str, str]  # an entry as it is stored: seq, kind, data as JSON text
 FREED = 5_000  # entries at once
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Rows(Sequence[Row]):
 
 def to_line(data: JsonValue) -> str:
     """Return ``data`` as JSON text that any encoding and any database can store."""
-    return clean(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+    return clean(_encode(data))
 
 
 def from_line(line: str) -> JsonValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 
@@ -51,6 +52,14 @@ class Spent:
     def add_tool_call(self) -> None:
         """Count a tool call that was answered."""
         self.tool_calls += 1
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the values by name, without those that a subclass adds."""
+        return dict(zip(_SPENT, _values_of(self), strict=True))
+
+
+_SPENT = tuple(field.name for field in fields(Spent))
+_values_of = attrgetter(*_SPENT)
 
 
 @dataclass(slots=True)

@@ -129,10 +129,12 @@ def result_of(turns: Sequence[TurnRecord], control: Control) -> StoredResult | N
     )
 
 
-def answer_of(messages: Iterable[Message]) -> str:
+def answer_of(messages: Sequence[Message]) -> str:
     """Return the last text for the reader among ``messages``; empty if there is none."""
-    answers = [message.content for message in messages if is_answer(message)]
-    return answers[-1] if answers else ""
+    for message in reversed(messages):
+        if is_answer(message):
+            return message.content
+    return ""
 
 
 def is_answer(message: Message) -> bool:
