@@ -52,7 +52,7 @@ def _check_nesting(place: int, data: object) -> None:
         inside: dict[int, Any] = {}  # each once: data may contain itself
         for whole in level:
             for part in whole.values() if isinstance(whole, dict) else whole:
-                if type(part) not in _PLAIN and part and isinstance(part, _HAS_PARTS):
+                if type(part) not in _PLAIN and isinstance(part, _HAS_PARTS):
                     inside[id(part)] = part
         if not inside:
             return
