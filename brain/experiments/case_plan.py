@@ -114,7 +114,7 @@ def select(
             names = sorted(map(str, short))
             raise ExperimentError(f"only={str(choice)!r} fits no cell: they are {', '.join(names)}")
     for choice in tasks or ():
-        if not any(fnmatchcase(case.task.id, str(choice)) for case in cases):
+        if not any(_is_of(choice, case) for case in cases):
             hint = did_you_mean(choice, {case.task.id for case in cases})
             raise ExperimentError(f"only_tasks={choice!r} fits no task.{hint}")
     return [
@@ -124,8 +124,12 @@ def select(
             cells is None
             or any(_is_chosen(choice, case.cell, short[case.cell]) for choice in cells)
         )
-        and (tasks is None or any(fnmatchcase(case.task.id, str(choice)) for choice in tasks))
+        and (tasks is None or any(_is_of(choice, case) for choice in tasks))
     ]
+
+
+def _is_of(task: object, case: Case) -> bool:
+    return task == case.task.id or fnmatchcase(case.task.id, str(task))
 
 
 def _is_chosen(choice: Cell | str, cell: Cell, name: str) -> bool:

@@ -25,6 +25,7 @@ from agent_brain.experiments.choices.models import ModelChoice, choice_of, read_
 from agent_brain.experiments.choices.nets import NetChoice, read_nets
 from agent_brain.experiments.environment import commit, versions
 from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.folder import as_folder
 from agent_brain.experiments.plan import Plan
 from agent_brain.experiments.prices import most_of_case, token_price
 from agent_brain.experiments.progress import OnProgress
@@ -156,6 +157,8 @@ class Experiment:
             keep_sessions=keep_sessions,
         )
         self.settings.check_models(self._models)
+        for task in self._tasks:
+            self.settings.check_tools(task)
         self._cells = self._cell_keys()
         self.base = self.cells[0] if base is None else read_cell(base, self.cells, "base")
         self._cases = list(make_cases(self._cells, self._task_keys(), repeat))
@@ -213,7 +216,7 @@ class Experiment:
         whole = len(chosen) == len(self._cases)
         kept: set[str] = set()
         if folder is not None and not (fresh and whole):
-            kept = {case.id for case in read_cases(Path(folder))}
+            kept = {case.id for case in read_cases(as_folder(folder))}
         left = [case for case in chosen if fresh or case.id not in kept]
         prices = {name: token_price(choice.llm) for name, choice in self._models.items()}
         most = [most_of_case(c.task, self.settings, prices[c.cell.model]) for c in left]
@@ -261,7 +264,9 @@ class Experiment:
         """
         chosen = select(shuffled(self._cases, self.settings.seed), only, only_tasks)
         whole = len(chosen) == len(self._cases)
-        path = Path(folder)
+        path = as_folder(folder)
+        if on_progress is not None and not callable(on_progress):
+            raise ExperimentError(f"on_progress={on_progress!r}: a function of the progress")
         async with Store(path, empty=fresh and whole) as store:
             if fresh and not whole:
                 await store.forget({case.id for case in chosen})

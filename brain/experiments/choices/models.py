@@ -9,6 +9,7 @@ from agent_brain.default_model import resolve_llm
 from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments.choices.axis import read_axis
 from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.task import is_name
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import made_of_names
 
@@ -59,7 +60,13 @@ def choice_of(llm: LLM | None) -> ModelChoice:
 
 
 def _read(where: str, given: Any) -> ModelChoice:
+    if given is not None and not isinstance(given, LLM) and not is_name(given):
+        raise ExperimentError(
+            f"{where}={given!r} is not a model: give a LiteLLM model name such as "
+            "'openai/gpt-4.1', 'rule-based', or an LLM object"
+        )
     try:
-        return choice_of(resolve_llm(given))
+        choice = choice_of(resolve_llm(given))
     except AgentBrainError as error:
         raise ExperimentError(f"{where}: {error}") from error
+    return replace(choice, name=given) if isinstance(given, str) else choice

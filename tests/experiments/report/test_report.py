@@ -292,6 +292,7 @@ def test_a_cell_is_found_by_its_parts(parts: tuple) -> None:
         (("react",), "several cells are 'react'"),
         (("react/short",), "no cell is 'react/short'; the cells are react/messages/small, "),
         ((Cell("a", "b", "c"),), "no cell is 'a/b/c'"),
+        (("react", 3), "3 is not a cell"),
     ],
 )
 def test_what_means_no_cell_is_refused(parts: tuple, problem: str) -> None:
