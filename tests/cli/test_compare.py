@@ -231,8 +231,11 @@ NAMED = 'models = "demo"\n'
             TASKS + "[nets.react]\nmax_step = 3",
             "  - nets['react']: net 'react': there is no option",
         ),
-        (TASKS + "[nets.reflexion]\nattempts = 0", "nets.reflexion: "),
-        ("nets = 'models.py:number_of_letters'\n" + TASKS, "nets: TypeError: "),
+        (TASKS + "[nets.reflexion]\nattempts = 0", "nets['reflexion']: "),
+        (
+            "nets = 'models.py:number_of_letters'\n" + TASKS,
+            "nets['number_of_letters']: TypeError: ",
+        ),
         (
             "nets = 'react'\n" + TASKS + "[models.rule-based]\nslip = 'x'",
             "models.rule-based: RuleBasedLLM(slip=",
@@ -262,6 +265,10 @@ NAMED = 'models = "demo"\n'
         (
             "nets = 'react'\n" + TASKS + "[models.mini]\nmodel = 'openai/x'\nretries = -1",
             "models.mini: ",
+        ),
+        (
+            "nets = 'react'\n" + TASKS + "[models.mini]\nmodel = 'openai/x'\ntemperatur = 0",
+            "models['mini']: there is no option 'temperatur'. Did you mean 'temperature'?",
         ),
         ("nets = 'react'\nmodels = 'models.py:my_tasks'\n" + TASKS, "which is not a model"),
         ("nets = 'react'\ntasks = 'basic'", "tasks: 'basic' names no tasks"),
@@ -293,13 +300,24 @@ def test_what_a_file_names_must_be_there(folder: Path, text: str, message: str) 
 
 
 def test_everything_that_is_not_there_is_listed_at_once(folder: Path) -> None:
-    text = "nets = ['raect', 'react']\nmemories = 'vectr'\nmodels = 'models.py:x'\ntasks = 'basic'"
+    text = """
+repeat = 0
+seeds = 3
+nets = ["raect", "react"]
+memories = "vectr"
+models = ["models.py:x", "gpt5-mini", "opanai/gpt-5"]
+tasks = "basic"
+"""
     said = compare(folder, text=text).stderr.splitlines()
 
     assert [line.split(":")[0] for line in said if line.startswith("  - ")] == [
+        "  - repeat",
+        "  - seeds",
         "  - nets['raect']",
         "  - memories['vectr']",
         "  - models",
+        "  - models['gpt5-mini']",
+        "  - models['opanai/gpt-5']",
         "  - tasks",
     ]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_brain import LLM, Brain, Limits, Memory, Message, Net, StuckPolicy
+from agent_brain import LLM, Brain, Limits, LiteLLM, Memory, Message, Net, StuckPolicy
 from agent_brain.errors import ExperimentError, LLMServerError
 from agent_brain.experiments import (
     CaseResult,
@@ -132,6 +132,16 @@ def both(number: int) -> int:
         ({"name": "\ud800"}, "a name"),
         ({"nets": {"\ud800": "react"}}, "nets= has the name"),
         ({"net_options": 3}, "net_options=3: a dict"),
+        ({"nets": ("reflexion", {"attempts": "x"})}, "nets: attempts must be at least 1"),
+        (
+            {"models": "gpt5-mini"},
+            "models: 'gpt5-mini' has no provider.* Did you mean 'gpt-5-mini'",
+        ),
+        ({"models": "opanai/gpt-5"}, "there is no provider 'opanai'. Did you mean 'openai'"),
+        ({"models": LiteLLM("openai/a", temperatur=0)}, "'temperatur'. Did you mean 'temperature'"),
+        ({"models": LiteLLM("openai/a", fallbacks=["gpt5-mini"])}, "fallbacks: 'gpt5-mini' has no"),
+        ({"nets": ("react", {"answer_llm": "gpt5-mini"})}, "nets: 'gpt5-mini' has no provider"),
+        ({"nets": react(LiteLLM("gpt5-mini"))}, "nets: 'gpt5-mini' has no provider"),
         ({"nets": lambda: None}, r"nets: <lambda>\(\) cannot be called: too many"),
         ({"memories": lambda: None}, r"memories: <lambda>\(\) cannot be called: too many"),
         ({"memories": lambda tools, size: None}, "missing a required argument: 'size'"),

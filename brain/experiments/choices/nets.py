@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_brain.brainfile import net_from_file
+from agent_brain.default_model import models_of
+from agent_brain.demo import DemoLLM
 from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments.choices.axis import in_words, name_of, read_axis, split_options
 from agent_brain.experiments.choices.calls import check_call, parameters_of
+from agent_brain.experiments.choices.models import check_model
 from agent_brain.experiments.choices.references import load_object
 from agent_brain.experiments.fingerprint import fingerprint
 from agent_brain.nets.net import Net, as_net
@@ -72,23 +75,39 @@ def _read(where: str, given: Any, common: Mapping[str, Any]) -> NetChoice:
     thing, options = split_options(where, given)
     try:
         if isinstance(thing, Net | Mapping):
-            return _of_object(as_net(thing))
+            return _tried(where, _of_object(as_net(thing)))
         if isinstance(thing, str | PathLike):
             text = fspath(thing)
-            if Path(text).suffix.lower() in SUFFIXES:
-                return _of_file(where, text, options)
-            if ":" in text:
-                return _of_reference(where, text, options)
-            return _of_name(where, text, {**common, **options})
+            return _tried(where, _of_text(where, text, options, common))
+    except ExperimentError:
+        raise
     except AgentBrainError as error:
-        known = isinstance(error, ExperimentError)
-        raise error if known else ExperimentError(f"{where}: {error}") from error
+        raise ExperimentError(f"{where}: {error}") from error
+    except (TypeError, ValueError) as error:  # an option of a wrong kind
+        raise ExperimentError(f"{where}: {type(error).__name__}: {error}") from error
     if callable(thing) and not isinstance(thing, type):
         return _of_function(where, name_of(thing), name_of(thing), thing, {})
     raise ExperimentError(
         f"{where}={thing!r}: give the name of a net, a net, a file (.toml, .yaml), 'module:name', "
         "a tuple (name, options), or a function of a model that returns a net"
     )
+
+
+def _of_text(
+    where: str, text: str, options: dict[str, Any], common: Mapping[str, Any]
+) -> NetChoice:
+    if Path(text).suffix.lower() in SUFFIXES:
+        return _of_file(where, text, options)
+    if ":" in text:
+        return _of_reference(where, text, options)
+    return _of_name(where, text, {**common, **options})
+
+
+def _tried(where: str, choice: NetChoice) -> NetChoice:
+    """Return the choice, after making its net once: an option may have a wrong value."""
+    for llm in models_of(choice.net or choice.create(DemoLLM(), None)):
+        check_model(where, llm)
+    return choice
 
 
 def _of_object(net: Net) -> NetChoice:
