@@ -107,6 +107,16 @@ def test_what_is_kept_is_not_run_again_unless_asked_for(folder: Path) -> None:
     assert len(calls(folder)) == 4
 
 
+def test_cases_that_ended_in_some_way_are_done_again(folder: Path) -> None:
+    assert compare(folder).exit_code == 0
+    assert "1 done, 1 to run" in compare(folder, "--plan", "--again", "wrong").stdout
+    assert compare(folder, "--again", "wrong", "--again", "rate-limited").exit_code == 0
+    assert len(calls(folder)) == 3
+    refused = compare(folder, "--again", "lost")
+    assert (refused.exit_code, len(calls(folder))) == (2, 3)
+    assert "--again 'lost': the outcomes are passed, wrong, " in refused.stderr
+
+
 def test_only_the_chosen_cells_are_run(folder: Path) -> None:
     both = LEAST.replace('"react"', '["react", "self_consistency"]')
     done = compare(folder, "--only", "react/*", text=both)
