@@ -28,6 +28,7 @@ class Outcome(StrEnum):
     PASSED = "passed"
     WRONG = "wrong"  # it ended, and a check did not pass
     CRASHED = "crashed"  # a run raised an error
+    RATE_LIMITED = "rate-limited"  # a model's rate limit did not end in time
     LIMIT = "limit"  # a run reached a limit or a budget
     STUCK = "stuck"  # a run repeated itself
     WAITING = "waiting"  # a run waits for a person or a time, and nobody is there

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.case import Cell
+from agent_brain.experiments.case import CaseResult, Cell, Outcome
 from agent_brain.experiments.fingerprint import fingerprint
 from agent_brain.experiments.report.names import short_names
 from agent_brain.experiments.task import Task
 from agent_brain.tools.suggest import did_you_mean
+
+Only: TypeAlias = str | Cell | Sequence[str | Cell] | None
+OnlyTasks: TypeAlias = str | Sequence[str] | None
+Fresh: TypeAlias = bool | str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +97,8 @@ def _fits(text: Cell | str, cell: Cell, *, exact: bool = False) -> bool:
 
 def select(
     cases: Sequence[Case],
-    only: str | Cell | Sequence[str | Cell] | None,
-    only_tasks: str | Sequence[str] | None,
+    only: Only,
+    only_tasks: OnlyTasks,
 ) -> list[Case]:
     """Return the chosen cases.
 
@@ -114,7 +118,7 @@ def select(
             names = sorted(map(str, short))
             raise ExperimentError(f"only={str(choice)!r} fits no cell: they are {', '.join(names)}")
     for choice in tasks or ():
-        if not any(fnmatchcase(case.task.id, str(choice)) for case in cases):
+        if not any(_is_of(choice, case) for case in cases):
             hint = did_you_mean(choice, {case.task.id for case in cases})
             raise ExperimentError(f"only_tasks={choice!r} fits no task.{hint}")
     return [
@@ -124,8 +128,28 @@ def select(
             cells is None
             or any(_is_chosen(choice, case.cell, short[case.cell]) for choice in cells)
         )
-        and (tasks is None or any(fnmatchcase(case.task.id, str(choice)) for choice in tasks))
+        and (tasks is None or any(_is_of(choice, case) for choice in tasks))
     ]
+
+
+def done_again(fresh: Fresh) -> Callable[[CaseResult], bool]:
+    """Return whether a kept result does not count, by what ``run`` was given.
+
+    Raises:
+        ExperimentError: ``fresh`` is neither a bool nor outcomes.
+    """
+    if isinstance(fresh, bool):
+        return lambda case: fresh
+    given: Any = [fresh] if isinstance(fresh, str) else fresh
+    outcomes = [*given] if isinstance(given, Iterable) else [given]
+    known = [outcome.value for outcome in Outcome]
+    if any(one not in known for one in outcomes):
+        raise ExperimentError(f"fresh={fresh!r}: True, or outcomes: {', '.join(known)}")
+    return lambda case: case.outcome in outcomes
+
+
+def _is_of(task: object, case: Case) -> bool:
+    return task == case.task.id or fnmatchcase(case.task.id, str(task))
 
 
 def _is_chosen(choice: Cell | str, cell: Cell, name: str) -> bool:

@@ -14,6 +14,11 @@ from agent_brain.default_model import models_of
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo, TaskInfo
 from agent_brain.experiments.case_plan import (
+    Case,
+    Fresh,
+    Only,
+    OnlyTasks,
+    done_again,
     make_cases,
     read_cell,
     select,
@@ -25,6 +30,7 @@ from agent_brain.experiments.choices.models import ModelChoice, choice_of, read_
 from agent_brain.experiments.choices.nets import NetChoice, read_nets
 from agent_brain.experiments.environment import commit, versions
 from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.folder import as_folder
 from agent_brain.experiments.plan import Plan
 from agent_brain.experiments.prices import most_of_case, token_price
 from agent_brain.experiments.progress import OnProgress
@@ -156,6 +162,8 @@ class Experiment:
             keep_sessions=keep_sessions,
         )
         self.settings.check_models(self._models)
+        for task in self._tasks:
+            self.settings.check_tools(task)
         self._cells = self._cell_keys()
         self.base = self.cells[0] if base is None else read_cell(base, self.cells, "base")
         self._cases = list(make_cases(self._cells, self._task_keys(), repeat))
@@ -194,9 +202,9 @@ class Experiment:
         self,
         folder: str | PathLike[str] | None = None,
         *,
-        only: str | Cell | Sequence[str | Cell] | None = None,
-        only_tasks: str | Sequence[str] | None = None,
-        fresh: bool = False,
+        only: Only = None,
+        only_tasks: OnlyTasks = None,
+        fresh: Fresh = False,
     ) -> Plan:
         """Return what :meth:`run` would do. Runs nothing.
 
@@ -204,17 +212,16 @@ class Experiment:
             folder: The folder whose results count as done.
             only: As for :meth:`run`.
             only_tasks: As for :meth:`run`.
-            fresh: As for :meth:`run`: no result counts as done.
+            fresh: As for :meth:`run`: such results do not count as done.
 
         Raises:
             ExperimentError: The folder cannot be read; or ``only`` fits nothing.
         """
-        chosen = select(shuffled(self._cases, self.settings.seed), only, only_tasks)
-        whole = len(chosen) == len(self._cases)
+        chosen, again = self._select(only, only_tasks), done_again(fresh)
         kept: set[str] = set()
-        if folder is not None and not (fresh and whole):
-            kept = {case.id for case in read_cases(Path(folder))}
-        left = [case for case in chosen if fresh or case.id not in kept]
+        if folder is not None and not self._is_new(chosen, fresh):
+            kept = {case.id for case in read_cases(as_folder(folder)) if not again(case)}
+        left = [case for case in chosen if case.id not in kept]
         prices = {name: token_price(choice.llm) for name, choice in self._models.items()}
         most = [most_of_case(c.task, self.settings, prices[c.cell.model]) for c in left]
         known = [cost for cost in most if cost is not None]
@@ -235,9 +242,9 @@ class Experiment:
         self,
         folder: str | PathLike[str],
         *,
-        only: str | Cell | Sequence[str | Cell] | None = None,
-        only_tasks: str | Sequence[str] | None = None,
-        fresh: bool = False,
+        only: Only = None,
+        only_tasks: OnlyTasks = None,
+        fresh: Fresh = False,
         on_progress: OnProgress | None = None,
     ) -> Report:
         """Run the cases that have no result yet, and return the report of all.
@@ -252,19 +259,22 @@ class Experiment:
             only: Only these cells: texts such as ``"react/vector"``, with ``*`` for any, or their
                 names in the report.
             only_tasks: Only the tasks of these IDs, with ``*`` for any part.
-            fresh: Remove what the folder holds first; with ``only``, of the chosen cases.
+            fresh: Do again what the folder holds, or with ``only`` the chosen cases: True for all
+                of them, or how those ended that are done again, such as ``"rate-limited"``.
             on_progress: Called with a :class:`Progress` at the start and after each case.
 
         Raises:
             ExperimentError: The folder cannot be used, is damaged, or belongs to another process;
                 or ``only`` fits nothing.
         """
-        chosen = select(shuffled(self._cases, self.settings.seed), only, only_tasks)
-        whole = len(chosen) == len(self._cases)
-        path = Path(folder)
-        async with Store(path, empty=fresh and whole) as store:
-            if fresh and not whole:
-                await store.forget({case.id for case in chosen})
+        chosen, again = self._select(only, only_tasks), done_again(fresh)
+        path = as_folder(folder)
+        if on_progress is not None and not callable(on_progress):
+            raise ExperimentError(f"on_progress={on_progress!r}: a function of the progress")
+        async with Store(path, empty=self._is_new(chosen, fresh)) as store:
+            kept = [store.kept[case.id] for case in chosen if case.id in store.kept]
+            if redone := {case.id for case in kept if again(case)}:
+                await store.forget(redone)
             await store.remove_unfinished()
             info = await self._info(path)
             await store.write_info(info)
@@ -278,9 +288,9 @@ class Experiment:
         self,
         folder: str | PathLike[str],
         *,
-        only: str | Cell | Sequence[str | Cell] | None = None,
-        only_tasks: str | Sequence[str] | None = None,
-        fresh: bool = False,
+        only: Only = None,
+        only_tasks: OnlyTasks = None,
+        fresh: Fresh = False,
         on_progress: OnProgress | None = None,
     ) -> Report:
         """Like :meth:`run`, for programs without an event loop.
@@ -309,6 +319,13 @@ class Experiment:
                 await connections.close()  # nobody else can, once the event loop has ended
 
         return anyio.run(run)
+
+    def _select(self, only: Only, only_tasks: OnlyTasks) -> list[Case]:
+        return select(shuffled(self._cases, self.settings.seed), only, only_tasks)
+
+    def _is_new(self, chosen: Sequence[Case], fresh: Fresh) -> bool:
+        """Return whether nothing that a folder holds is kept."""
+        return fresh is True and len(chosen) == len(self._cases)
 
     async def _info(self, folder: Path) -> ExperimentInfo:
         try:

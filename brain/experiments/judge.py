@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from agent_brain.default_model import resolve_llm
 from agent_brain.errors import BrainDefinitionError, ExperimentError
 from agent_brain.experiments.checks import Check, Reply, Verdict
+from agent_brain.experiments.choices.models import check_model
 from agent_brain.memories.message import Message
 from agent_brain.states.events import UsageReported
 from agent_brain.states.models.llm import LLM
@@ -70,9 +71,11 @@ class Judge(Check):
         if not is_amount(self.threshold, zero=True) or self.threshold > 1:
             raise ExperimentError(f"Judge(threshold={self.threshold!r}): a number from 0 to 1")
         try:
-            object.__setattr__(self, "llm", resolve_llm(self.llm))
+            llm = resolve_llm(self.llm)
         except BrainDefinitionError as error:
             raise ExperimentError(f"Judge: {error}") from error
+        check_model("Judge", llm)
+        object.__setattr__(self, "llm", llm)
 
     def __str__(self) -> str:
         return f"judged by {self._model.model}: {self.rubric}"

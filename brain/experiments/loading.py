@@ -54,7 +54,12 @@ def load_tasks(source: str | PathLike[str], **options: Any) -> list[Task]:
     Raises:
         ExperimentError: There is nothing of that name, or a task is wrong; it says where.
     """
-    text = fspath(source)
+    given: object = source
+    text = fspath(source) if isinstance(given, str | PathLike) else None
+    if not isinstance(text, str):
+        raise ExperimentError(
+            f"load_tasks({given!r}): give a file, 'module:function', or one of {', '.join(SETS)}"
+        )
     if text in SETS:
         from agent_brain.experiments import task_sets
 

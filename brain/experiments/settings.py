@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.task import MakeTools, is_name
+from agent_brain.experiments.task import MakeTools, Task, is_name
 from agent_brain.limits import Limits
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.errors import ToolDefinitionError
@@ -53,18 +53,18 @@ class Settings:
         for name in ("trace", "keep_sessions"):
             if not isinstance(getattr(self, name), bool):
                 raise ExperimentError(f"{name}={getattr(self, name)!r}: True or False")
-        self._check_tools()
-
-    def _check_tools(self) -> None:
         given: object = self.tools
-        if callable(given):
-            return
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        if not callable(given) and (isinstance(given, str) or not isinstance(given, Iterable)):
             raise ExperimentError(f"tools={given!r}: a list of tools, or a function that makes it")
-        try:
-            collect(self.make_tools(), {})
-        except ToolDefinitionError as error:
-            raise ExperimentError(f"tools=: {error}") from error
+        _check_tools("tools=", self.tools)
+
+    def check_tools(self, task: Task) -> None:
+        """Check the tools of a task, together with these.
+
+        Raises:
+            ExperimentError: One of them is no tool, or two have one name.
+        """
+        _check_tools(f"Task {task.id!r}: tools=", task.tools, self.tools)
 
     def check_models(self, models: Iterable[str]) -> None:
         """Check ``model_at_once``.
@@ -108,3 +108,11 @@ class Settings:
         found |= {"case_max_cost": self.case_max_cost, "max_cost": self.max_cost}
         found |= {"max_seconds": self.max_seconds}
         return {name: value for name, value in found.items() if value not in (None, False)}
+
+
+def _check_tools(where: str, *given: Iterable[ToolLike] | MakeTools) -> None:
+    """Check tools, without those that a function makes for each case."""
+    try:
+        collect([tool for tools in given if not callable(tools) for tool in tools], {})
+    except ToolDefinitionError as error:
+        raise ExperimentError(f"{where}: {error}") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -40,7 +40,8 @@ class Store:
         empty: Remove what it holds when it is entered.
 
     Raises:
-        ExperimentError: When it is entered: another process holds it, or it cannot be read.
+        ExperimentError: When it is entered: another process holds it, it cannot be read, or it has
+            files that no experiment wrote.
     """
 
     def __init__(self, folder: Path, *, empty: bool = False) -> None:
@@ -74,6 +75,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
             raise ExperimentError(f"The folder {self.folder} cannot be made: {error}") from error
+        _refuse_others(self.folder)
         self._lock = _locked(self.folder)
         try:
             if self._empty:
@@ -161,6 +163,19 @@ class Store:
             ) from error
 
 
+def _refuse_others(folder: Path) -> None:
+    """Refuse a folder with files of these names that no experiment wrote."""
+    found = [name for name in (INFO, CASES, SESSIONS, VECTORS) if (folder / name).exists()]
+    if not found or (folder / LOCK).exists():
+        return
+    try:
+        read_info(folder)
+    except ExperimentError as error:
+        raise ExperimentError(
+            f"{folder / found[0]} is there, and no experiment wrote it: take another folder"
+        ) from error
+
+
 def _locked(folder: Path) -> sqlite3.Connection:
     """Return a connection that holds the folder's lock until it is closed or the process ends."""
     lock = sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None, check_same_thread=False)
@@ -230,8 +245,19 @@ def read_info(folder: Path) -> ExperimentInfo:
         raise ExperimentError(f"{file} cannot be read: {error}") from error
 
 
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """Have an error of the system name the file, as a full disk alone does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = str(file)
+        raise
+
+
 def _append(file: Path, data: bytes) -> None:
-    with file.open("ab") as opened:
+    with _named(file), file.open("ab") as opened:
         size = opened.tell()
         try:
             opened.write(data)
@@ -245,8 +271,12 @@ def _append(file: Path, data: bytes) -> None:
 
 def _replace(file: Path, data: bytes) -> None:
     new = file.with_name(f"{file.name}.new")
-    with new.open("wb") as opened:
-        opened.write(data)
-        opened.flush()
-        os.fsync(opened.fileno())
-    new.replace(file)
+    try:
+        with _named(file), new.open("wb") as opened:
+            opened.write(data)
+            opened.flush()
+            os.fsync(opened.fileno())
+        new.replace(file)
+    finally:
+        with suppress(OSError):
+            new.unlink()  # there is none if all went well

@@ -107,6 +107,16 @@ def test_what_is_kept_is_not_run_again_unless_asked_for(folder: Path) -> None:
     assert len(calls(folder)) == 4
 
 
+def test_cases_that_ended_in_some_way_are_done_again(folder: Path) -> None:
+    assert compare(folder).exit_code == 0
+    assert "1 done, 1 to run" in compare(folder, "--plan", "--again", "wrong").stdout
+    assert compare(folder, "--again", "wrong", "--again", "rate-limited").exit_code == 0
+    assert len(calls(folder)) == 3
+    refused = compare(folder, "--again", "lost")
+    assert (refused.exit_code, len(calls(folder))) == (2, 3)
+    assert "--again 'lost': the outcomes are passed, wrong, " in refused.stderr
+
+
 def test_only_the_chosen_cells_are_run(folder: Path) -> None:
     both = LEAST.replace('"react"', '["react", "self_consistency"]')
     done = compare(folder, "--only", "react/*", text=both)
@@ -231,8 +241,11 @@ NAMED = 'models = "demo"\n'
             TASKS + "[nets.react]\nmax_step = 3",
             "  - nets['react']: net 'react': there is no option",
         ),
-        (TASKS + "[nets.reflexion]\nattempts = 0", "nets.reflexion: "),
-        ("nets = 'models.py:number_of_letters'\n" + TASKS, "nets: TypeError: "),
+        (TASKS + "[nets.reflexion]\nattempts = 0", "nets['reflexion']: "),
+        (
+            "nets = 'models.py:number_of_letters'\n" + TASKS,
+            "nets['number_of_letters']: TypeError: ",
+        ),
         (
             "nets = 'react'\n" + TASKS + "[models.rule-based]\nslip = 'x'",
             "models.rule-based: RuleBasedLLM(slip=",
@@ -262,6 +275,10 @@ NAMED = 'models = "demo"\n'
         (
             "nets = 'react'\n" + TASKS + "[models.mini]\nmodel = 'openai/x'\nretries = -1",
             "models.mini: ",
+        ),
+        (
+            "nets = 'react'\n" + TASKS + "[models.mini]\nmodel = 'openai/x'\ntemperatur = 0",
+            "models['mini']: there is no option 'temperatur'. Did you mean 'temperature'?",
         ),
         ("nets = 'react'\nmodels = 'models.py:my_tasks'\n" + TASKS, "which is not a model"),
         ("nets = 'react'\ntasks = 'basic'", "tasks: 'basic' names no tasks"),
@@ -293,13 +310,24 @@ def test_what_a_file_names_must_be_there(folder: Path, text: str, message: str) 
 
 
 def test_everything_that_is_not_there_is_listed_at_once(folder: Path) -> None:
-    text = "nets = ['raect', 'react']\nmemories = 'vectr'\nmodels = 'models.py:x'\ntasks = 'basic'"
+    text = """
+repeat = 0
+seeds = 3
+nets = ["raect", "react"]
+memories = "vectr"
+models = ["models.py:x", "gpt5-mini", "opanai/gpt-5"]
+tasks = "basic"
+"""
     said = compare(folder, text=text).stderr.splitlines()
 
     assert [line.split(":")[0] for line in said if line.startswith("  - ")] == [
+        "  - repeat",
+        "  - seeds",
         "  - nets['raect']",
         "  - memories['vectr']",
         "  - models",
+        "  - models['gpt5-mini']",
+        "  - models['opanai/gpt-5']",
         "  - tasks",
     ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_brain.cli.compare.choices import Choice, is_reference, short_name
-from agent_brain.cli.compare.settings import ExperimentFile, read_experiment_file
+from agent_brain.cli.compare.settings import ExperimentFile, read_experiment_file, refuse
 from agent_brain.cli.exit_codes import UserError
 
 LEAST = 'nets = "react"\ntasks = "basics"\n'
@@ -16,7 +16,9 @@ LEAST = 'nets = "react"\ntasks = "basics"\n'
 def read(folder: Path, text: str) -> ExperimentFile:
     path = folder / "compare.toml"
     path.write_text(text)
-    return read_experiment_file(path)
+    file = read_experiment_file(path)
+    refuse(path, file.problems)
+    return file
 
 
 def test_a_file_names_nets_and_tasks(tmp_path: Path) -> None:

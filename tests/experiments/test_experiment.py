@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_brain import LLM, Brain, Limits, Memory, Message, Net, StuckPolicy
+from agent_brain import LLM, Brain, Limits, LiteLLM, Memory, Message, Net, StuckPolicy
 from agent_brain.errors import ExperimentError, LLMServerError
 from agent_brain.experiments import (
     CaseResult,
@@ -86,6 +87,11 @@ def lines(folder: Path) -> list[str]:
 # What is given
 
 
+def both(number: int) -> int:
+    """Return a number."""
+    return number
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -126,6 +132,25 @@ def lines(folder: Path) -> list[str]:
         ({"name": "\ud800"}, "a name"),
         ({"nets": {"\ud800": "react"}}, "nets= has the name"),
         ({"net_options": 3}, "net_options=3: a dict"),
+        ({"nets": ("reflexion", {"attempts": "x"})}, "nets: attempts must be at least 1"),
+        (
+            {"models": "gpt5-mini"},
+            "models: 'gpt5-mini' has no provider.* Did you mean 'gpt-5-mini'",
+        ),
+        ({"models": "opanai/gpt-5"}, "there is no provider 'opanai'. Did you mean 'openai'"),
+        ({"models": LiteLLM("openai/a", temperatur=0)}, "'temperatur'. Did you mean 'temperature'"),
+        ({"models": LiteLLM("openai/a", fallbacks=["gpt5-mini"])}, "fallbacks: 'gpt5-mini' has no"),
+        ({"nets": ("react", {"answer_llm": "gpt5-mini"})}, "nets: 'gpt5-mini' has no provider"),
+        ({"nets": react(LiteLLM("gpt5-mini"))}, "nets: 'gpt5-mini' has no provider"),
+        ({"nets": lambda: None}, r"nets: <lambda>\(\) cannot be called: too many"),
+        ({"memories": lambda: None}, r"memories: <lambda>\(\) cannot be called: too many"),
+        ({"memories": lambda tools, size: None}, "missing a required argument: 'size'"),
+        ({"memories": dict}, "a function of your own"),
+        ({"models": ("demo", {})}, r"models=\('demo', {}\) is not a model"),
+        ({"models": {"a": ""}}, r"models\['a'\]='' is not a model"),
+        ({"models": ["rule-based", "rule-based"]}, "two of the name 'rule-based'"),
+        ({"tasks": [task(tools=[3])]}, "Task 't1': tools=: 3 is not a tool"),
+        ({"tools": [both], "tasks": [task(tools=[both])]}, "Two tools are named 'both'"),
         ({"base": 3}, "base=3: give a text"),
         ({"base": "reflexion"}, "no such cell"),
         ({"memories": ["messages", "windowed"], "base": "react"}, "2 cells fit"),
@@ -178,6 +203,34 @@ async def test_each_case_has_all_tools_of_a_generator(tmp_path: Path) -> None:
     await experiment(tasks=tasks, models=Counts(echo), repeat=3).run(tmp_path)
 
     assert seen == [1, 1, 1]
+
+
+@pytest.mark.parametrize("folder", [3, None, "", b"results", "a\0b"])
+def test_what_is_no_folder_is_refused(folder: Any, tmp_path: Path) -> None:
+    told = re.escape(f"folder={folder!r}: give the path of a folder")
+    with pytest.raises(ExperimentError, match=told):
+        experiment().run_sync(folder)
+    with pytest.raises(ExperimentError, match=told):
+        load_report(folder)
+    if folder is not None:  # a plan needs none
+        with pytest.raises(ExperimentError, match=told):
+            experiment().plan(folder)
+
+
+def test_a_model_is_called_as_it_was_named() -> None:
+    assert experiment(models="rule-based").cells == [Cell("react", "messages", "rule-based")]
+
+
+async def test_what_cannot_tell_the_progress_is_refused(tmp_path: Path) -> None:
+    wrong: Any = 3
+    with pytest.raises(ExperimentError, match="on_progress=3"):
+        await experiment().run(tmp_path, on_progress=wrong)
+
+
+def test_a_task_may_be_chosen_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
+    compared = experiment(tasks=[task(id="a[1]"), task()])
+
+    assert len(compared.plan(only_tasks="a[1]").cases) == 1
 
 
 def test_cells_are_all_combinations_by_name() -> None:
@@ -353,7 +406,11 @@ def call(name: str) -> Callable[[Sequence[Message]], Any]:
             Outcome.CRASHED,
             "raised ExperimentError: Verdict(reason=None): a text",
         ),
-        ({"tasks": [task(tools=[fail, fail.function])]}, Outcome.CRASHED, "ToolDefinitionError"),
+        (
+            {"tasks": [task(tools=lambda: [fail, fail.function])]},
+            Outcome.CRASHED,
+            "ToolDefinitionError",
+        ),
         ({"memories": lambda tools: 3}, Outcome.CRASHED, "not a memory"),
         (
             {"models": Says(call("pay")), "tools": [pay], "limits": Limits(max_steps=4)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ from agent_brain import LLM, Message
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments import CaseResult, Experiment, Task
 from agent_brain.experiments.store import Store, read_cases
-from agent_brain.memories import SQLiteJournal, list_sessions
+from agent_brain.memories import MessagesMemory, SQLiteJournal, list_sessions
 
 ROOT = Path(__file__).parents[2]
 
@@ -149,12 +150,12 @@ async def test_a_full_disk_leaves_no_half_of_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(file: int) -> None:
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, "no space left")
 
     with monkeypatch.context() as patch:
         patch.setattr("agent_brain.experiments.store.os.fsync", full)
         async with Store(tmp_path) as store:
-            with pytest.raises(OSError, match="no space left"):
+            with pytest.raises(OSError, match=rf"no space left: '{tmp_path}/cases\.jsonl'"):
                 await store.keep(next(iter(await _some_cases(tmp_path / "other", patch))))
 
     assert (tmp_path / "cases.jsonl").read_bytes() == b""
@@ -167,9 +168,39 @@ async def _some_cases(folder: Path, patch: pytest.MonkeyPatch) -> Sequence[CaseR
 
 
 @pytest.mark.anyio
+async def test_a_full_disk_leaves_no_half_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("agent_brain.experiments.store.os.fsync", full)
+    with pytest.raises(OSError, match=r"no space left: '.*experiment\.json'"):
+        await experiment(Says()).run(tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["experiment.lock"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("name", ["sessions.db", "cases.jsonl", "experiment.json"])
+async def test_files_that_no_experiment_wrote_are_left_alone(
+    tmp_path: Path, name: str, *, fresh: bool
+) -> None:
+    async with MessagesMemory(journal=tmp_path / "sessions.db", session="chat") as memory:
+        await memory.update([Message.user("Keep me")])
+    (tmp_path / "sessions.db").rename(tmp_path / name)
+    before = (tmp_path / name).read_bytes()
+
+    with pytest.raises(ExperimentError, match=rf"{name} is there, and no experiment wrote it"):
+        await experiment(Says()).run(tmp_path, fresh=fresh)
+
+    assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.anyio
 async def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    for name in ("file", "a\0b"):
-        with pytest.raises(ExperimentError, match="cannot be made"):
-            await experiment(Says()).run(tmp_path / name)
+    with pytest.raises(ExperimentError, match="cannot be made"):
+        await experiment(Says()).run(tmp_path / "file")

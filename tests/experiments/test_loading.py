@@ -139,5 +139,10 @@ def test_nothing_of_that_name_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="cannot be read"):
         load_tasks(tmp_path / "missing.json")
     (tmp_path / "t.json").write_text("[]")
+    wrong: Any = 3
+    with pytest.raises(ExperimentError, match=r"load_tasks\(3\): give a file"):
+        load_tasks(wrong)
+    with pytest.raises(ExperimentError, match=r"long_memory\(n=0\)"):
+        load_tasks("long_memory", n=0)
     with pytest.raises(ExperimentError, match="takes no options"):
         load_tasks(tmp_path / "t.json", n=3)

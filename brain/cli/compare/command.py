@@ -30,6 +30,12 @@ from agent_brain.cli.options import Options, as_folder, option, with_options
     ),
     option("--fresh", None, "Do again what is kept already.", is_flag=True),
     option(
+        "--again",
+        "OUTCOME",
+        "Do again the kept cases that ended so, such as rate-limited. Can be repeated.",
+        multiple=True,
+    ),
+    option(
         "--fail-under",
         "[CELL=]RATE",
         "Exit with 1 if fewer cases passed, such as react/vector=0.8. Can be repeated.",

@@ -30,10 +30,10 @@ def make_experiment(file: ExperimentFile) -> Experiment:
     """Return the experiment; modules in the folder of the file can be imported from now on.
 
     Raises:
-        UserError: Something in it is not there, or does not take its options; the message lists
-            every problem.
+        UserError: Something in it is wrong, is not there, or does not take its options; the message
+            lists every problem.
     """
-    folder, problems = file.path.resolve().parent, list[str]()
+    folder, problems = file.path.resolve().parent, [*file.problems]
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     found: dict[str, Any] = {key: {} for key in file.choices}
@@ -60,7 +60,7 @@ def make_experiment(file: ExperimentFile) -> Experiment:
 
 def _net(choice: Choice, folder: Path) -> Any:
     given = _place(choice.what, folder), choice.options
-    read_nets({choice.name: given}, {})[choice.name].make(DemoLLM(), None)
+    read_nets({choice.name: given}, {})
     return given
 
 
@@ -73,15 +73,15 @@ def _memory(choice: Choice, folder: Path) -> Any:
 def _model(choice: Choice, folder: Path) -> LLM | str:
     if is_reference(choice.what):
         thing: Any = load_object(repr(choice.what), _place(choice.what, folder))
-        if isinstance(thing, LLM) and not choice.options:
-            return thing
-        llm = _called(thing, choice)
+        llm: LLM | str = (
+            thing if isinstance(thing, LLM) and not choice.options else _called(thing, choice)
+        )
     elif choice.options:
         llm = _called(_RULES.get(choice.what) or partial(LiteLLM, choice.what), choice)
         made_of_names.add(llm)  # the experiment closes it
     else:
-        read_models({choice.name: choice.what})
-        return choice.what
+        llm = choice.what
+    read_models({choice.name: llm})
     return llm
 
 

@@ -60,6 +60,7 @@ class ExperimentFile:
         tools: References to tools.
         limits: Limits of each turn; None if it sets none.
         values: Its other keys, by name.
+        problems: What is wrong with it; then the rest may not be all.
     """
 
     path: Path
@@ -67,13 +68,14 @@ class ExperimentFile:
     tools: list[str]
     limits: Limits | None
     values: dict[str, Any]
+    problems: list[str]
 
 
 def read_experiment_file(path: Path) -> ExperimentFile:
     """Return the contents of a file.
 
     Raises:
-        UserError: It cannot be read, or is wrong; the message lists every problem.
+        UserError: It cannot be read.
     """
     data = _read_toml(path)
     problems: list[str] = []
@@ -84,9 +86,8 @@ def read_experiment_file(path: Path) -> ExperimentFile:
         if (value := data.get(key)) is not None
     }
     limits = _limits(data.get("limits"), problems)
-    refuse(path, problems)
-    assert settings is not None  # or there were problems
-    return ExperimentFile(path, choices, settings.tools, limits, settings.given())
+    tools, values = ([], {}) if settings is None else (settings.tools, settings.given())
+    return ExperimentFile(path, choices, tools, limits, values, problems)
 
 
 def _are_tasks(key: str, value: object) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments.choices.axis import in_words, name_of, read_axis, split_options
+from agent_brain.experiments.choices.calls import check_call, parameters_of
 from agent_brain.experiments.choices.references import load_object
 from agent_brain.experiments.fingerprint import fingerprint
 from agent_brain.memories.base import Memory
@@ -96,7 +96,7 @@ def _of_name(where: str, name: str, options: dict[str, Any]) -> MemoryChoice:
             f"{', '.join(memory_names())}.{did_you_mean(name, memory_names())}"
         )
     _check_options(where, name, options)
-    takes = _taken(factory)
+    takes = _taken(where, factory)
     has_vectors = options.get("embedder") is not None and "client" in takes
     own_vectors = has_vectors and not {"path", "url", "client"} & options.keys()
 
@@ -127,11 +127,16 @@ def _check_options(where: str, name: str, options: dict[str, Any]) -> None:
 def _of_function(
     where: str, name: str, text: str, function: Callable[..., Any], options: dict[str, Any]
 ) -> MemoryChoice:
-    takes = _taken(function)
+    takes = _taken(where, function)
+    given_names = [name for name in PLACE if name in takes]
+    has_client = "client" in takes and "**" not in takes
+    check_call(
+        where, function, (), **options, **dict.fromkeys([*given_names, *["client"] * has_client])
+    )
 
     def create(tools: Sequence[ToolLike], place: Place) -> Memory:
-        given = {name: getattr(place, name) for name in PLACE if name in takes}
-        if "client" in takes and "**" not in takes:
+        given = {name: getattr(place, name) for name in given_names}
+        if has_client:
             given["client"] = place.client()
         made = function(tools, **options, **given)
         if not isinstance(made, Memory):
@@ -141,9 +146,9 @@ def _of_function(
     return MemoryChoice(name, text, fingerprint(function, options), create)
 
 
-def _taken(function: Callable[..., Any]) -> set[str]:
+def _taken(where: str, function: Callable[..., Any]) -> set[str]:
     """Return which options a function takes; ``"**"`` if it takes any."""
-    parameters = inspect.signature(function).parameters
+    parameters = parameters_of(where, function)
     names = {p.name for p in parameters.values() if p.kind is not p.POSITIONAL_ONLY}
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         names |= {*PLACE, "**"}

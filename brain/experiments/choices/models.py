@@ -9,6 +9,7 @@ from agent_brain.default_model import resolve_llm
 from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments.choices.axis import read_axis
 from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.task import is_name
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import made_of_names
 
@@ -53,13 +54,35 @@ def read_models(given: object) -> dict[str, ModelChoice]:
     return {name: replace(choice, name=name) for name, choice in found.items()}
 
 
+def check_model(where: str, llm: LLM) -> None:
+    """Check what can be known of a model without a call.
+
+    Raises:
+        ExperimentError: Its name or its parameters cannot be right.
+    """
+    if llm.rule_based:
+        return
+    from agent_brain.states.models.litellm.faults import faults_of
+
+    if faults := faults_of(llm):
+        raise ExperimentError(f"{where}: {'; '.join(faults)}")
+
+
 def choice_of(llm: LLM | None) -> ModelChoice:
     """Return the choice of a model that a net has; None for a net without one."""
     return ModelChoice("none" if llm is None else llm.model, llm, fingerprint(llm))
 
 
 def _read(where: str, given: Any) -> ModelChoice:
+    if given is not None and not isinstance(given, LLM) and not is_name(given):
+        raise ExperimentError(
+            f"{where}={given!r} is not a model: give a LiteLLM model name such as "
+            "'openai/gpt-4.1', 'rule-based', or an LLM object"
+        )
     try:
-        return choice_of(resolve_llm(given))
+        llm = resolve_llm(given)
     except AgentBrainError as error:
         raise ExperimentError(f"{where}: {error}") from error
+    check_model(where, llm)
+    choice = choice_of(llm)
+    return replace(choice, name=given) if isinstance(given, str) else choice

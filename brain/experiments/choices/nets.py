@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
@@ -10,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_brain.brainfile import net_from_file
+from agent_brain.default_model import models_of
+from agent_brain.demo import DemoLLM
 from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments.choices.axis import in_words, name_of, read_axis, split_options
+from agent_brain.experiments.choices.calls import check_call, parameters_of
+from agent_brain.experiments.choices.models import check_model
 from agent_brain.experiments.choices.references import load_object
 from agent_brain.experiments.fingerprint import fingerprint
 from agent_brain.nets.net import Net, as_net
@@ -72,23 +75,39 @@ def _read(where: str, given: Any, common: Mapping[str, Any]) -> NetChoice:
     thing, options = split_options(where, given)
     try:
         if isinstance(thing, Net | Mapping):
-            return _of_object(as_net(thing))
+            return _tried(where, _of_object(as_net(thing)))
         if isinstance(thing, str | PathLike):
             text = fspath(thing)
-            if Path(text).suffix.lower() in SUFFIXES:
-                return _of_file(where, text, options)
-            if ":" in text:
-                return _of_reference(where, text, options)
-            return _of_name(where, text, {**common, **options})
+            return _tried(where, _of_text(where, text, options, common))
+    except ExperimentError:
+        raise
     except AgentBrainError as error:
-        known = isinstance(error, ExperimentError)
-        raise error if known else ExperimentError(f"{where}: {error}") from error
+        raise ExperimentError(f"{where}: {error}") from error
+    except (TypeError, ValueError) as error:  # an option of a wrong kind
+        raise ExperimentError(f"{where}: {type(error).__name__}: {error}") from error
     if callable(thing) and not isinstance(thing, type):
-        return _of_function(name_of(thing), name_of(thing), thing, {})
+        return _of_function(where, name_of(thing), name_of(thing), thing, {})
     raise ExperimentError(
         f"{where}={thing!r}: give the name of a net, a net, a file (.toml, .yaml), 'module:name', "
         "a tuple (name, options), or a function of a model that returns a net"
     )
+
+
+def _of_text(
+    where: str, text: str, options: dict[str, Any], common: Mapping[str, Any]
+) -> NetChoice:
+    if Path(text).suffix.lower() in SUFFIXES:
+        return _of_file(where, text, options)
+    if ":" in text:
+        return _of_reference(where, text, options)
+    return _of_name(where, text, {**common, **options})
+
+
+def _tried(where: str, choice: NetChoice) -> NetChoice:
+    """Return the choice, after making its net once: an option may have a wrong value."""
+    for llm in models_of(choice.net or choice.create(DemoLLM(), None)):
+        check_model(where, llm)
+    return choice
 
 
 def _of_object(net: Net) -> NetChoice:
@@ -131,26 +150,32 @@ def _of_reference(where: str, text: str, options: dict[str, Any]) -> NetChoice:
         return replace(_of_object(as_net(thing)), text=text)
     if not callable(thing):
         raise ExperimentError(f"{where}={text!r} is {thing!r}: name a net or a function")
-    return _of_function(text.rpartition(":")[2], text, thing, options)
+    return _of_function(where, text.rpartition(":")[2], text, thing, options)
 
 
 def _of_function(
-    name: str, text: str, function: Callable[..., Any], options: dict[str, Any]
+    where: str, name: str, text: str, function: Callable[..., Any], options: dict[str, Any]
 ) -> NetChoice:
-    typed = _takes(function, "output_type", 1)
+    typed = _takes_type(where, function)
+
+    def given(llm: LLM | None, output_type: Any) -> tuple[list[Any], dict[str, Any]]:
+        more = {"output_type": output_type} if typed == "name" else {}
+        return [llm, *([output_type] if typed == "place" else [])], {**options, **more}
 
     def create(llm: LLM, output_type: Any) -> Net:
-        more = {"output_type": output_type} if typed == "name" else {}
-        positional = [output_type] if typed == "place" else []
-        return as_net(function(llm, *positional, **options, **more))
+        args, named = given(llm, output_type)
+        return as_net(function(*args, **named))
+
+    args, named = given(None, None)
+    check_call(where, function, *args, **named)
 
     return NetChoice(name, in_words(text, options), fingerprint(function, options), create)
 
 
-def _takes(function: Callable[..., Any], name: str, place: int) -> str | None:
-    """Return how a function takes an argument: by ``"name"``, by ``"place"``, or not at all."""
-    parameters = inspect.signature(function).parameters
-    found = parameters.get(name)
+def _takes_type(where: str, function: Callable[..., Any]) -> str | None:
+    """Return how a function takes the output type: by ``"name"``, by ``"place"``, or not at all."""
+    parameters = parameters_of(where, function)
+    found = parameters.get("output_type")
     if found is not None and found.kind is not found.POSITIONAL_ONLY:
         return "name"
     required = [
@@ -158,4 +183,4 @@ def _takes(function: Callable[..., Any], name: str, place: int) -> str | None:
         for p in parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
     ]
-    return "place" if len(required) > place else None
+    return "place" if len(required) > 1 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agent_brain.experiments.folder import as_folder
 from agent_brain.experiments.report.report import Report
 from agent_brain.experiments.store import read_cases, read_info
 
@@ -18,9 +19,10 @@ def load_report(folder: Path | str) -> Report:
         The report; ``report.missing`` says how many cases were not run.
 
     Raises:
-        ExperimentError: There is no experiment in the folder, or a file of it is damaged.
+        ExperimentError: ``folder`` is no path, there is no experiment in it, or a file of it
+            is damaged.
     """
-    folder = Path(folder)
+    folder = as_folder(folder)
     info = read_info(folder)
     ids = set(info.case_ids)
     cases = [case for case in read_cases(folder) if case.id in ids or not ids]

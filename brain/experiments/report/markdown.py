@@ -61,7 +61,6 @@ def _rows(report: Report) -> Iterator[list[str]]:
             yield [name, "not run", *[NOTHING] * (len(_HEAD) - 2)]
             continue
         base = one.cell == report.base
-        others = {key: count for key, count in one.outcomes.items() if key.value != "wrong"}
         yield [
             f"**{name}** (base)" if base else name,
             str(one.passed),
@@ -70,7 +69,7 @@ def _rows(report: Report) -> Iterator[list[str]]:
             f"{one.score.mean:.2f} ({one.score.low:.2f}–{one.score.high:.2f})",
             NOTHING if base else f"+{len(one.gained)}",
             NOTHING if base else f"−{len(one.lost)}",
-            failed_by(others),
+            failed_by(one.outcomes),
             f"{one.steps:.1f}",
             f"{one.tokens:,.0f}",
             dollars(one.cost),

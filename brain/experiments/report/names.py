@@ -32,8 +32,8 @@ def find_cell(
     names = short_names(cells)
     if isinstance(net, Cell):
         text, ways = str(net), [[cell for cell in cells if cell == net]]
-    elif not isinstance(net, str):
-        raise ExperimentError(f"{net!r} is not a cell: give a text such as 'react/messages'")
+    elif wrong := [part for part in (net, memory or "", model or "") if not isinstance(part, str)]:
+        raise ExperimentError(f"{wrong[0]!r} is not a cell: give a text such as 'react/messages'")
     else:
         text = "/".join(part for part in (net, memory, model) if part)
         parts = (net, memory, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agent_brain.experiments.case import ExperimentInfo
+from agent_brain.experiments.case import ExperimentInfo, Outcome
 from agent_brain.experiments.report.figures import CellReport
 from agent_brain.experiments.report.names import short_names
 from agent_brain.experiments.report.words import many
@@ -34,6 +34,13 @@ def _cases(info: ExperimentInfo, cells: Sequence[CellReport], missing: int) -> I
     empty = [names[one.cell] for one in cells if not one.cases]
     if empty:
         yield f"No case was run of {', '.join(empty)}."
+    refused = sum(one.outcomes[Outcome.RATE_LIMITED] for one in cells)
+    if refused:
+        yield (
+            f"The rate limits of models ended {many(refused, 'case')}, which count as failed and "
+            "say nothing about nets and memories: do them again with fresh='rate-limited', or "
+            "--again rate-limited."
+        )
     if len({one.passed.n for one in cells if one.cases}) > 1:
         yield (
             "The cells have different numbers of cases: their rates are of different tasks. "

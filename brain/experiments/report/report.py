@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments.case import CaseResult, Cell, ExperimentInfo
+from agent_brain.experiments.folder import as_folder
 from agent_brain.experiments.report.comparison import Comparison, adjust, compare
 from agent_brain.experiments.report.figures import CellReport, Rate, passed_rate, report_cell
 from agent_brain.experiments.report.names import find_cell, short_names
@@ -185,7 +186,7 @@ class Report:
         where = folder or self.folder
         if where is None:
             raise ExperimentError("the report has no folder: save(folder) says where to write")
-        where = Path(where)
+        where = as_folder(where)
         where.mkdir(parents=True, exist_ok=True)
         (where / "report.md").write_text(self.to_markdown(), encoding="utf-8")
         (where / "report.html").write_text(self.to_html(), encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import floor, log10
 from typing import TYPE_CHECKING
 
@@ -67,10 +67,10 @@ def conclusions(report: Report) -> Iterator[str]:
     yield from (one.sentence for one in sorted(compared, key=lambda one: one.p))
 
 
-def failed_by(outcomes: dict[Outcome, int]) -> str:
-    """Return how cases failed, such as ``"2 crashed, 1 stuck"``; wrong answers come last."""
-    order = [Outcome.CRASHED, Outcome.LIMIT, Outcome.STUCK, Outcome.WAITING, Outcome.WRONG]
-    parts = [f"{outcomes[one]} {one.value}" for one in order if outcomes.get(one)]
+def failed_by(outcomes: Mapping[Outcome, int]) -> str:
+    """Return how cases failed otherwise than by wrong answers: ``"2 crashed, 1 stuck"``."""
+    others = [one for one in Outcome if one not in {Outcome.PASSED, Outcome.WRONG}]
+    parts = [f"{outcomes[one]} {one.value}" for one in others if outcomes.get(one)]
     return ", ".join(parts) or NOTHING
 
 

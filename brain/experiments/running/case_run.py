@@ -24,6 +24,7 @@ from agent_brain.experiments.task import Turn
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.result import Result
+from agent_brain.states.errors import LLMRateLimitError
 from agent_brain.states.hooks import Hook
 from agent_brain.tools.aio import is_stray_cancellation, maybe_await
 from agent_brain.tools.secrets import scrub
@@ -221,7 +222,17 @@ def _is_of_the_case(error: BaseException) -> bool:
 def _crash(error: BaseException, before: str = "") -> Ending:
     text = scrub(f"{type(error).__name__}: {error}".strip().removesuffix(":"))
     first = text.partition("\n")[0]
-    return Ending(Outcome.CRASHED, f"{before}{first}", error=text)
+    outcome = Outcome.RATE_LIMITED if _is_rate_limit(error) else Outcome.CRASHED
+    return Ending(outcome, f"{before}{first}", error=text)
+
+
+def _is_rate_limit(error: BaseException | None) -> bool:
+    """Return whether the rate limit of a model is what an error came from."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_rate_limit, error.exceptions))
+    return error is not None and (
+        isinstance(error, LLMRateLimitError) or _is_rate_limit(error.__cause__)
+    )
 
 
 def _sentence(clause: str) -> str:

@@ -45,7 +45,7 @@ def make_tasks(
     """
     if not is_count(n) or (most is not None and n > most):
         limit = "" if most is None else f" to {most}"
-        raise ExperimentError(f"{name}(n={n!r}): a whole number from 1{limit}")
+        raise ExperimentError(f"{name.replace('-', '_')}(n={n!r}): a whole number from 1{limit}")
     tasks: list[Task] = []
     seen: set[tuple[str, ...]] = set()
     while len(tasks) < n:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from agent_brain.errors import ExperimentError
 from agent_brain.experiments.case import CaseResult, Cell, Outcome
 from agent_brain.experiments.report.load import load_report
 from agent_brain.experiments.report.report import Report
+from agent_brain.experiments.report.terminal import terminal
 from agent_brain.experiments.report.words import dollars
 from tests.experiments.report.made import MESSAGES, VECTOR, case, info_of, report_of
 
@@ -65,11 +67,14 @@ def test_each_kind_of_failure_counts_as_failed_and_is_shown_apart() -> None:
         case(MESSAGES, f"t{n}", outcome=kind, score=0, error=f"Error{n}: no")
         for n, kind in enumerate(kinds, 1)
     ]
-    report = Report(info_of(memories=["messages"], tasks=6), cases)
+    report = Report(info_of(memories=["messages"], tasks=7), cases)
 
-    assert str(report.cell("react").passed) == "1/6"
+    assert str(report.cell("react").passed) == "1/7"
     assert [one.outcome for one in report.failures] == kinds
-    assert "Counted as failed: react 1 crashed, 1 limit, 1 stuck, 1 waiting." in str(report)
+    told = " ".join(str(report).split())
+    assert "failed: react 1 crashed, 1 rate-limited, 1 limit, 1 stuck, 1 waiting." in told
+    assert "1 crashed, 1 rate-limited, 1 limit" in report.to_markdown()
+    assert any("ended 1 case, which count as failed and say nothing" in w for w in report.warnings)
     assert "| react | t2 | crashed | Error2: no |" in report.to_markdown()
 
 
@@ -227,6 +232,55 @@ def test_the_terminal_has_80_columns_whatever_the_names_are() -> None:
     assert max(map(len, str(report).splitlines())) <= 80
 
 
+def columns(width: int) -> list[str]:
+    """The columns that a table has in a terminal of that width."""
+    cells = [Cell("react", "messages", f"provider/a-model-{size}") for size in ("mini", "large")]
+    info = info_of(models=[cell.model for cell in cells], memories=["messages"], tasks=3)
+    report = Report(info, [case(cell, f"t{n}") for cell in cells for n in range(3)])
+    lines = terminal(report, width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert len({line.split()[0] for line in lines[1:3]}) == 2, "two names look the same"
+    return re.split("  +", lines[0].strip())
+
+
+def test_a_narrow_terminal_has_fewer_columns() -> None:
+    every = ["cell", "passed", "95 %", "+/−", "steps", "per pass", "median"]
+
+    assert columns(200) == columns(80) == columns(70) == every
+    assert columns(60) == every[:-1]
+    assert columns(54) == ["cell", "passed", "95 %", "+/−", "per pass"]
+    assert columns(48) == ["cell", "passed", "95 %", "+/−"]
+    assert columns(36) == ["cell", "passed", "+/−"]
+    assert columns(24) == ["cell", "passed"]
+
+
+def test_a_wide_terminal_shows_whole_names_and_texts_that_can_be_read() -> None:
+    nets = ["a net with quite a long name " * 3, "short"]
+    report = Report(info_of(nets=nets, tasks=3), [case(Cell(nets[0], "vector", "small"), "t1")])
+    lines = terminal(report, 200).splitlines()
+
+    assert nets[0] in lines[2]
+    assert 80 < max(map(len, lines[6:])) <= 100
+
+
+def test_columns_are_in_line_under_wide_signs() -> None:
+    cells = [Cell("react", name, "small") for name in ("日本", "e\u0301tat")]
+    info = info_of(memories=[cell.memory for cell in cells], tasks=1)
+    lines = terminal(Report(info, [case(cell, "t0") for cell in cells])).splitlines()
+
+    assert lines[1].startswith("日本     1/1")
+    assert lines[2].startswith("e\u0301tat     1/1")
+
+
+def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = report_of(TWENTY)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert max(map(len, str(report).splitlines())) > 40, "it is not printed to a terminal"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    assert max(map(len, str(report).splitlines())) <= 40
+
+
 def test_what_a_model_said_does_not_break_the_table() -> None:
     nasty = "a | b\n<script>alert(1)</script> `x` [y](http://z) *w*"
     report = Report(info_of(tasks=1), [case(MESSAGES, "t0", False, reason=nasty)])
@@ -292,6 +346,7 @@ def test_a_cell_is_found_by_its_parts(parts: tuple) -> None:
         (("react",), "several cells are 'react'"),
         (("react/short",), "no cell is 'react/short'; the cells are react/messages/small, "),
         ((Cell("a", "b", "c"),), "no cell is 'a/b/c'"),
+        (("react", 3), "3 is not a cell"),
     ],
 )
 def test_what_means_no_cell_is_refused(parts: tuple, problem: str) -> None:

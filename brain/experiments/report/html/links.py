@@ -15,6 +15,7 @@ SIGNS = {
     Outcome.PASSED: "✓",
     Outcome.WRONG: "✗",
     Outcome.CRASHED: "!",
+    Outcome.RATE_LIMITED: "R",
     Outcome.LIMIT: "L",
     Outcome.STUCK: "∞",
     Outcome.WAITING: "?",

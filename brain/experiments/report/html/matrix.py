@@ -13,6 +13,7 @@ _WORDS = {
     Outcome.PASSED: "passed",
     Outcome.WRONG: "wrong answer",
     Outcome.CRASHED: "crashed",
+    Outcome.RATE_LIMITED: "rate limit of the model",
     Outcome.LIMIT: "reached a limit",
     Outcome.STUCK: "repeated itself",
     Outcome.WAITING: "waits for somebody",

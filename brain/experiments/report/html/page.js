@@ -10,6 +10,7 @@ const WORDS = {
   passed: "passed",
   wrong: "wrong answer",
   crashed: "crashed",
+  "rate-limited": "rate limit of the model",
   limit: "reached a limit",
   stuck: "repeated itself",
   waiting: "waits for somebody",

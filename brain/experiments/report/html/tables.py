@@ -14,6 +14,7 @@ from agent_brain.experiments.report.words import NOTHING, dollars, interval, per
 _OUTCOMES = {
     Outcome.WRONG: "Wrong",
     Outcome.CRASHED: "Crashed",
+    Outcome.RATE_LIMITED: "Rate limit",
     Outcome.LIMIT: "Limit",
     Outcome.STUCK: "Stuck",
     Outcome.WAITING: "Waits",

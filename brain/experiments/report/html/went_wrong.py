@@ -11,6 +11,7 @@ MOST = 10  # troubles that are listed
 _WHY = {
     Outcome.WRONG: "This step gave the answer that a check did not pass.",
     Outcome.CRASHED: "An error ended the case here.",
+    Outcome.RATE_LIMITED: "The model's rate limit did not end in time.",
     Outcome.LIMIT: "A limit was reached here.",
     Outcome.STUCK: "The run was ended here, as it repeated itself.",
     Outcome.WAITING: "The run waits here for a person or a time, and nobody is there.",
@@ -26,7 +27,7 @@ def went_wrong(case: CaseResult, steps: Sequence[dict[str, Any]]) -> dict[str, A
     """
     if case.passed or not steps:
         return None
-    if case.outcome is Outcome.CRASHED and steps[-1].get("stop_reason") == "done":
+    if case.error is not None and steps[-1].get("stop_reason") == "done":
         return {"step": _answering(steps)["n"], "why": "An error followed this answer."}
     step = _answering(steps) if case.outcome is Outcome.WRONG else _last(steps)
     return {"step": step["n"], "why": _WHY[case.outcome]}
