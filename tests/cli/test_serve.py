@@ -46,11 +46,14 @@ class Served:
 
 
 @contextmanager
-def serve(*args: str, model: OpenAIServer | None = None, **variables: str) -> Iterator[Served]:
+def serve(
+    *args: str, model: OpenAIServer | None = None, litellm: bool = False, **variables: str
+) -> Iterator[Served]:
+    """Serve, with ``model`` by way of litellm or, as that takes seconds to load, without it."""
     env = environment(**variables)
     if model is not None:
         env |= {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "sk-very-secret-key-0123456789"}
-        args = ("--model", "openai/x", *args)
+        args = (*(("--model", "openai/x") if litellm else ("tests.cli.plain_model:net",)), *args)
     process = subprocess.Popen(
         [*COMMAND, "serve", "--http", "127.0.0.1:0", *args],
         stdin=subprocess.DEVNULL,
@@ -111,7 +114,8 @@ def test_runs_end_softly_and_are_resumed_by_the_next_server(tmp_path, tools_file
     script = [Reply(*call, Stall()), Reply("It is 3.")]
     with OpenAIServer(script) as model:
         options = ("-t", f"{tools_file}:add", "--folder", str(tmp_path / "store"))
-        with serve(*options, model=model) as server, httpx.Client(base_url=server.url) as client:
+        running = serve(*options, model=model, litellm=True)
+        with running as server, httpx.Client(base_url=server.url) as client:
             client.post("/sessions/one/runs", json={"task": "1 + 2?", "detached": True})
             with client.stream("GET", "/sessions/one/events?after=0", timeout=PATIENCE) as events:
                 lines = events.iter_lines()
@@ -123,7 +127,8 @@ def test_runs_end_softly_and_are_resumed_by_the_next_server(tmp_path, tools_file
             code, err = server.end()
         assert (code, err) == (0, "")
         assert json.loads(data[-1])["stop_reason"] == "stopped"
-        with serve(*options, model=model) as server, httpx.Client(base_url=server.url) as client:
+        again = serve(*options, model=model, litellm=True)
+        with again as server, httpx.Client(base_url=server.url) as client:
             assert [s["id"] for s in client.get("/sessions").json()["sessions"]] == ["one"]
             answer = client.post("/sessions/one/resume", headers=JSON, timeout=PATIENCE)
             assert answer.json()["answer"] == "It is 3."
@@ -148,7 +153,7 @@ def test_a_killed_server_loses_no_finished_step(tmp_path, tools_file):
 def test_a_cold_server_answers_fifty_requests_at_once():
     """The first of them import the library of the models."""
     with OpenAIServer(itertools.repeat(Reply("Hel", "lo"))) as model:
-        with serve(model=model) as server:
+        with serve(model=model, litellm=True) as server:
             barrier = threading.Barrier(50)
 
             def ask(number: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,9 @@ def wheel_files(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         shutil.copy(ROOT / name, checkout / name)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
     command += [str(directory), *build_options(), str(checkout)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=build_environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     [wheel] = directory.glob("agent_brain-*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -40,6 +43,12 @@ def build_options() -> list[str]:
     except PackageNotFoundError:
         recent = False
     return ["--no-build-isolation"] if recent else []
+
+
+def build_environment() -> dict[str, str]:
+    """Without that, pip may download setuptools: it asks a server whom the tests do not know."""
+    ours = str(ROOT / "tests" / "support" / "authority.pem")
+    return {k: v for k, v in os.environ.items() if (k, v) != ("SSL_CERT_FILE", ours)}
 
 
 def expected_files() -> dict[str, str]:

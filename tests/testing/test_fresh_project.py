@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.project.repository import ROOT
-from tests.project.test_wheel import METADATA, build_options, expected_files
+from tests.project.test_wheel import METADATA, build_environment, build_options, expected_files
 
 STATE = '''
 """A state of their own."""
@@ -96,7 +96,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Path(site, "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(made)]
     install = [*pip, "install", "-q", "--no-deps", "--ignore-installed", *build_options(), "."]
-    done = subprocess.run(install, cwd=checkout, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        install, cwd=checkout, env=build_environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return made
 

@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("inspect_ai", reason="needs inspect-ai: pip install 'agent-brain[inspect]'")
+pytestmark = pytest.mark.skipif(  # it takes seconds to import, which only the program does
+    find_spec("inspect_ai") is None,
+    reason="needs inspect-ai: pip install 'agent-brain[inspect]'",
+)
 
 ROOT = Path(__file__).parents[3]
 
