@@ -632,6 +632,12 @@ class StoredMemory(Memory):
             if own is not None and branching:
                 await copied._take_entries(own, replace=replace)
                 copied.control = snapshot.control.model_copy(deep=True)
+            elif (
+                replace and await copied._is_branched()
+            ):  # which the copy must not take for its own
+                made = await self._fork_of(snapshot, CopiedJournal(), session, tenant)
+                assert made.store.session is not None
+                await copied._take_entries(made.store.session, replace=True)
             else:
                 await copied.restore(snapshot)
                 await copy_calls(self.store, copied.store)
@@ -647,10 +653,18 @@ class StoredMemory(Memory):
         assert own is not None
         entries = await read_entries(source.journal, source.key)
         branches = await read_branches(source.journal, source.key)
-        if replace:
-            await replace_session(own.journal, own.key)
-        await write_copy(own.journal, own.key, entries, branches)
+        write = replace_session if replace else write_copy
+        await write(own.journal, own.key, entries, branches)
         await self.open()
+
+    async def _is_branched(self) -> bool:
+        """Return whether the session has branches, of any step, that can be replaced with it."""
+        own = self.store.session
+        return (
+            own is not None
+            and own.journal.has_exchange
+            and bool(await own.journal.sessions(below(own.key)))
+        )
 
     def _copy(
         self, journal: JournalLike | None, session: str, tenant: str | None, **options: Any
