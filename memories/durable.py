@@ -432,7 +432,11 @@ class DurableMemory(WrappingMemory):
         """As :meth:`StoredMemory.fork`."""
         snapshot = await self.snapshot()
         fork = self._record._fork_of
-        return self._over(await fork(snapshot, journal, session, tenant, replace=replace))
+        place = journal, session, tenant
+        copied = self._over(await fork(snapshot, *place, replace=replace, keeper=self))
+        if not copied.durable:
+            await self.copy_branches(copied)
+        return copied
 
     async def _new_branch(self, name: str) -> Self:
         """Return a branch, which is written to the journal, below the session, if there is one."""

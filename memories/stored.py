@@ -17,6 +17,7 @@ from agent_brain.memories.control import Control, Counts
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
+from agent_brain.memories.kept_branches import kept_branches
 from agent_brain.memories.message import Message, Role, as_message
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.branch_counts import read_branch_counts
@@ -604,11 +605,16 @@ class StoredMemory(Memory):
 
         Raises:
             MemoryUseError: The session already holds something and ``replace`` is False, or it is
-                the session of this memory itself.
+                the session of this memory itself; or a brain that is called as a tool waits, over a
+                memory that cannot be written to ``journal``.
             JournalError: There are branches, and ``journal`` cannot load entries of another one.
         """
         snapshot = await self.snapshot()
-        return await self._fork_of(snapshot, journal, session, tenant, replace=replace)
+        place = journal, session, tenant
+        copied = await self._fork_of(snapshot, *place, replace=replace, keeper=self)
+        if not copied.durable:
+            await self.copy_branches(copied)
+        return copied
 
     async def _fork_of(
         self,
@@ -619,8 +625,12 @@ class StoredMemory(Memory):
         *,
         replace: bool = False,
         place: Sequence[str] | None = None,
+        keeper: Memory | None = None,
     ) -> Self:
-        """Return a copy of this memory that holds ``snapshot``, with the branches at a place."""
+        """Return a copy of this memory that holds ``snapshot``, with the branches at a place.
+
+        A durable copy gets those that ``keeper`` keeps in RAM.
+        """
         own = self.store.session
         branching = own is not None and not own.running and await self._has_branches_at(place)
         if branching and journal is None:
@@ -632,12 +642,12 @@ class StoredMemory(Memory):
             if own is not None and branching:
                 await copied._take_entries(own, replace=replace)
                 copied.control = snapshot.control.model_copy(deep=True)
-            elif (
-                replace and await copied._is_branched()
-            ):  # which the copy must not take for its own
+            elif await copied._comes_whole(keeper, replace=replace):
                 made = await self._fork_of(snapshot, CopiedJournal(), session, tenant)
+                if keeper is not None:
+                    await keeper.copy_branches(made)
                 assert made.store.session is not None
-                await copied._take_entries(made.store.session, replace=True)
+                await copied._take_entries(made.store.session, replace=replace)
             else:
                 await copied.restore(snapshot)
                 await copy_calls(self.store, copied.store)
@@ -657,14 +667,42 @@ class StoredMemory(Memory):
         await write(own.journal, own.key, entries, branches)
         await self.open()
 
-    async def _is_branched(self) -> bool:
-        """Return whether the session has branches, of any step, that can be replaced with it."""
+    async def _comes_whole(self, keeper: Memory | None, *, replace: bool) -> bool:
+        """Return whether a copy must be written here with its branches, in one step.
+
+        It is so if it has some, or if this session has, which it must not take for its own.
+        """
         own = self.store.session
+        if own is None or not self.durable:
+            return False
+        if keeper is not None and not keeper.busy and kept_branches(keeper):
+            return True
         return (
-            own is not None
+            replace
             and own.journal.has_exchange
             and bool(await own.journal.sessions(below(own.key)))
         )
+
+    async def _take_branch(self, name: str, branch: Memory) -> None:
+        """Keep a copy of a branch of the memory that this one is a copy of."""
+        own = self.store.session
+        if own is None or not self.durable:
+            await super()._take_branch(name, branch)
+            return
+        made: Memory | None
+        if branch._origin is None or not branch._origin.nested:
+            made = await self._new_branch(name)
+            await made.restore(await branch.snapshot())
+        else:  # of a brain that is called as a tool
+            key = branch_key(own.key, *self.step_place, name)
+            made = await branch._copy_below(own.journal, key, None)
+        if made is None:
+            raise MemoryUseError(
+                f"fork() cannot write the copy to a journal: {name!r} waits in it over a "
+                f"{type(branch).__name__}, which no journal can hold. Make a copy in RAM, with "
+                "fork(), or answer what it waits for first"
+            )
+        await branch.copy_branches(made)
 
     def _copy(
         self, journal: JournalLike | None, session: str, tenant: str | None, **options: Any
