@@ -5,10 +5,18 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from agent_brain.memories.branches.kept import KeptBranches, Origin, kept_branch, kept_branches
+from agent_brain.memories.branches.kept import (
+    KeptBranches,
+    Origin,
+    copy_kept_branches,
+    keep_branch,
+    kept_branch,
+    kept_branches,
+)
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
@@ -361,9 +369,17 @@ class Memory(ABC):
     async def fork(self) -> Memory:
         """Return an independent copy for a parallel branch; by default a deep copy.
 
+        The copy of a memory whose run waits in branches has copies of them. A ``fork`` of your own
+        calls :meth:`copy_branches` for that.
+
         Raises:
             MemoryUseError: An attribute cannot be copied.
         """
+        copied = self._deep_copy()
+        await self.copy_branches(copied)
+        return copied
+
+    def _deep_copy(self) -> Self:
         try:
             return copy.deepcopy(self)
         except TypeError as error:
@@ -371,6 +387,24 @@ class Memory(ABC):
                 f"{type(self).__name__} cannot be forked, as one of its attributes cannot be "
                 f"copied ({error}): override fork()"
             ) from error
+
+    async def copy_branches(self, copied: Memory) -> None:
+        """Give a copy of this memory what it keeps in RAM of the branches that its run waits in.
+
+        Args:
+            copied: The copy, with the same messages and registers.
+
+        Raises:
+            MemoryUseError: A branch cannot be written to the journal of the copy.
+        """
+        await copy_kept_branches(self, copied)
+
+    async def _take_branch(self, name: str, branch: Memory) -> None:
+        """Keep a copy of a branch of the memory that this one is a copy of."""
+        copied = await branch.fork()
+        nested = branch._origin is not None and branch._origin.nested
+        copied._origin = Origin(copied, self, (*self.step_place, name), nested=nested)
+        keep_branch(copied)
 
     async def branch(self, name: str) -> Memory:
         """Return the memory of a branch of the current step: by default a :meth:`fork`.
@@ -396,15 +430,18 @@ class Memory(ABC):
             goal: The goal of the copy.
             name: Identifies the run in the step.
         """
-        return await self._same_branch(name, lambda: self._new_nested(source, goal, name))
+        make = partial(self._new_nested, source, goal, name)
+        return await self._same_branch(name, make, nested=True)
 
-    async def _same_branch(self, name: str, make: Callable[[], Awaitable[Memory]]) -> Memory:
+    async def _same_branch(
+        self, name: str, make: Callable[[], Awaitable[Memory]], *, nested: bool = False
+    ) -> Memory:
         place = (*self.step_place, name)
         kept = await kept_branch(self, place)
         if kept is not None:
             return kept
         made = await make()
-        made._origin = Origin(made, self, place)
+        made._origin, made._kept = Origin(made, self, place, nested=nested), None
         return made
 
     async def _new_branch(self, name: str) -> Memory:

@@ -432,9 +432,12 @@ class DurableMemory(WrappingMemory):
     ) -> Self:
         """As :meth:`StoredMemory.fork`."""
         snapshot = await self.snapshot()
-        return self._over(
-            await fork_of(self._record, snapshot, journal, session, tenant, replace=replace)
-        )
+        place = journal, session, tenant
+        made = await fork_of(self._record, snapshot, *place, replace=replace, keeper=self)
+        copied = self._over(made)
+        if not copied.durable:
+            await self.copy_branches(copied)
+        return copied
 
     async def _new_branch(self, name: str) -> Self:
         """Return a branch, which is written to the journal, below the session, if there is one."""

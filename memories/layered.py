@@ -486,7 +486,9 @@ class LayeredMemory(WrappingMemory):
         """Return an independent copy of both."""
         short = await self._without_handing(self.short.fork)
         if not short.durable:
-            return self._over(short, await self.long.fork())
+            copied = self._over(short, await self.long.fork())
+            await self.copy_branches(copied)
+            return copied
         held = await self.long.snapshot()  # a run was interrupted in branches
         long = await forking.fork_of(self.long, held, place=short.step_place)
         return self._over(short, long)

@@ -499,11 +499,37 @@ class StoredMemory(Memory):
 
         Raises:
             MemoryUseError: The session already holds something and ``replace`` is False, or it is
-                the session of this memory itself.
+                the session of this memory itself; or a brain that is called as a tool waits, over a
+                memory that cannot be written to ``journal``.
             JournalError: There are branches, and ``journal`` cannot load entries of another one.
         """
         snapshot = await self.snapshot()
-        return await forking.fork_of(self, snapshot, journal, session, tenant, replace=replace)
+        place = journal, session, tenant
+        copied = await forking.fork_of(self, snapshot, *place, replace=replace, keeper=self)
+        if not copied.durable:
+            await self.copy_branches(copied)
+        return copied
+
+    async def _take_branch(self, name: str, branch: Memory) -> None:
+        """Keep a copy of a branch of the memory that this one is a copy of."""
+        own = self.store.session
+        if own is None or not self.durable:
+            await super()._take_branch(name, branch)
+            return
+        made: Memory | None
+        if branch._origin is None or not branch._origin.nested:
+            made = await self._new_branch(name)
+            await made.restore(await branch.snapshot())
+        else:  # of a brain that is called as a tool
+            key = branch_key(own.key, *self.step_place, name)
+            made = await branch._copy_below(own.journal, key, None)
+        if made is None:
+            raise MemoryUseError(
+                f"fork() cannot write the copy to a journal: {name!r} waits in it over a "
+                f"{type(branch).__name__}, which no journal can hold. Make a copy in RAM, with "
+                "fork(), or answer what it waits for first"
+            )
+        await branch.copy_branches(made)
 
     def _copy(
         self, journal: JournalLike | None, session: str, tenant: str | None, **options: Any

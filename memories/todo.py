@@ -216,7 +216,9 @@ class TodoMemory(WrappingMemory):
 
     async def fork(self) -> TodoMemory:
         """Return an independent copy of the inner memory and the list."""
-        return await self._over(await self.inner.fork())
+        copied = await self._over(await self.inner.fork())
+        await self.copy_branches(copied)
+        return copied
 
     async def _new_branch(self, name: str) -> TodoMemory:
         """Return a branch with a list of its own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 
 from agent_brain.memories.errors import LeaseLostError
 from agent_brain.memories.journal.base import LEASE, PAGE, Journal, SessionRecord
@@ -33,6 +33,7 @@ class FlushingJournal(Journal):
         self.persistent = inner.persistent  # type: ignore[misc]
         self.has_history = inner.has_history  # type: ignore[misc]
         self.has_leases = inner.has_leases  # type: ignore[misc]
+        self.has_exchange = inner.has_exchange  # type: ignore[misc]
 
     async def append(
         self,
@@ -84,6 +85,10 @@ class FlushingJournal(Journal):
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
         await self._inner.load(session, entries)
+
+    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
+        """See :meth:`Journal.exchange`."""
+        await self._inner.exchange(remove, add)
 
     async def sessions(self, prefix: str = "") -> list[str]:
         """See :meth:`Journal.sessions`."""

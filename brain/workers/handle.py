@@ -177,12 +177,14 @@ class QueuedRun:
     async def stop(self) -> None:
         """Stop the run after its current step; :meth:`resume` continues it.
 
-        Does nothing if it has ended. Takes about a second, and the rest of the step.
+        Does nothing if it has ended, or waits for a person. Takes about a second, and the rest of
+        the step.
 
         Raises:
             RunNotFoundError: The run was deleted.
         """
-        await self._ask(self._workflows.stop)
+        if await self.status() != "waiting":
+            await self._ask(self._workflows.stop)
 
     async def cancel(self) -> None:
         """Cancel the run: at once if no worker does it yet, else within about a second.
@@ -233,13 +235,15 @@ class QueuedRun:
         if found.asleep and all(value is None for value in given.values()):
             await self._workflows.hasten(found.id)
             return
-        if found.active or found.part is None:
+        if (found.active and found.status != "waiting") or found.part is None:
             raise RunConflictError(
                 f"Run {self.id!r} is {found.status}: it can be continued when it waits for a "
                 "person, or has ended",
                 id=self.id,
             )
         await self._continue(found.part, found.version, given)
+        if found.asleep:  # it finds that another part continues the run
+            await self._workflows.hasten(found.id)
 
     async def _continue(self, last: Part, version: str | None, given: Mapping[str, Any]) -> None:
         """Enqueue the part after ``last``, for workers of a version, with what was decided."""

@@ -61,10 +61,11 @@ class Outcome:
 
     @property
     def wake_at(self) -> datetime | None:
-        """When the run is to be continued, if it sleeps."""
-        if self.result is None or self.result["stop_reason"] != StopReason.SLEEPING:
+        """When the run is to be continued, if it sleeps, or a branch of it does."""
+        if self.result is None or self.result["stop_reason"] not in (StopReason.SLEEPING, *WAITING):
             return None
-        return datetime.fromisoformat(self.result["wake_at"])
+        wake_at = self.result.get("wake_at")
+        return None if wake_at is None else datetime.fromisoformat(wake_at)
 
     def to_result(self, net: Net | None = None) -> Result[Any]:
         """Return the result.

@@ -66,6 +66,7 @@ class Part:
         since: The place in the order of the session, in milliseconds; None for its own time.
         turns: How often in a row it had to wait for its turn.
         wakes: Whether it continues a run that sleeps, at its time.
+        asks: Whether that run waits for a person too, in another branch.
         copied: The ID of the run in its session, if the session is a copy of another one's.
     """
 
@@ -82,6 +83,7 @@ class Part:
     since: int | None = None
     turns: int = 0
     wakes: bool = False
+    asks: bool = False
     copied: str | None = None
 
     @property
@@ -156,12 +158,18 @@ class Part:
             since=None,
             turns=0,
             wakes=False,
+            asks=False,
         )
 
-    def woken(self, since: int) -> Part:
-        """Return the part that continues a run that sleeps, in its place of the session."""
+    def woken(self, since: int, *, asks: bool = False) -> Part:
+        """Return the part that continues a run that sleeps, in its place of the session.
+
+        Args:
+            since: The place.
+            asks: Whether the run waits for a person too.
+        """
         following = self.resumed(begun=True, decisions=None)
-        return replace(following, since=since, wakes=True)
+        return replace(following, since=since, wakes=True, asks=asks)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON values."""

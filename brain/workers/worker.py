@@ -156,6 +156,8 @@ class Worker:
         own = next((one for one in active if one.id == part.workflow), None)
         if own is None or own.cancelled:
             return Outcome.of(empty_result(part.key, StopReason.CANCELLED))
+        if part.wakes and await self._workflows.get([part.following().workflow], whole=False):
+            return Outcome("passed_on")  # a person has decided while it slept
         if any(other.is_before(own) and not other.asleep for other in active):
             return await self._pass_on(part, own, delay=part.seconds_to_wait, turns=part.turns + 1)
         if self._stopping:
@@ -192,10 +194,10 @@ class Worker:
             found = await self._workflows.latest(key)
             if found is None or found.part is None or found.part.mark != part.mark:
                 continue
-            if found.status == "waiting":
-                await self._workflows.discard(found.id)
-            elif found.asleep:
+            if found.asleep:
                 await self._workflows.cancel(found.id)
+            elif found.status == "waiting":
+                await self._workflows.discard(found.id)
 
     async def _do(self, performance: Performance, own: Workflow) -> Outcome:
         part = performance.part
@@ -219,9 +221,9 @@ class Worker:
             return await self._pass_on(part, own, after=performance)
         if (wake_at := outcome.wake_at) is not None:
             delay = max((wake_at - datetime.now(UTC)).total_seconds(), 0)
-            following = part.woken(own.since)
+            following = part.woken(own.since, asks=outcome.waits)
             await self._workflows.enqueue(following, version=own.version, delay=delay)
-            return Outcome("passed_on")
+            return outcome if outcome.waits else Outcome("passed_on")
         return outcome
 
     async def _pass_on(
@@ -234,7 +236,7 @@ class Worker:
         after: Performance | None = None,
     ) -> Outcome:
         """Enqueue the next part of a run; one that was begun stays with workers of its version."""
-        changes: dict[str, Any] = {"since": own.since, "turns": turns}
+        changes: dict[str, Any] = {"since": own.since, "turns": turns, "asks": False}
         if after is not None and after.begun:
             changes["begun"] = True
         if after is not None and after.started:

@@ -46,6 +46,7 @@ class Workflow:
         cancelled: Whether it was cancelled.
         since: Its place in the order of its session, in milliseconds.
         wakes: Whether it continues a run that sleeps.
+        asks: Whether that run waits for a person too.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Workflow:
     cancelled: bool
     since: int
     wakes: bool = False
+    asks: bool = False
 
     @property
     def asleep(self) -> bool:
@@ -83,6 +85,8 @@ class Workflow:
     @property
     def status(self) -> Status:
         """What it is called outside."""
+        if self.asleep and self.asks:
+            return "waiting"
         if self.outcome is None:
             return _STATUS.get(self.state, "failed")
         if self.outcome.kind == "passed_on":
@@ -115,6 +119,7 @@ class Workflow:
             cancelled=extra.get("cancel") is True or found.status == "CANCELLED",
             since=extra.get("since") or created,
             wakes=extra.get("wakes") is True,
+            asks=extra.get("asks") is True,
         )
 
 
@@ -143,6 +148,8 @@ class Workflows:
             attributes["since"] = part.since
         if part.wakes:
             attributes["wakes"] = True
+        if part.asks:
+            attributes["asks"] = True
         options: dict[str, Any] = {
             "workflow_name": RUN,
             "queue_name": self.queue,

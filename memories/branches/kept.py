@@ -18,14 +18,18 @@ class Origin:
         memory: The memory of the branch.
         parent: The memory that it is a branch of.
         place: Its place.
+        nested: Whether it is a copy of another memory, for a run inside the step.
     """
 
-    __slots__ = ("_memory", "parent", "place")
+    __slots__ = ("_memory", "nested", "parent", "place")
 
-    def __init__(self, memory: Memory, parent: Memory, place: Place) -> None:
+    def __init__(
+        self, memory: Memory, parent: Memory, place: Place, *, nested: bool = False
+    ) -> None:
         self._memory = weakref.ref(memory)  # and no copy of it
         self.parent = parent
         self.place = place
+        self.nested = nested
 
     def is_of(self, memory: Memory) -> bool:
         """Return whether this is the origin of ``memory``, and not of what it was copied from."""
@@ -74,10 +78,15 @@ def keep_branch(memory: Memory) -> None:
 
 def kept_branches(memory: Memory) -> list[Memory]:
     """Return the branches of the current step of ``memory`` that are kept in RAM."""
+    return [branch for _, branch in named_branches(memory)]
+
+
+def named_branches(memory: Memory) -> list[tuple[str, Memory]]:
+    """Return the same with their names."""
     kept, step = memory._kept, memory.step_place
     if kept is None or not kept.belong_to(memory):
         return []
-    return [branch for place, branch in kept.by_place.items() if place[:2] == step]
+    return [(place[2], branch) for place, branch in kept.by_place.items() if place[:2] == step]
 
 
 async def kept_branch(memory: Memory, place: Place) -> Memory | None:
@@ -90,6 +99,16 @@ async def kept_branch(memory: Memory, place: Place) -> Memory | None:
         branch.resumed = True
         await branch.open()
     return branch
+
+
+async def copy_kept_branches(memory: Memory, copied: Memory) -> None:
+    """Give a copy of a memory copies of the branches that this one keeps for its current step.
+
+    A fork that is made while a run uses the memory is no copy of the run, and gets none.
+    """
+    if not memory.busy and copied.step_place == memory.step_place:
+        for name, branch in named_branches(memory):
+            await copied._take_branch(name, branch)
 
 
 def drop_kept_branches(memory: Memory) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,11 +62,13 @@ class Journal(ABC):
         persistent: Whether entries outlive the process.
         has_history: Whether :meth:`retire` keeps entries, and reading can include them.
         has_leases: Whether :meth:`append` checks the lease that it is given.
+        has_exchange: Whether :meth:`exchange` can be used.
     """
 
     persistent: ClassVar[bool] = True
     has_history: ClassVar[bool] = False
     has_leases: ClassVar[bool] = False
+    has_exchange: ClassVar[bool] = False
     _held: dict[str, Lease] | None = None  # by session, for the default of the leases
 
     # Entries
@@ -212,6 +214,23 @@ class Journal(ABC):
         """
         raise JournalError(
             f"{type(self).__name__} has no load(), which writes the entries of another journal"
+        )
+
+    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
+        """Remove whole sessions and load others, all or nothing; a kill leaves one or the other.
+
+        Only a journal with ``has_exchange`` can do it.
+
+        Args:
+            remove: The keys of the sessions to remove, with their leases; unknown ones are ignored.
+            add: By key, the entries of the sessions to write, as :meth:`load` takes them.
+
+        Raises:
+            JournalConflictError: A session to write has entries, and is not removed.
+            JournalError: This journal cannot do it.
+        """
+        raise JournalError(
+            f"{type(self).__name__} has no exchange(), which replaces sessions in one step"
         )
 
     # Sessions

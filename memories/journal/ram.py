@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_brain.memories.errors import JournalError
@@ -47,6 +47,7 @@ class RamJournal(Journal):
     persistent = False
     has_history = True
     has_leases = True
+    has_exchange = True
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
@@ -159,11 +160,12 @@ class RamJournal(Journal):
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
         entries = checked_loaded(entries)
-        found = await self.last(session)
-        if found:
+        if found := await self.last(session):
             raise conflict(session, 0, found)
-        if not entries:
-            return
+        if entries:
+            self._sessions[session] = self._loaded(entries)
+
+    def _loaded(self, entries: Sequence[Entry]) -> _Session:
         now = int(time.time() * 1000)
         made = {
             e.seq: _Stored(
@@ -175,7 +177,24 @@ class RamJournal(Journal):
             )
             for e in entries
         }
-        self._sessions[session] = _Session(max(entries[-1].seq, self._deleted), made)
+        # A writer that knows a session that was deleted must see that this is another one.
+        return _Session(max(entries[-1].seq, self._deleted + 1), made)
+
+    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
+        """See :meth:`Journal.exchange`."""
+        self._check_open()
+        added = {checked_session(key): checked_loaded(entries) for key, entries in add.items()}
+        for key in added.keys() - {*remove}:
+            if found := await self.last(key):
+                raise conflict(key, 0, found)
+        before = dict(self._sessions), dict(self._held or {}), self._deleted
+        try:
+            for key in remove:
+                await self.delete(key)
+            self._sessions |= {key: self._loaded(some) for key, some in added.items() if some}
+        except BaseException:
+            self._sessions, self._held, self._deleted = before
+            raise
 
     async def sessions(self, prefix: str = "") -> list[str]:
         """See :meth:`Journal.sessions`."""

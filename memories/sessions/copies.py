@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from agent_brain.memories.errors import JournalError
-from agent_brain.memories.journal.base import Journal, conflict
+from agent_brain.memories.journal.base import Journal, conflict, name_of
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.store.kinds import NOTED, STEPS
 from agent_brain.memories.store.session import (
@@ -19,8 +19,13 @@ from agent_brain.memories.store.session import (
     branch_place,
     delete_key,
     is_session_key,
+    read_session_key,
+    session_key,
 )
+from agent_brain.tools.ids import new_id
+from agent_brain.tools.secrets import get_logger
 
+log = get_logger(__name__)
 Branches: TypeAlias = Mapping[tuple[str, ...], Sequence[Entry]]  # by their places below a session
 
 
@@ -103,14 +108,60 @@ async def write_copy(
         raise
 
 
-async def replace_session(journal: Journal, key: str) -> None:
-    """Remove a session that a copy replaces.
+async def replace_session(
+    journal: Journal, key: str, entries: Sequence[Entry], branches: Branches
+) -> None:
+    """Write a session with its branches over another one with its branches.
+
+    Whatever fails, the old session is whole, or the new one. A journal that cannot do it in one
+    step has a copy of the old one until it is done.
+
+    Args:
+        journal: The journal.
+        key: The key of the session.
+        entries: Its new entries.
+        branches: Those of its branches.
 
     Raises:
-        LeaseHeldError: A run uses it.
+        LeaseHeldError: A run uses the session.
+        JournalError: The journal cannot do it.
     """
     lease = await journal.acquire(key)
     try:
-        await delete_key(journal, key)
+        if journal.has_exchange:
+            new = {branch_key(key, *names): inside for names, inside in branches.items()}
+            going = [*await branch_keys(journal, key), key]
+            await journal.exchange(going, {**new, key: entries})
+        else:
+            await _replace_in_steps(journal, key, entries, branches)
     finally:
         await journal.release(lease)
+
+
+async def _replace_in_steps(
+    journal: Journal, key: str, entries: Sequence[Entry], branches: Branches
+) -> None:
+    """Replace a session, and keep a copy of the old one until it is done."""
+    name, tenant = read_session_key(key)
+    aside = session_key(new_id(f"{name} before"), tenant)
+    old, old_branches = await read_entries(journal, key), await read_branches(journal, key)
+    await write_copy(journal, aside, old, old_branches)
+    try:
+        await delete_key(journal, key)
+        await write_copy(journal, key, entries, branches)
+    except BaseException as error:
+        try:
+            with anyio.CancelScope(shield=True):
+                await delete_key(journal, key)
+                await write_copy(journal, key, old, old_branches)
+                await delete_key(journal, aside)
+        except JournalError as worse:
+            raise JournalError(
+                f"{name_of(key)} could not be replaced ({error}), nor put back ({worse}): what it "
+                f"was is {name_of(aside)}"
+            ) from error
+        raise
+    try:
+        await delete_key(journal, aside)
+    except JournalError as error:
+        log.warning("What %s was before is still %s: %s", name_of(key), name_of(aside), error)

@@ -171,7 +171,9 @@ class MemberMemory(WrappingMemory):
 
     async def fork(self) -> Memory:
         """Return a copy of the agent's own memory, which has no inbox."""
-        return await self.inner.fork()
+        copied = await self.inner.fork()
+        await self.copy_branches(copied)
+        return copied
 
     async def _new_branch(self, name: str) -> Memory:
         """Return a branch of the agent's own memory, which has no inbox."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from agent_brain.memories.branches.journaled import has_branches_at
+from agent_brain.memories.branches.kept import kept_branches
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.sessions.copies import (
@@ -19,11 +20,12 @@ from agent_brain.memories.sessions.copies import (
 )
 from agent_brain.memories.sessions.history import CopiedJournal, SavedStep, copied_journal, no_step
 from agent_brain.memories.store.options import JournalLike
-from agent_brain.memories.store.session import Session, branch_key, read_session_key
+from agent_brain.memories.store.session import Session, below, branch_key, read_session_key
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.trace.call_history import copy_calls
 
 if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
     from agent_brain.memories.stored import StoredMemory
 
 M = TypeVar("M", bound="StoredMemory")
@@ -38,11 +40,12 @@ async def fork_of(
     *,
     replace: bool = False,
     place: Sequence[str] | None = None,
+    keeper: Memory | None = None,
 ) -> M:
     """Return a copy of a memory that holds a snapshot, with the branches of the step at a place.
 
-    The place is by default the current one of the memory; for the rest see
-    :meth:`StoredMemory.fork`.
+    The place is by default the current one of the memory. A durable copy gets the branches that
+    ``keeper`` keeps in RAM. For the rest see :meth:`StoredMemory.fork`.
     """
     own = memory.store.session
     branching = False
@@ -57,6 +60,12 @@ async def fork_of(
         if own is not None and branching:
             await _take_entries(copied, own, replace=replace)
             copied.control = snapshot.control.model_copy(deep=True)
+        elif await _comes_whole(copied, keeper, replace=replace):
+            made = await fork_of(memory, snapshot, CopiedJournal(), session, tenant)
+            if keeper is not None:
+                await keeper.copy_branches(made)
+            assert made.store.session is not None
+            await _take_entries(copied, made.store.session, replace=replace)
         else:
             await copied.restore(snapshot)
             await copy_calls(memory.store, copied.store)
@@ -93,10 +102,23 @@ async def _take_entries(copied: StoredMemory, source: Session, *, replace: bool)
     assert own is not None
     entries = await read_entries(source.journal, source.key)
     branches = await read_branches(source.journal, source.key)
-    if replace:
-        await replace_session(own.journal, own.key)
-    await write_copy(own.journal, own.key, entries, branches)
+    write = replace_session if replace else write_copy
+    await write(own.journal, own.key, entries, branches)
     await copied.open()
+
+
+async def _comes_whole(copied: StoredMemory, keeper: Memory | None, *, replace: bool) -> bool:
+    """Return whether a copy must be written with its branches, in one step.
+
+    It is so if it has some, or if the session that it replaces has, which it must not take for its
+    own.
+    """
+    own = copied.store.session
+    if own is None or not copied.durable:
+        return False
+    if keeper is not None and not keeper.busy and kept_branches(keeper):
+        return True
+    return replace and own.journal.has_exchange and bool(await own.journal.sessions(below(own.key)))
 
 
 async def as_of(memory: M, step: int | SavedStep) -> M:

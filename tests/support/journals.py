@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from agent_brain.memories import Entry, Journal
@@ -77,6 +77,12 @@ class MortalJournal(Journal):
     ) -> int:
         self.appends += bool(entries)
         return await self._write(lambda: self.store.append(session, entries, expect=expect))
+
+    async def load(self, session: str, entries: Sequence[Entry]) -> None:
+        await self._write(lambda: self.store.load(session, entries))
+
+    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
+        await self._write(lambda: self.store.exchange(remove, add))
 
     async def read(self, session: str, after: int = 0, *, history: bool = False) -> list[Entry]:
         self._check()

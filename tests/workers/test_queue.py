@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from agent_brain.errors import (
     ResumeError,
     RunConflictError,
 )
-from agent_brain.nets import react
-from agent_brain.tools import SleepNeeded
+from agent_brain.nets import Net, ParallelState, react
+from agent_brain.testing import ModelCall
+from agent_brain.tools import Action, SleepNeeded
 from agent_brain.workers import QueueClient, QueuedRun, RunQueue
 from benchmarks.workers.program import Clerk
+from tests.nets.models import FunctionLLM
 from tests.workers.support import until
 
 pytestmark = pytest.mark.anyio
@@ -301,3 +304,134 @@ async def test_a_run_that_sleeps_gives_way_to_the_next_one_of_its_session(tmp_pa
         later = await client.submit("clerk", "Please charge pause 0", session="42")
         assert (await later.result()).stop_reason == "done"
         assert await run.status() == "cancelled"
+
+
+class Trip(Enum):
+    PLAN = "plan"
+
+
+def mixed_queue(folder: Path, naps: list[timedelta], done: list[str]) -> RunQueue:
+    """A queue with an agent of two branches: one asks a person, the other one sleeps."""
+
+    @tool
+    def look() -> str:
+        """Look."""
+        if naps:  # a whole day is ended by the test
+            raise SleepNeeded(naps[0] if naps[0] >= timedelta(days=1) else naps.pop(0))
+        done.append("look")
+        return "seen"
+
+    @tool(requires_approval=True)
+    def pay() -> str:
+        """Pay."""
+        done.append("pay")
+        return "paid"
+
+    def agent(name: str) -> Net:
+        def reply(call: ModelCall) -> Any:
+            results = [m.content for m in call.messages if m.role == "tool"]
+            return results[-1] if results else Action(name=name, args={}, id=name)
+
+        return react(FunctionLLM(reply))
+
+    net = Net({Trip.PLAN: ParallelState({"looks": agent("look"), "pays": agent("pay")})})
+    brain = Brain(net, "messages", tools=[look, pay])
+    return RunQueue(folder / "app.db", {"trip": brain}, poll=0.05)
+
+
+async def test_a_branch_that_sleeps_is_woken_while_another_one_waits(tmp_path: Path) -> None:
+    done: list[str] = []
+    naps = [timedelta(seconds=0.5), timedelta(seconds=0.5)]
+
+    async def looked() -> bool:
+        return done == ["look"] and not (await run._latest()).active
+
+    async with working(mixed_queue(tmp_path, naps, done)) as client:
+        run = await client.submit("trip", "go", session="42")
+        first = await run.result()
+        assert (first.stop_reason, await run.status()) == ("approval", "waiting")
+        assert first.wake_at is not None
+        assert done == []
+        await until(looked)
+        second = await run.result()
+        assert (second.stop_reason, second.wake_at) == ("approval", None)
+        assert await run.status() == "waiting"
+        await run.resume(approve=True)
+        last = await run.result()
+    assert last.stop_reason == "done"
+    assert done == ["look", "pay"]
+
+
+async def test_a_person_decides_while_another_branch_sleeps(tmp_path: Path) -> None:
+    done: list[str] = []
+    naps = [timedelta(days=1)]
+    async with working(mixed_queue(tmp_path, naps, done)) as client:
+        run = await client.submit("trip", "go", session="42")
+        assert (await run.result()).stop_reason == "approval"
+        await run.stop()  # which does nothing
+        with pytest.raises(ResumeError, match="No call 'look' waits"):
+            await run.resume(approve=["look"])
+    async with working(mixed_queue(tmp_path, naps, done)) as client:
+        run = await client.get(run.id)
+        await run.resume(approve=True)
+        await until_asleep(run)
+        assert await run.status() == "queued"
+        assert done == ["pay"]
+        naps.clear()
+        await run.resume()
+        assert (await run.result()).stop_reason == "done"
+        events = [item.event async for item in run.events()]
+        assert [e.stop_reason for e in events if e.kind == "run_finished"] == [
+            "approval",
+            "sleeping",
+            "done",
+        ]
+    assert done == ["pay", "look"]
+
+
+@pytest.mark.parametrize("decided", [False, True])
+async def test_a_branch_that_is_woken_now_leaves_the_other_one_waiting(
+    decided: bool, tmp_path: Path
+) -> None:
+    done: list[str] = []
+    naps = [timedelta(days=1)]
+    async with working(mixed_queue(tmp_path, naps, done)) as client:
+        run = await client.submit("trip", "go", session="42")
+        await run.result()
+        naps.clear()
+        await run.resume()
+        if decided:
+
+            async def taken_in() -> bool:
+                try:
+                    await run.resume(approve=True)
+                except RunConflictError:  # a worker wakes it just now
+                    return False
+                return True
+
+            await until(taken_in)
+            assert (await run.result()).stop_reason == "done"
+            return
+
+        async def looked() -> bool:
+            return bool(done)
+
+        await until(looked)
+        assert (await run.result()).stop_reason == "approval"
+        assert done == ["look"]
+
+
+@pytest.mark.parametrize("way", ["cancelled", "next"])
+async def test_a_run_that_waits_and_sleeps_is_discarded(way: str, tmp_path: Path) -> None:
+    done: list[str] = []
+    async with working(mixed_queue(tmp_path, [timedelta(days=1)], done)) as client:
+        run = await client.submit("trip", "go", session="42")
+        await run.result()
+        if way == "cancelled":
+            await run.cancel()
+        else:
+            later = await client.submit("trip", "go", session="42")
+            assert (await later.result()).stop_reason == "approval"
+        assert await run.status() == "cancelled"
+        assert (await run.result()).stop_reason == "cancelled"
+    assert "pay" not in done

@@ -200,8 +200,35 @@ async def a_session_is_loaded_as_it_was(journal: Any) -> None:
     last = entries[-1].seq
     after = await journal.append("copy", [Entry("a", 9)], expect=await journal.last("copy"))
     expect_true(after > last, f"The number {after} was used again after load()")
+    await journal.delete("copy")
+    await journal.load("copy", entries)
+    stale = journal.append("copy", [Entry("a", 1)], expect=after)
+    await expect_error(stale, JournalConflictError, "append() of a writer that knows another one")
     await journal.load("nothing", [])
     expect(await journal.read("nothing"), [], "load() of nothing")
+
+
+async def sessions_are_exchanged_at_once(journal: Any) -> None:
+    """exchange() removes sessions and loads others, all or nothing; old writers notice it."""
+    if not journal.has_exchange:
+        return
+    for key in ("old", "gone", "other", "source"):
+        await journal.append(key, [Entry(key, n) for n in range(3)])
+    await journal.retire("source", [(await journal.read("source"))[0].seq])
+    entries = await journal.read("source", history=True)
+    known = await journal.last("old")
+    late = journal.exchange(["old", "gone"], {"new": entries, "old": entries, "other": entries})
+    await expect_error(late, JournalConflictError, "exchange() that adds to entries")
+    expect(await journal.sessions(), ["gone", "old", "other", "source"], "sessions()")
+    expect([e.kind for e in await journal.read("old")], ["old"] * 3, "kinds after a refusal")
+    await journal.exchange(["old", "gone", "none"], {"new": entries, "old": entries, "no": []})
+    expect(await journal.sessions(), ["new", "old", "other", "source"], "sessions()")
+    for key in ("new", "old"):
+        expect(await journal.read(key, history=True), entries, f"entries of {key!r}")
+        expect(await journal.read(key), entries[1:], f"entries of {key!r} without the history")
+    stale = journal.append("old", [Entry("a", 1)], expect=known)
+    await expect_error(stale, JournalConflictError, "append() of a writer that knows the old one")
+    await journal.append("old", [Entry("a", 1)], expect=await journal.last("old"))
 
 
 async def records_tell_of_each_session(journal: Any) -> None:

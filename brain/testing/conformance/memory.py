@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.kept import keep_branch
 from agent_brain.memories.journal import Journal, RamJournal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.snapshot import Snapshot
@@ -342,6 +343,27 @@ async def a_fork_is_independent(memory: Memory) -> None:
     await fork.set_goal("other")
     expect(contents(await memory.goal()), ["goal"], "goal() after the fork was given another")
     expect(memory.control.step, 0, "step of the original")
+
+
+@needs(3)
+async def a_fork_has_the_branches_that_wait(memory: Memory) -> None:
+    """fork() of a memory whose run waits in branches copies them: call copy_branches()."""
+    await memory.begin(Message.user("goal"), "run-1", "STATE")
+    branch = await memory.branch("a")
+    branch.control.begin_branch("run-1", memory.control, "a", "STATE")
+    await branch.update([Message.user("in the branch")])
+    branch.control.wait_in_branch("input")
+    await branch.checkpoint()
+    keep_branch(branch)
+    await memory.release()  # the run has stopped
+    fork = await memory.fork()
+    expect_true(await fork.has_branches(), "A fork lost a branch that waits")
+    copied = await fork.branch("a")
+    expect_true(copied.resumed, "A branch of a fork does not continue that of the original")
+    await copied.update([Message.user("in the copy")])
+    own = await memory.branch("a")
+    expect(contents(await copied.dump())[-1], "in the copy", "the end of the copied branch")
+    expect(contents(await own.dump())[-1], "in the branch", "the end of the original branch")
 
 
 @needs(40)

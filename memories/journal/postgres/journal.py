@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -46,7 +46,11 @@ from agent_brain.memories.journal.postgres.removal import (
     trim_history,
 )
 from agent_brain.memories.journal.postgres.sessions import Key, Record, every, find
-from agent_brain.memories.journal.postgres.writing import append_entries, load_entries
+from agent_brain.memories.journal.postgres.writing import (
+    append_entries,
+    exchange_sessions,
+    load_entries,
+)
 from agent_brain.memories.journal.server_options import check_timeout, ttl_milliseconds
 from agent_brain.tools.secrets import get_logger
 
@@ -100,6 +104,7 @@ class PostgresJournal(Journal):
 
     has_history = True
     has_leases = True
+    has_exchange = True
 
     def __init__(
         self,
@@ -301,6 +306,20 @@ class PostgresJournal(Journal):
             lambda tx: load_entries(tx, self._layout, key, checked, self._ttl),
             session,
         )
+
+    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
+        """See :meth:`Journal.exchange`."""
+        keys = [self._key(key, writing=True) for key in remove]
+        found = {self._key(k, writing=True): checked_loaded(some) for k, some in add.items()}
+
+        def exchange() -> None:
+            self._run(
+                self._durability,
+                lambda tx: exchange_sessions(tx, self._layout, keys, found, self._ttl),
+            )
+            self._vacuum()
+
+        await self._calls.run(exchange)
 
     # Sessions
 

@@ -73,13 +73,20 @@ def trim_history(
 
 def remove_session(tx: Transaction, layout: Layout, key: Key, ttl: int | None) -> int:
     """Remove a session, damaged or not, with its lease; return how many entries others saw."""
+    record, removed = drop_session(tx, layout, key)
+    tx.commit()
+    return 0 if record.has_expired(ttl) else removed
+
+
+def drop_session(tx: Transaction, layout: Layout, key: Key) -> tuple[Record, int]:
+    """Remove a session, damaged or not; return what it was, and how many entries it had."""
     try:
         record = claim(tx, layout, key)
     except JournalDamagedError:
         record = Record()
     removed = clear_session(tx, layout, key, record.last)
-    tx.commit(f"DELETE FROM {layout.sessions} WHERE id = '{key.id}'; ")
-    return 0 if record.has_expired(ttl) else removed
+    tx.execute(f"DELETE FROM {layout.sessions} WHERE id = '{key.id}'")
+    return record, removed
 
 
 def clear_session(tx: Transaction, layout: Layout, key: Key, last: int) -> int:

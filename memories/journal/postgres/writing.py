@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from agent_brain.memories.journal.entry import Entry, to_line, to_milliseconds
 from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.postgres.entries import Stored, write_entries
 from agent_brain.memories.journal.postgres.layout import Layout
-from agent_brain.memories.journal.postgres.removal import clear_session
+from agent_brain.memories.journal.postgres.removal import clear_session, drop_session
 from agent_brain.memories.journal.postgres.sessions import Key, Record, begin, claim, lock, save
 
 if TYPE_CHECKING:
@@ -56,12 +56,35 @@ def load_entries(
     ttl: int | None,
 ) -> None:
     """Write the entries of another journal; see :meth:`Journal.load`."""
+    if saved := _load(tx, layout, key, entries, ttl):
+        tx.commit(saved)
+
+
+def exchange_sessions(
+    tx: Transaction,
+    layout: Layout,
+    remove: Collection[Key],
+    add: Mapping[Key, Sequence[Entry]],
+    ttl: int | None,
+) -> None:
+    """Remove sessions and load others; see :meth:`Journal.exchange`."""
+    for key in sorted(remove, key=lambda key: key.text):  # of two at once, one waits for the other
+        drop_session(tx, layout, key)
+    for key, entries in add.items():
+        if saved := _load(tx, layout, key, entries, ttl):
+            tx.execute(saved)
+
+
+def _load(
+    tx: Transaction, layout: Layout, key: Key, entries: Sequence[Entry], ttl: int | None
+) -> str:
+    """Write the entries of another journal; return the SQL that stores the session's row."""
     lines = [to_line(entry.data) for entry in entries]
     record = claim(tx, layout, key) if entries else lock(tx, layout, key)
     if found := record.shown(ttl).last:
         raise conflict(key.text, 0, found)
     if not entries:
-        return
+        return ""
     record = _start(tx, layout, key, record, ttl)
     stored: list[Stored] = [
         (e.seq, e.kind, e.version, _time(e, record), line, e.retired)
@@ -69,7 +92,8 @@ def load_entries(
     ]
     write_entries(tx, layout, key, stored)
     loaded = _with(record, stored)
-    tx.commit(save(layout, key, replace(loaded, last=max(record.last, loaded.last))))
+    # A writer that knows a session that was deleted must see that this is another one.
+    return save(layout, key, replace(loaded, last=max(record.last + 1, loaded.last)))
 
 
 def _check(key: Key, record: Record, expect: int | None, lease: Lease | None) -> None:

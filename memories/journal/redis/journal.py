@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -102,6 +109,7 @@ class RedisJournal(Journal):
 
     has_history = True
     has_leases = True
+    has_exchange = True
 
     def __init__(
         self,
@@ -261,21 +269,59 @@ class RedisJournal(Journal):
             raise conflict(session, 0, found)
         if not entries:
             return
-        parts = [[e for e in entries if not e.retired], [e for e in entries if e.retired]]
-        times = [to_milliseconds(e.time) for e in entries if e.time] or [_now()]
-        token = new_id("load")
-        keys = self._keys.of(session, f"{token}:entries", f"{token}:history")
+        keys = self._staging(session)
         try:
-            for key, part in zip(keys[6:], parts, strict=True):
-                for start in range(0, len(part), STAGED):
-                    text = await self._pack(session, part[start : start + STAGED], _now())
-                    await self._server.run(scripts.STAGE, [*keys[:6], key], session, text)
-            sizes = (entries[-1].seq, len(parts[0]), len(parts[1]), min(times), max(times))
+            sizes = await self._stage(keys, session, entries)
             answer = await self._server.run(scripts.LOAD, keys, session, *sizes, self._ttl)
         except BaseException:
-            with suppress(JournalError):  # Redis removes them later then
-                await self._server.ask("UNLINK", *keys[6:])
+            await self._unstage(keys[6:])
             raise
+        self._check_loaded(session, answer)
+
+    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
+        """See :meth:`Journal.exchange`. What is added is sent in parts before."""
+        going = [checked_session(key) for key in remove]
+        coming = {checked_session(key): checked_loaded(some) for key, some in add.items()}
+        coming = {key: some for key, some in coming.items() if some}
+        for key in coming.keys() - {*going}:
+            if found := await self.last(key):
+                raise conflict(key, 0, found)
+        staging = {key: self._staging(key) for key in coming}
+        keys = [*self._keys.of(""), *(name for key in going for name in self._keys.of(key)[:4])]
+        args: list[str | int] = [self._ttl, len(going), *going]
+        try:
+            for key, some in coming.items():
+                args += [key, *await self._stage(staging[key], key, some)]
+                keys += [*staging[key][:4], *staging[key][6:]]
+            answer = await self._server.run(scripts.EXCHANGE, keys, "", *args)
+        except BaseException:
+            await self._unstage([name for names in staging.values() for name in names[6:]])
+            raise
+        self._check_loaded(answer[2].decode() if len(answer) > 2 else "", answer)
+
+    def _staging(self, session: str) -> list[str]:
+        """Return the keys of a session, and two in which its entries are gathered."""
+        token = new_id("load")
+        return self._keys.of(session, f"{token}:entries", f"{token}:history")
+
+    async def _stage(
+        self, keys: Sequence[str], session: str, entries: Sequence[Entry]
+    ) -> tuple[int, int, int, int, int]:
+        """Send entries; return their last number, how many are live and retired, and the times."""
+        parts = [[e for e in entries if not e.retired], [e for e in entries if e.retired]]
+        times = [to_milliseconds(e.time) for e in entries if e.time] or [_now()]
+        for key, part in zip(keys[6:], parts, strict=True):
+            for start in range(0, len(part), STAGED):
+                text = await self._pack(session, part[start : start + STAGED], _now())
+                await self._server.run(scripts.STAGE, [*keys[:6], key], session, text)
+        return entries[-1].seq, len(parts[0]), len(parts[1]), min(times), max(times)
+
+    async def _unstage(self, keys: Sequence[str]) -> None:
+        with suppress(JournalError):  # Redis removes them later then
+            if keys:
+                await self._server.ask("UNLINK", *keys)
+
+    def _check_loaded(self, session: str, answer: Any) -> None:
         self._check(session, answer)
         if answer[0] == b"conflict":
             raise conflict(session, 0, answer[1])

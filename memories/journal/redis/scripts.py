@@ -36,7 +36,7 @@ class Script:
 
 
 _COMMON = """
-local HEAD, ENTRIES, HISTORY, LEASE, DELETED, SESSIONS = unpack(KEYS)
+local HEAD, ENTRIES, HISTORY, LEASE, DELETED, SESSIONS = unpack(KEYS, 1, 6)
 local GRACE = 24 * 60 * 60 * 1000
 local CLEANED = 100  -- at once
 local session = ARGV[1]
@@ -136,6 +136,36 @@ end
 local function read_lease()
   local token, owner = (redis.call('GET', LEASE) or ''):match('^(%S+) (.*)$')
   return token, owner, redis.call('PTTL', LEASE) - GRACE
+end
+
+-- Remove the session, even if it is damaged; return how many entries it had.
+local function delete_session()
+  local head, problem = read_head()
+  if not head and not problem then return 0 end
+  local count, last = 0, head and head.last or 0
+  for _, key in ipairs({ENTRIES, HISTORY}) do
+    local found = redis.pcall('ZCARD', key)
+    if type(found) == 'number' and found > 0 then
+      count = count + found
+      last = math.max(last, tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]))
+    end
+  end
+  redis.call('UNLINK', HEAD, ENTRIES, HISTORY, LEASE)
+  redis.call('ZREM', SESSIONS, session)
+  note_deleted(last)
+  return count
+end
+
+-- Make the session of what was staged in two keys. It has another last number than any that was
+-- deleted, so that a writer who knows that one sees that this is not the same.
+local function load_staged(entries, history, last, live, retired, created, updated, ttl)
+  for from, to in pairs({[entries] = ENTRIES, [history] = HISTORY}) do
+    if redis.call('EXISTS', from) > 0 then redis.call('RENAME', from, to) end
+  end
+  local head = new_head(math.max(tonumber(last), highest_deleted() + 1), created, updated)
+  head.live, head.retired = live, retired
+  expire(head, ttl)
+  save_head(head)
 end
 
 -- Add the entries of a text, each after its length, to a sorted set; return how many, and the last.
@@ -248,20 +278,7 @@ return {'ok', count}
 # Remove the whole session with its history and its lease, even if it is damaged, and note its last
 # number; return how many entries it had.
 DELETE_SESSION = _script("""
-local head, problem = read_head()
-if not head and not problem then return {'ok', 0} end
-local count, last = 0, head and head.last or 0
-for _, key in ipairs({ENTRIES, HISTORY}) do
-  local found = redis.pcall('ZCARD', key)
-  if type(found) == 'number' and found > 0 then
-    count = count + found
-    last = math.max(last, tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]))
-  end
-end
-redis.call('UNLINK', HEAD, ENTRIES, HISTORY, LEASE)
-redis.call('ZREM', SESSIONS, session)
-note_deleted(last)
-return {'ok', count}
+return {'ok', delete_session()}
 """)
 
 # Move the entries with the given numbers to the history; return how many.
@@ -311,13 +328,45 @@ if problem then return {'damaged', problem} end
 if head then return {'conflict', head.last} end
 if redis.call('ZCARD', KEYS[7]) ~= tonumber(live)
   or redis.call('ZCARD', KEYS[8]) ~= tonumber(retired) then return {'unstaged'} end
-for from, to in pairs({[KEYS[7]] = ENTRIES, [KEYS[8]] = HISTORY}) do
-  if redis.call('EXISTS', from) > 0 then redis.call('RENAME', from, to) end
+load_staged(KEYS[7], KEYS[8], last, live, retired, created, updated, ttl)
+return {'ok'}
+""")
+
+# Remove sessions and make others of what was staged. KEYS[7] and on are the four keys of each
+# session that goes, then those of each that comes, with the two that its entries were staged in.
+# ARGV has the time to live, how many go, their keys, and of each that comes its key, last number,
+# numbers of entries and retired ones, and times.
+EXCHANGE = _script("""
+local ttl, going = ARGV[2], tonumber(ARGV[3])
+local function use(at, key)
+  HEAD, ENTRIES, HISTORY, LEASE, session = KEYS[at], KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], key
 end
-head = new_head(math.max(tonumber(last), highest_deleted()), created, updated)
-head.live, head.retired = live, retired
-expire(head, ttl)
-save_head(head)
+local goes, comes = {}, {}
+for i = 1, going do goes[ARGV[3 + i]] = true end
+local at = 7 + 4 * going
+for i = 4 + going, #ARGV, 6 do
+  use(at, ARGV[i])
+  local head, problem = read_head()
+  if not goes[session] then
+    if problem then return {'damaged', problem, session} end
+    if head then return {'conflict', head.last, session} end
+  end
+  if redis.call('ZCARD', KEYS[at + 4]) ~= tonumber(ARGV[i + 2])
+    or redis.call('ZCARD', KEYS[at + 5]) ~= tonumber(ARGV[i + 3]) then
+    return {'unstaged', 0, session}
+  end
+  comes[#comes + 1], at = {at, i}, at + 6
+end
+for i = 1, going do
+  use(3 + 4 * i, ARGV[3 + i])
+  delete_session()
+end
+for _, each in ipairs(comes) do
+  local at, i = unpack(each)
+  use(at, ARGV[i])
+  load_staged(KEYS[at + 4], KEYS[at + 5], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4],
+    ARGV[i + 5], ttl)
+end
 return {'ok'}
 """)
 

@@ -240,12 +240,15 @@ def add(
 def add_as_they_were(
     db: sqlite3.Connection, session: SessionRow, entries: Sequence[Entry]
 ) -> SessionRow:
-    """Add the entries of another journal; return the session as it is then, to be written."""
+    """Add the entries of another journal; return the session as it is then, to be written.
+
+    A writer that knows a session that was deleted under this key sees that its number is another.
+    """
     timed = [(e, to_line(e.data), to_milliseconds(e.time) if e.time else 0) for e in entries]
     times = [time for _, _, time in timed if time]
     return replace(
         session,
-        last=max(session.last, entries[-1].seq),
+        last=max(session.last + 1, entries[-1].seq),
         tail=insert(db, LIVE, session, [one for one in timed if not one[0].retired]),
         history_tail=insert(db, HISTORY, session, [one for one in timed if one[0].retired]),
         entries=len(entries),

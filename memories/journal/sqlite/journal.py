@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from os import PathLike, fspath
@@ -82,6 +82,7 @@ class SQLiteJournal(Journal):
 
     has_history = True
     has_leases = True
+    has_exchange = True
 
     def __init__(
         self,
@@ -209,6 +210,12 @@ class SQLiteJournal(Journal):
         """See :meth:`Journal.load`."""
         key, found = checked_session(session), checked_loaded(entries)
         await self._write(lambda db: self._operations.load(db, key, found))
+
+    async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
+        """See :meth:`Journal.exchange`."""
+        keys = [checked_session(key) for key in remove]
+        found = {checked_session(key): checked_loaded(entries) for key, entries in add.items()}
+        await self._write(lambda db: self._operations.exchange(db, keys, found))
 
     # Sessions
 

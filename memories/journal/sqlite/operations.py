@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_brain.memories.errors import JournalError
@@ -133,18 +133,40 @@ class Operations:
 
     def load(self, db: sqlite3.Connection, key: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
+        with writing(db):
+            self._load(db, key, entries)
+
+    def _load(self, db: sqlite3.Connection, key: str, entries: Sequence[Entry]) -> None:
         if entries and entries[-1].seq > MOST:
             raise JournalError(f"A session in SQLite has entries up to number {MOST}")
+        session = sessions.find(db, key)
+        if session is not None and not self._has_ended(session):
+            raise conflict(key, 0, session.last)
+        if not entries:
+            return
+        if session is not None:
+            _expire(db, session)
+        added = sessions.add(db, key, _now())
+        sessions.put(db, stored.add_as_they_were(db, added, entries))
+
+    def exchange(
+        self, db: sqlite3.Connection, remove: Collection[str], add: Mapping[str, Sequence[Entry]]
+    ) -> None:
+        """See :meth:`Journal.exchange`."""
+        removed = 0
         with writing(db):
-            session = sessions.find(db, key)
-            if session is not None and not self._has_ended(session):
-                raise conflict(key, 0, session.last)
-            if not entries:
-                return
-            if session is not None:
-                _expire(db, session)
-            added = sessions.add(db, key, _now())
-            sessions.put(db, stored.add_as_they_were(db, added, entries))
+            for key in remove:
+                session = sessions.find(db, key)
+                if session is not None:
+                    removed += session.entries
+                    _remove(db, session)
+                leases.remove(db, key)
+            for key, entries in add.items():
+                self._load(db, key, entries)
+            if removed:
+                note_scrubbing(db)
+        if removed:
+            do_scrub(db)
 
     # Sessions
 
