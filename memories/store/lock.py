@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import anyio
 
 
@@ -11,35 +9,29 @@ class Lock:
     """A fair lock, used with ``async with``.
 
     Unlike an :class:`anyio.Lock` it may be used in several event loops, one after the other, as
-    ``Brain.run_sync`` uses a memory. A lock that is free is taken without a turn of the event loop.
+    ``Brain.run_sync`` uses a memory: it is created again whenever nobody holds it.
     """
 
-    __slots__ = ("_held", "_waiting")
-
     def __init__(self) -> None:
-        self._held = False
-        self._waiting: deque[anyio.Event] = deque()
+        self._users = 0
+        self._lock: anyio.Lock | None = None
 
     async def __aenter__(self) -> None:
-        if not self._held:
-            self._held = True
-            return
-        turn = anyio.Event()
-        self._waiting.append(turn)
+        if self._lock is None:
+            self._lock = anyio.Lock()
+        self._users += 1
         try:
-            await turn.wait()
+            await self._lock.acquire()
         except BaseException:
-            if turn.is_set():  # it was given the lock, and is cancelled
-                self._pass_on()
-            else:
-                self._waiting.remove(turn)
+            self._leave()
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._pass_on()
+        assert self._lock is not None
+        self._lock.release()
+        self._leave()
 
-    def _pass_on(self) -> None:
-        if self._waiting:
-            self._waiting.popleft().set()
-        else:
-            self._held = False
+    def _leave(self) -> None:
+        self._users -= 1
+        if not self._users:
+            self._lock = None
