@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from agent_brain.cli.start import main
+try:
+    from agent_brain.cli.start import main
+except KeyboardInterrupt:  # before there is anything to end
+    raise SystemExit(130) from None
 
 __all__ = ["main"]

@@ -29,6 +29,7 @@ from agent_brain.experiments.choices.memories import read_memories
 from agent_brain.experiments.choices.models import ModelChoice, choice_of, read_models
 from agent_brain.experiments.choices.nets import NetChoice, read_nets
 from agent_brain.experiments.environment import commit, versions
+from agent_brain.experiments.faults import Faults
 from agent_brain.experiments.fingerprint import fingerprint
 from agent_brain.experiments.folder import as_folder
 from agent_brain.experiments.plan import Plan
@@ -112,7 +113,8 @@ class Experiment:
         stuck: What to do about a run that repeats itself; None to do nothing.
 
     Raises:
-        ExperimentError: An argument of a wrong kind, or arguments that do not go together.
+        ExperimentError: An argument of a wrong kind, or arguments that do not go together; the
+            message lists all that are wrong.
     """
 
     def __init__(
@@ -139,28 +141,34 @@ class Experiment:
         net_options: Mapping[str, Any] | None = None,
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
     ) -> None:
-        if net_options is not None and not isinstance(net_options, Mapping):
-            raise ExperimentError(f"net_options={net_options!r}: a dict of options")
-        self._nets = read_nets(nets, net_options or {})
-        self._memories = read_memories(memories)
-        self._models = _models_for(self._nets, models)
-        self._tasks = _read_tasks(tasks)
-        self.settings = Settings(
-            name=name,
-            tools=tools if callable(tools) else _as_tuple(tools),
-            limits=limits,
-            stuck=stuck,
-            repeat=repeat,
-            seed=seed,
-            at_once=at_once,
-            model_at_once=model_at_once,
-            max_cost=max_cost,
-            max_seconds=max_seconds,
-            case_max_cost=case_max_cost,
-            case_seconds=case_seconds,
-            trace=trace,
-            keep_sessions=keep_sessions,
-        )
+        self._nets: dict[str, NetChoice] = {}
+        faults = Faults()  # all of them are told
+        with faults:
+            self._nets = read_nets(nets, net_options)
+        with faults:
+            self._memories = read_memories(memories)
+        with faults:
+            self._models = _models_for(self._nets, models)
+        with faults:
+            self._tasks = _read_tasks(tasks)
+        with faults:
+            self.settings = Settings(
+                name=name,
+                tools=tools if callable(tools) else _as_tuple(tools),
+                limits=limits,
+                stuck=stuck,
+                repeat=repeat,
+                seed=seed,
+                at_once=at_once,
+                model_at_once=model_at_once,
+                max_cost=max_cost,
+                max_seconds=max_seconds,
+                case_max_cost=case_max_cost,
+                case_seconds=case_seconds,
+                trace=trace,
+                keep_sessions=keep_sessions,
+            )
+        faults.refuse()
         self.settings.check_models(self._models)
         for task in self._tasks:
             self.settings.check_tools(task)

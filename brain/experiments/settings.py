@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_brain.errors import ExperimentError
+from agent_brain.experiments.faults import Faults
 from agent_brain.experiments.task import MakeTools, Task, is_name
 from agent_brain.limits import Limits
 from agent_brain.stuck import StuckPolicy
 from agent_brain.tools.errors import ToolDefinitionError
 from agent_brain.tools.toolset import ToolLike, collect
 from agent_brain.tools.values import is_amount, is_count
+
+_Field: TypeAlias = tuple[Callable[[Any], bool], str]
+_COUNT: _Field = is_count, "a whole number, at least 1"
+_AMOUNT: _Field = lambda v: v is None or is_amount(v), "a number above 0, or None for no limit"
+_BOOL: _Field = lambda v: isinstance(v, bool), "True or False"
+_FIELDS: dict[str, _Field] = {
+    "name": (is_name, "a name that is not empty"),
+    "repeat": _COUNT,
+    "at_once": _COUNT,
+    "seed": (lambda v: isinstance(v, int) and not isinstance(v, bool), "a whole number"),
+    "max_cost": _AMOUNT,
+    "max_seconds": _AMOUNT,
+    "case_max_cost": _AMOUNT,
+    "case_seconds": _AMOUNT,
+    "limits": (lambda v: isinstance(v, Limits), "pass limits=Limits(…)"),
+    "stuck": (
+        lambda v: v is None or isinstance(v, StuckPolicy),
+        "pass stuck=StuckPolicy(…), or None",
+    ),
+    "trace": _BOOL,
+    "keep_sessions": _BOOL,
+    "tools": (
+        lambda v: callable(v) or (isinstance(v, Iterable) and not isinstance(v, str)),
+        "a list of tools, or a function that makes it",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,28 +62,14 @@ class Settings:
     keep_sessions: bool
 
     def __post_init__(self) -> None:
-        if not is_name(self.name):
-            raise ExperimentError(f"name={self.name!r}: a name that is not empty")
-        for name in ("repeat", "at_once"):
-            if not is_count(getattr(self, name)):
-                raise ExperimentError(f"{name}={getattr(self, name)!r}: a whole number, at least 1")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
-            raise ExperimentError(f"seed={self.seed!r}: a whole number")
-        for name in ("max_cost", "max_seconds", "case_max_cost", "case_seconds"):
-            value = getattr(self, name)
-            if value is not None and not is_amount(value):
-                raise ExperimentError(f"{name}={value!r}: a number above 0, or None for no limit")
-        if not isinstance(self.limits, Limits):
-            raise ExperimentError(f"limits={self.limits!r}: pass limits=Limits(…)")
-        if self.stuck is not None and not isinstance(self.stuck, StuckPolicy):
-            raise ExperimentError(f"stuck={self.stuck!r}: pass stuck=StuckPolicy(…), or None")
-        for name in ("trace", "keep_sessions"):
-            if not isinstance(getattr(self, name), bool):
-                raise ExperimentError(f"{name}={getattr(self, name)!r}: True or False")
-        given: object = self.tools
-        if not callable(given) and (isinstance(given, str) or not isinstance(given, Iterable)):
-            raise ExperimentError(f"tools={given!r}: a list of tools, or a function that makes it")
-        _check_tools("tools=", self.tools)
+        faults = Faults()
+        for name, (fits, what) in _FIELDS.items():
+            with faults:
+                if not fits(getattr(self, name)):
+                    raise ExperimentError(f"{name}={getattr(self, name)!r}: {what}")
+                if name == "tools":
+                    _check_tools("tools=", self.tools)
+        faults.refuse()
 
     def check_tools(self, task: Task) -> None:
         """Check the tools of a task, together with these.

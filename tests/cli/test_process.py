@@ -137,3 +137,24 @@ def test_an_encoding_that_lacks_a_character_does_not_make_it_fail(tools_file):
     result = run("ask", *options, "shout with text = 'grüße'", env=env)
     assert result.returncode == 0
     assert "GR?" in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["agent_brain.cli.start", "click", "agent_brain.cli.app", "agent_brain.cli.compare"]
+)
+def test_ctrl_c_while_the_command_is_imported_shows_no_traceback(module):
+    code = (
+        "import runpy, sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "sys.argv = ['agent-brain', 'compare', 'compare.toml']\n"
+        "runpy.run_module('agent_brain', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr

@@ -205,6 +205,21 @@ async def test_each_case_has_all_tools_of_a_generator(tmp_path: Path) -> None:
     assert seen == [1, 1, 1]
 
 
+def test_everything_that_is_wrong_is_told() -> None:
+    with pytest.raises(ExperimentError) as raised:
+        Experiment(
+            nets=["raect", "react", "reflexoin"],
+            memories="vectro",
+            models=["gpt5-mini", LiteLLM("openai/a", timout=3)],
+            tasks=[],
+            repeat=0,
+            seed=True,
+        )
+
+    said = [re.sub("[:=].*", "", line) for line in str(raised.value).splitlines()]
+    assert said == ["nets", "nets", "memories", "models", "models", "tasks", "repeat", "seed"]
+
+
 @pytest.mark.parametrize("folder", [3, None, "", b"results", "a\0b"])
 def test_what_is_no_folder_is_refused(folder: Any, tmp_path: Path) -> None:
     told = re.escape(f"folder={folder!r}: give the path of a folder")

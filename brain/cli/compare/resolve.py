@@ -60,7 +60,7 @@ def make_experiment(file: ExperimentFile) -> Experiment:
 
 def _net(choice: Choice, folder: Path) -> Any:
     given = _place(choice.what, folder), choice.options
-    read_nets({choice.name: given}, {})
+    read_nets({choice.name: given})
     return given
 
 

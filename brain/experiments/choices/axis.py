@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any, TypeVar
 
 from agent_brain.errors import ExperimentError
+from agent_brain.experiments.faults import Faults
 from agent_brain.experiments.task import is_name
 
 T = TypeVar("T")
@@ -24,16 +25,19 @@ def read_axis(axis: str, given: object, read: Callable[[str, Any], T]) -> dict[s
         ExperimentError: There is nothing, a name cannot be used, or two things have one name.
     """
     found: dict[str, T] = {}
+    faults = Faults()
     for name, thing in _named(given):
         where = axis if name is None else f"{axis}[{name!r}]"
-        choice = read(where, thing)
-        key = choice.name if name is None else name  # type: ignore[attr-defined]
-        _check_name(axis, key)
-        if key in found:
-            raise ExperimentError(
-                f"{axis}= has two of the name {key!r}: give a dict from a name to each"
-            )
-        found[key] = choice
+        with faults:
+            choice = read(where, thing)
+            key = choice.name if name is None else name  # type: ignore[attr-defined]
+            _check_name(axis, key)
+            if key in found:
+                raise ExperimentError(
+                    f"{axis}= has two of the name {key!r}: give a dict from a name to each"
+                )
+            found[key] = choice
+    faults.refuse()
     if not found:
         raise ExperimentError(f"{axis}= is empty: give at least one")
     return found

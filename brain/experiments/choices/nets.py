@@ -57,17 +57,20 @@ class NetChoice:
         return self.made[key]
 
 
-def read_nets(given: object, options: Mapping[str, Any]) -> dict[str, NetChoice]:
+def read_nets(given: object, options: object = None) -> dict[str, NetChoice]:
     """Return the nets by name.
 
     Args:
         given: What was given for them.
-        options: Options of all those that are given by a registered name.
+        options: Options of all those that are given by a registered name, if there are any.
 
     Raises:
         ExperimentError: Something is not a net, or cannot be made.
     """
-    found = read_axis("nets", given, lambda where, thing: _read(where, thing, options))
+    common = {} if options is None else options
+    if not isinstance(common, Mapping):
+        raise ExperimentError(f"net_options={options!r}: a dict of options")
+    found = read_axis("nets", given, lambda where, thing: _read(where, thing, common))
     return {name: replace(choice, name=name) for name, choice in found.items()}
 
 
