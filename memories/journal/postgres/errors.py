@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
 from agent_brain.memories.errors import JournalError
@@ -20,7 +22,11 @@ _FULL = (
     "has no room ({said}): free space on the server. Nothing of this call was written, and what "
     "was written before is whole"
 )
-_TOO_MANY = "has too many connections ({said}): lower pool_size=, or raise the server's limit"
+_TOO_MANY = (
+    "takes no more connections ({said}). Nothing was written: close those that are not needed, "
+    "lower pool_size= in each process, raise the limit of the server, the database or the user, or "
+    "put a connection pooler in front of the server"
+)
 _MISSING = (
     "has lost a table or a column ({said}): somebody has changed its schema. Restore it from a "
     "backup, or choose another schema="
@@ -31,8 +37,8 @@ _SLOW = (
     "locked. Nothing was written: try again, or raise timeout="
 )
 _NO_SERVER = (
-    "cannot be reached ({said}): check that the server runs, and the host, the port, the database, "
-    "the user and the password in the URL"
+    "cannot be reached ({said}): check that the server runs and takes more connections, and the "
+    "host, the port, the database, the user and the password in the URL"
 )
 _LOST = "lost its connection ({said}). Nothing was written: try again"
 _DOUBT = (
@@ -58,6 +64,13 @@ _MEANINGS = {  # by what the SQLSTATE begins with
     "XX002": _DAMAGED,
 }
 
+# There is no SQLSTATE before there is a connection; what servers and poolers say instead.
+_MANY = re.compile(
+    "too many (clients|connections)|connection slots are reserved|no more connections allowed"
+    "|max clients reached",
+    re.IGNORECASE,
+)
+
 
 def explain(
     place: str, error: psycopg.Error, *, connecting: bool = False, in_doubt: bool = False
@@ -76,7 +89,9 @@ def explain(
         meaning = _DOUBT
     else:
         state = error.sqlstate or ""
-        default = _NO_SERVER if connecting else _LOST if not state else "cannot be used ({said})"
+        default = _LOST if not state else "cannot be used ({said})"
+        if connecting:
+            default = _TOO_MANY if _MANY.search(said) else _NO_SERVER
         found = (said for start, said in _MEANINGS.items() if state.startswith(start))
         meaning = next(found, default)
     return JournalError(f"The {place} {meaning.format(said=said)}")

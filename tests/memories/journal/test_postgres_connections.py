@@ -21,6 +21,7 @@ from agent_brain.memories import (
 from agent_brain.memories.errors import LeaseHeldError
 from agent_brain.memories.journal.postgres import connections as postgres_connections
 from agent_brain.memories.journal.postgres.connections import Transaction
+from agent_brain.memories.journal.postgres.errors import explain
 from tests.support.cutting_proxy_threads import CuttingProxy
 from tests.support.postgres_server import URL, new_schema, new_server, run_sql
 
@@ -341,3 +342,62 @@ async def test_a_full_disk_loses_nothing(server) -> None:
         run_sql("DROP TABLE junk", url=url)
         assert await journal.append("s", big, expect=last) == last + 500
         assert len(await journal.read("s")) == 502
+
+
+@pytest.fixture
+def small_user(schema):
+    """The URL of a user who may have one connection."""
+    name = f"few_{uuid4().hex}"
+    run_sql(
+        f"CREATE ROLE {name} LOGIN CONNECTION LIMIT 1", f"GRANT CREATE ON DATABASE test TO {name}"
+    )
+    yield URL.replace("postgres@", f"{name}@")
+    run_sql(f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_too_many_connections_are_reported(small_user) -> None:
+    schema = f"few_{uuid4().hex}"
+    async with PostgresJournal(small_user, schema=schema) as journal:
+        await journal.append("s", A)
+        async with PostgresJournal(small_user, schema=schema) as second:
+            with pytest.raises(JournalError, match=r"no more connections.*pool_size=") as e:
+                await second.append("s", A)
+            assert "too many connections for role" in str(e.value)
+            assert len(await journal.read("s")) == 2
+            await journal.aclose()
+
+            async def has_room() -> bool:
+                try:
+                    await second.append("s", A)
+                except JournalError:
+                    return False
+                return True
+
+            with anyio.fail_after(60):
+                while not await has_room():  # the server notices a little later
+                    await anyio.sleep(0.01)
+            assert len(await second.read("s")) == 4
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'connection to server at "db", port 5432 failed: FATAL:  sorry, too many clients already',
+        "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        'FATAL:  too many connections for database "app"',
+        "FATAL:  no more connections allowed (max_client_conn)",
+        "FATAL:  MaxClientsInSessionMode: max clients reached",
+    ],
+)
+def test_servers_and_poolers_say_that_they_take_no_more(said: str) -> None:
+    error = explain("journal", psycopg.OperationalError(said), connecting=True)
+    assert "takes no more connections" in str(error)
+
+
+@pytest.mark.parametrize("said", ["FATAL:  die Verbindung wurde abgelehnt", "connection refused"])
+def test_other_reasons_are_told_apart(said: str) -> None:
+    error = explain("journal", psycopg.OperationalError(said), connecting=True)
+    assert "cannot be reached" in str(error)
+    lost = explain("journal", psycopg.OperationalError("too many clients"))
+    assert "lost its connection" in str(lost)
