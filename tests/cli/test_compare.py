@@ -288,6 +288,8 @@ NAMED = 'models = "demo"\n'
         ("nets = 'react'\ntasks = ['basics', 'models.py:number_of_letters']", "tasks: "),
         ("nets = 'react'\n[[tasks]]\nid = 'a'\nturn = 'b'", "task 1"),
         ("nets = 'react'\ntools = ['models.py:parrot']\n" + TASKS, "tools: "),
+        ("nets = 'react'\nbase = ''\n" + TASKS, "base='': there is no such cell"),
+        ("nets = 'react'\nbase = 3\n" + TASKS, "base=3: give a text"),
         ("nets = 'react'\nbase = 'react/vector'\n" + TASKS, "there is no such cell"),
         ("nets = 'react'\nmodel_at_once = { x = 1 }\n" + TASKS, "model_at_once has 'x'"),
         (
@@ -321,7 +323,7 @@ tasks = "basic"
     said = compare(folder, text=text).stderr.splitlines()
 
     assert [line.split(":")[0] for line in said if line.startswith("  - ")] == [
-        "  - repeat",
+        "  - repeat=0",
         "  - seeds",
         "  - nets['raect']",
         "  - memories['vectr']",
