@@ -317,11 +317,7 @@ class Experiment:
 
             try:
                 return await self.run(
-                    folder,
-                    only=only,
-                    only_tasks=only_tasks,
-                    fresh=fresh,
-                    on_progress=on_progress,
+                    folder, only=only, only_tasks=only_tasks, fresh=fresh, on_progress=on_progress
                 )
             finally:
                 await connections.close()  # nobody else can, once the event loop has ended

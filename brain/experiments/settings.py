@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.faults import Faults
 from agent_brain.experiments.task import MakeTools, Task, is_name
 from agent_brain.limits import Limits
 from agent_brain.stuck import StuckPolicy
@@ -62,14 +61,9 @@ class Settings:
     keep_sessions: bool
 
     def __post_init__(self) -> None:
-        faults = Faults()
-        for name, (fits, what) in _FIELDS.items():
-            with faults:
-                if not fits(getattr(self, name)):
-                    raise ExperimentError(f"{name}={getattr(self, name)!r}: {what}")
-                if name == "tools":
-                    _check_tools("tools=", self.tools)
-        faults.refuse()
+        if faults := [*field_faults({name: getattr(self, name) for name in _FIELDS})]:
+            raise ExperimentError("\n".join(faults))
+        _check_tools("tools=", self.tools)
 
     def check_tools(self, task: Task) -> None:
         """Check the tools of a task, together with these.
@@ -121,6 +115,13 @@ class Settings:
         found |= {"case_max_cost": self.case_max_cost, "max_cost": self.max_cost}
         found |= {"max_seconds": self.max_seconds}
         return {name: value for name, value in found.items() if value not in (None, False)}
+
+
+def field_faults(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with each of some settings, such as ``"seed='x': a whole number"``."""
+    for name, (fits, what) in _FIELDS.items():
+        if name in values and not fits(values[name]):
+            yield f"{name}={values[name]!r}: {what}"
 
 
 def _check_tools(where: str, *given: Iterable[ToolLike] | MakeTools) -> None:

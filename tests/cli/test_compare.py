@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_brain.memories.errors import JournalError
 from tests.cli.comparing import LEAST, MODELS, TASKS, calls, compare
 from tests.cli.support import run
 
@@ -288,6 +289,8 @@ NAMED = 'models = "demo"\n'
         ("nets = 'react'\ntasks = ['basics', 'models.py:number_of_letters']", "tasks: "),
         ("nets = 'react'\n[[tasks]]\nid = 'a'\nturn = 'b'", "task 1"),
         ("nets = 'react'\ntools = ['models.py:parrot']\n" + TASKS, "tools: "),
+        ("nets = 'react'\nbase = ''\n" + TASKS, "base='': there is no such cell"),
+        ("nets = 'react'\nbase = 3\n" + TASKS, "base=3: give a text"),
         ("nets = 'react'\nbase = 'react/vector'\n" + TASKS, "there is no such cell"),
         ("nets = 'react'\nmodel_at_once = { x = 1 }\n" + TASKS, "model_at_once has 'x'"),
         (
@@ -321,7 +324,7 @@ tasks = "basic"
     said = compare(folder, text=text).stderr.splitlines()
 
     assert [line.split(":")[0] for line in said if line.startswith("  - ")] == [
-        "  - repeat",
+        "  - repeat=0",
         "  - seeds",
         "  - nets['raect']",
         "  - memories['vectr']",
@@ -338,6 +341,19 @@ def test_a_folder_that_cannot_be_used_is_a_mistake(folder: Path) -> None:
     done = compare(folder)
     assert done.exit_code == 2
     assert "compare-results" in done.stderr
+
+
+def test_a_full_disk_is_no_mistake_of_the_user(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(store: object, *_: object) -> None:
+        raise JournalError("The journal has no room")
+
+    monkeypatch.setattr("agent_brain.experiments.store.Store.keep", full)
+    done = compare(folder)
+
+    assert done.exit_code == 1
+    assert done.stderr.endswith("Error: The journal has no room\n")
 
 
 def test_a_damaged_line_is_named(folder: Path) -> None:

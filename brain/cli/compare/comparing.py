@@ -21,6 +21,7 @@ from agent_brain.cli.signals import (
     signals_wake_loop,
     sigterm_as_ctrl_c,
 )
+from agent_brain.errors import ExperimentError
 from agent_brain.experiments import Experiment, Outcome, Progress, Report
 from agent_brain.experiments.case_plan import Fresh, Only
 from agent_brain.tools.litellm.connections import connections
@@ -55,8 +56,10 @@ def compare_file(
         print(json.dumps(plan_figures(planned), indent=2) if options.as_json else planned)
         return ExitCode.ANSWERED
     try:
-        with sigterm_as_ctrl_c(), shown_progress(quiet=quiet) as show, user_errors():
+        with sigterm_as_ctrl_c(), shown_progress(quiet=quiet) as show:
             report = asyncio.run(_run(experiment, folder, show, chosen))
+    except ExperimentError as error:  # others are no mistakes of the user, such as a full disk
+        raise UserError(str(error)) from error
     except KeyboardInterrupt:
         notify(
             f"The cases that ended are kept in {folder}: the same command continues", kind="Stopped"

@@ -3,51 +3,24 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
-from pydantic_core import ErrorDetails
 
 from agent_brain.cli.compare.choices import Choice, read_choices
 from agent_brain.cli.exit_codes import UserError
 from agent_brain.errors import AgentBrainError
+from agent_brain.experiments import Experiment
+from agent_brain.experiments.settings import field_faults
 from agent_brain.limits import Limits
 from agent_brain.tools.suggest import did_you_mean
-from agent_brain.tools.values import error_details, error_line
 
 _CHOICES = ("nets", "memories", "models", "tasks")
-
-
-class Settings(BaseModel):
-    """The keys of a file; what they mean and their defaults are those of ``Experiment``."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: str = Field("", min_length=1)
-    nets: JsonValue
-    memories: JsonValue = None
-    models: JsonValue = None
-    tasks: JsonValue
-    tools: list[str] = []
-    limits: dict[str, JsonValue] = {}
-    repeat: int = Field(1, ge=1)
-    at_once: int = Field(8, ge=1)
-    model_at_once: JsonValue = None
-    base: str = Field("", min_length=1)
-    seed: int = 0
-    max_cost: float = Field(0, gt=0)
-    max_seconds: float = Field(0, gt=0)
-    case_max_cost: float = Field(0, gt=0)
-    case_seconds: float = Field(0, gt=0)
-    trace: bool = True
-    keep_sessions: bool = True
-
-    def given(self) -> dict[str, Any]:
-        """Return the keys that are plain values, and were given."""
-        special = {*_CHOICES, "tools", "limits"}
-        return {name: getattr(self, name) for name in self.model_fields_set - special}
+_SPECIAL = {*_CHOICES, "tools", "limits"}
+_KEYS = [key for key in signature(Experiment).parameters if key not in {"net_options", "stuck"}]
+_MISSING = "what is compared, or on which tasks?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +51,22 @@ def read_experiment_file(path: Path) -> ExperimentFile:
         UserError: It cannot be read.
     """
     data = _read_toml(path)
-    problems: list[str] = []
-    settings = _settings(data, problems)
+    values = {key: data[key] for key in _KEYS if key in data and key not in _SPECIAL}
+    tools = data.get("tools", [])
+    problems = [
+        *(f"{key} is missing: {_MISSING}" for key in ("nets", "tasks") if key not in data),
+        *field_faults(values),
+        *(_unknown(key, "key", key, _KEYS) for key in data if key not in _KEYS),
+    ]
+    if not isinstance(tools, list) or not all(isinstance(tool, str) for tool in tools):
+        problems.append(f"tools={tools!r}: a list of texts, such as ['my_tools.py:search']")
+        tools = []
     choices = {
         key: [_own_tasks(path)] if _are_tasks(key, value) else read_choices(key, value, problems)
         for key in _CHOICES
         if (value := data.get(key)) is not None
     }
     limits = _limits(data.get("limits"), problems)
-    tools, values = ([], {}) if settings is None else (settings.tools, settings.given())
     return ExperimentFile(path, choices, tools, limits, values, problems)
 
 
@@ -123,33 +103,20 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} cannot be read: {error}") from error
 
 
-def _settings(data: dict[str, Any], problems: list[str]) -> Settings | None:
-    try:
-        return Settings.model_validate(data)
-    except ValidationError as error:
-        problems += map(_problem, error_details(error))
-        return None
-
-
-def _problem(detail: ErrorDetails) -> str:
-    key = detail["loc"][0]
-    if detail["type"] == "extra_forbidden":
-        known = list(Settings.model_fields)
-        hint = did_you_mean(key, known) or f" There are: {', '.join(known)}"
-        return f"{key}: there is no such key.{hint}"
-    if detail["type"] == "missing":
-        return f"{key} is missing: what is compared, or on which tasks?"
-    return error_line(detail)
+def _unknown(place: str, what: str, name: str, known: Collection[str]) -> str:
+    hint = did_you_mean(name, known) or f" There are: {', '.join(known)}"
+    return f"{place}: there is no such {what}.{hint}"
 
 
 def _limits(table: object, problems: list[str]) -> Limits | None:
+    if table is None:
+        return None
     if not isinstance(table, dict):
-        return None  # it was not given, or its type is a problem already
+        problems.append(f"limits={table!r}: a table, [limits]")
+        return None
     known = [field.name for field in fields(Limits)]
     unknown = [name for name in table if name not in known]
-    for name in unknown:
-        hint = did_you_mean(name, known) or f" There are: {', '.join(known)}"
-        problems.append(f"limits.{name}: there is no such limit.{hint}")
+    problems += [_unknown(f"limits.{name}", "limit", name, known) for name in unknown]
     try:
         return Limits(**{name: table[name] for name in table if name in known})
     except AgentBrainError as error:
