@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 
-from agent_brain import Brain, Message, tool
+from agent_brain import Brain, Memory, Message, State, tool
 from agent_brain.memories import Role
 from agent_brain.nets import react
-from agent_brain.states import LLM
+from agent_brain.states import LLM, Sleep, StreamItem
 from agent_brain.tools import Action, ToolContext
 
 CALLS = 3  # of a run
@@ -71,13 +73,58 @@ def charge(euros: int) -> str:
     return "charged"
 
 
+class Nap(Enum):
+    """The states of the agent that sleeps."""
+
+    SLEEP = "sleep"
+    TELL = "tell"
+
+
+class Sleeper(State):
+    """Sleeps for ``WORKERS_NAP`` seconds. It hangs before that, once, if the task says so."""
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        await hang_once(memory, "hang first")
+        yield Sleep(timedelta(seconds=float(os.environ.get("WORKERS_NAP", "1"))))
+
+    async def next_state(self, memory: Memory) -> Literal[Nap.TELL]:
+        return Nap.TELL
+
+
+class Teller(State):
+    """Answers. It hangs before that, once, if the task says so."""
+
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        await hang_once(memory, "hang later")
+        leave_trace("told", "", "")
+        yield "It is time."
+
+    async def next_state(self, memory: Memory) -> None:
+        return None
+
+
+async def hang_once(memory: Memory, task: str) -> None:
+    """Wait for ever, if it is the task, and nobody has done so."""
+    if (await memory.goal())[-1].content == task and not has_hung():
+        leave_trace("hangs", "", "")
+        await anyio.sleep_forever()
+
+
+def has_hung() -> bool:
+    path = Path(os.environ["WORKERS_TRACE"])
+    return path.exists() and '"hangs"' in path.read_text()
+
+
 def make_queue() -> Any:
     """Return the queue that the environment describes."""
     from agent_brain.workers import RunQueue
 
     return RunQueue(
         os.environ["WORKERS_PLACE"],
-        {"clerk": Brain(react(Clerk()), "windowed", tools=[note, charge])},
+        {
+            "clerk": Brain(react(Clerk()), "windowed", tools=[note, charge]),
+            "sleeper": Brain({Nap.SLEEP: Sleeper(), Nap.TELL: Teller()}, "windowed"),
+        },
         version=os.environ.get("WORKERS_VERSION", "1"),
         **json.loads(os.environ.get("WORKERS_OPTIONS", "{}")),
     )
