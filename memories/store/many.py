@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sized
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Sized
+from typing import Any, TypeVar
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -29,6 +29,13 @@ async def in_thread_if_many(items: S, work: Callable[[S], T], most: int = ON_LOO
     if len(items) <= most:
         return work(items)
     return await anyio.to_thread.run_sync(work, items)
+
+
+async def in_thread_if_much(lines: Sequence[str], work: Callable[..., T], *args: Any) -> T:
+    """Return ``work(*args)``, called in a worker thread if ``lines`` are many, or long together."""
+    if len(lines) <= ON_LOOP and sum(map(len, lines)) <= ON_LOOP_LETTERS:
+        return work(*args)
+    return await anyio.to_thread.run_sync(work, *args)
 
 
 async def in_thread_if_long(text: str | bytes, work: Callable[[str | bytes], T]) -> T:

@@ -12,13 +12,12 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
-
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Role
 from agent_brain.memories.store.events import MESSAGES, Change, GoalSet, read_change, read_changes
 from agent_brain.memories.store.kinds import RUN, STEPS
 from agent_brain.memories.store.log import id_of, unreadable
+from agent_brain.memories.store.many import in_thread_if_much
 
 if TYPE_CHECKING:
     from agent_brain.memories.store.store import MessageStore
@@ -41,15 +40,16 @@ async def replay_session(store: MessageStore, rows: Rows) -> None:
     tail = None if None in tails else max((t for t in tails if t is not None), default=0)
     keeps_old = store.keeps_old
     store.resumes_at, staying = _mark(rows)
-    found = None if tail is None else await anyio.to_thread.run_sync(_survey, rows)
+    found = None if tail is None else await in_thread_if_much(rows.lines, _survey, rows)
     store.reading = True
     goal_id, stale, start = store.goal_id, store.stale, 0
     try:
         while True:
             store.reset()
             if found is not None:
-                start = await anyio.to_thread.run_sync(_load, store, found, tail or 0, staying)
-            for seq, change in await anyio.to_thread.run_sync(_decode, rows[start:]):
+                start = await in_thread_if_much(rows.lines, _load, store, found, tail or 0, staying)
+            recent = rows[start:]
+            for seq, change in await in_thread_if_much(recent.lines, _decode, recent):
                 store.carry_out(change, seq)
             left = [view.left for view in store.views if view.left is not None]
             upto = min(left, default=None) if keeps_old else store.evicted_upto

@@ -193,3 +193,30 @@ async def test_an_entry_without_an_id_is_reported_when_the_session_is_opened() -
     await journal.append(session_key("default"), [Entry("message", ["nothing"])])
     with pytest.raises(JournalError, match="Entry 1 of the session cannot be read"):
         await MessagesMemory(journal=journal).open()
+
+
+@pytest.mark.parametrize(
+    ("texts", "much"),
+    [
+        ([], False),
+        (["Hi"], False),
+        (["Hi"] * 300, False),
+        (["Hi"] * 501, True),
+        (["x" * 10**5], True),
+    ],
+)
+async def test_only_a_long_session_is_opened_in_a_thread(texts, much, monkeypatch) -> None:
+    journal = RamJournal()
+    entries = [Entry("message", Message.user(text).model_dump(mode="json")) for text in texts]
+    if entries:
+        await journal.append(session_key("default"), entries)
+    called, run_sync = [], anyio.to_thread.run_sync
+
+    async def in_thread(work, *args):
+        called.append(work)
+        return await run_sync(work, *args)
+
+    monkeypatch.setattr(anyio.to_thread, "run_sync", in_thread)
+    async with MessagesMemory(journal=journal) as memory:
+        assert bool(called) == much
+        assert [message.content for message in await memory.messages()] == texts
