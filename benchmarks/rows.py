@@ -70,6 +70,10 @@ def react_step(quick: bool) -> float:
     return cpu(lambda: work.ours_react(50), 50)
 
 
+def recorded_step(quick: bool) -> float:
+    return cpu(lambda: work.ours_recorded(50), 50)
+
+
 def floor_react_step(quick: bool) -> float:
     return cpu(lambda: work.floor_react(50), 50)
 
@@ -258,6 +262,7 @@ ROWS = (
     Row("ready", "chunk, 10,000 ready at once", "us", each(work.ours_chunks, 10_000, False), each(work.floor_chunks, 10_000, False), 2.5),
     Row("first", "first chunk (wall)", "us", first_chunk, floor_first_chunk),
     Row("react", "ReAct step (think and act)", "us", react_step, floor_react_step, 7.2),
+    Row("recorded", "ReAct step with a journal in RAM", "us", recorded_step),
     Row("calls", "Python calls in a ReAct step", "", python_calls),
     Row("late", "ReAct, step of 200 over step of 10", "x", late_steps, None, 1.05),
     Row("many", "1,000 runs at once, a run", "us", each(work.ours_many, 1000), each(work.floor_many, 1000), 4.6),

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from agent_brain import LLM, Brain, Limits, Message, MessagesMemory, Net, State, react, tool
+from agent_brain.memories import RamJournal
 from agent_brain.states import Event, Position, StateEntered, StateExited, TextDelta
 from agent_brain.tools import Action, BaseTool
 
@@ -239,6 +240,13 @@ async def floor_many(runs: int) -> None:
 async def ours_react(turns: int) -> None:
     brain = Brain(react(Counting(turns)), tools=[add], limits=UNLIMITED)
     result = await brain.run("go")
+    assert result.steps == 2 * turns + 2, result
+
+
+async def ours_recorded(turns: int) -> None:
+    """The same as :func:`ours_react` over a journal in RAM: what recording costs without a disk."""
+    memory = MessagesMemory([add], journal=RamJournal())
+    result = await Brain(react(Counting(turns)), memory, limits=UNLIMITED).run("go")
     assert result.steps == 2 * turns + 2, result
 
 
