@@ -283,7 +283,11 @@ class ToolRound(Work):
         todo = self._todo
         workers = min(len(todo), self.max_concurrency or len(todo))
         begun, todo[:workers] = todo[:workers], []
-        known = [call for call in self._calls if call.outcome is not None and not call.reported]
+        known = [
+            call
+            for call in self._calls
+            if call.outcome is not None and not call.reported and call not in self._nested
+        ]
         if self._durable and (begun or known):
             for call in known:
                 self._note_finished(call)
