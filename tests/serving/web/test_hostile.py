@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tracemalloc
 from typing import Any
@@ -374,8 +375,10 @@ def test_memory_is_bounded_under_hostile_requests():
             tracemalloc.start()
             try:
                 attack(10)
+                gc.collect()
                 before = tracemalloc.get_traced_memory()[0]
                 attack(100)
+                gc.collect()
                 grown = tracemalloc.get_traced_memory()[0] - before
             finally:
                 tracemalloc.stop()
