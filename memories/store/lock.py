@@ -18,7 +18,7 @@ class Lock:
 
     async def __aenter__(self) -> None:
         if self._lock is None:
-            self._lock = anyio.Lock(fast_acquire=True)  # each write waits for the journal anyway
+            self._lock = anyio.Lock()
         self._users += 1
         try:
             await self._lock.acquire()

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from enum import Enum
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 
 from agent_brain import Brain, Memory, MessagesMemory, react, tool
@@ -196,6 +199,21 @@ async def test_a_kill_after_a_write_changes_nothing(
     assert whole.paid == Counter(names)
     for write in range(1, whole.writes + 1, every):
         life = Life(kind, names, pauses=pauses)
+        if not await life.live(write):
+            assert await life.live(), write
+        await life.check_against(whole, write)
+
+
+async def test_a_nested_call_is_counted_once_where_no_write_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its branch has then ended before the other calls of its round are looked at."""
+    at_once = SimpleNamespace(Lock=partial(anyio.Lock, fast_acquire=True))
+    monkeypatch.setattr("agent_brain.memories.store.lock.anyio", at_once)
+    whole = Life("nested", "a", pauses=False)
+    assert await whole.live()
+    for write in range(1, whole.writes + 1):
+        life = Life("nested", "a", pauses=False)
         if not await life.live(write):
             assert await life.live(), write
         await life.check_against(whole, write)
