@@ -59,7 +59,8 @@ class _Call:
         wake_at: When it runs again, if the tool waits for a time.
         entered: The hooks that are called after a nested call.
         begun: Whether it may have taken effect.
-        reported: Whether its ``ActionFinished`` was streamed before a wait or a crash.
+        reported: Whether its ``ActionFinished`` was streamed before a wait or a crash, or comes
+            from the branch that it ran as.
     """
 
     __slots__ = (
@@ -283,11 +284,7 @@ class ToolRound(Work):
         todo = self._todo
         workers = min(len(todo), self.max_concurrency or len(todo))
         begun, todo[:workers] = todo[:workers], []
-        known = [
-            call
-            for call in self._calls
-            if call.outcome is not None and not call.reported and call not in self._nested
-        ]
+        known = [call for call in self._calls if call.outcome is not None and not call.reported]
         if self._durable and (begun or known):
             for call in known:
                 self._note_finished(call)
@@ -539,7 +536,7 @@ class ToolRound(Work):
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
-        call.outcome = fit_result(text, limit, error)
+        call.outcome, call.reported = fit_result(text, limit, error), True
         if self._hooks is not None and call.entered is not None:
             try:
                 await self._after_hooks(self._hooks, call, *call.entered, call.outcome)
