@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import fields
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -394,9 +393,8 @@ class Control(BaseModel, defer_build=True):
             if self.status == "running" or name in self.counted:
                 more = counts.beyond(self.counted.get(name, Counts()))
                 self.step += more.step
-                for field in fields(Spent):
-                    added = getattr(self.spent, field.name) + getattr(more, field.name)
-                    setattr(self.spent, field.name, added)
+                for what, value in more.as_data().items():
+                    setattr(self.spent, what, getattr(self.spent, what) + value)
         self.counted, self.uncounted = dict(branches), {}
 
     def counts(self) -> dict[str, Any]:
