@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 
 import pytest
 
 from agent_brain.workers import QueueClient, QueuedRun
-from benchmarks.workers.crowd import Crowd
 from benchmarks.workers.program import make_queue
 from tests.workers.support import new_workers, until, until_ready
 
@@ -57,62 +59,55 @@ async def asleep(run: QueuedRun) -> bool:
     return (await run._latest()).asleep
 
 
-def start(workers: Crowd, nap: float) -> Popen[bytes]:
-    return workers.start(WORKERS_NAP=str(nap))
+@asynccontextmanager
+async def submitted(
+    folder: Path, task: str, *, nap: float
+) -> AsyncIterator[tuple[Callable[[], Popen[bytes]], Popen[bytes], QueueClient, QueuedRun]]:
+    """Yield what starts another worker, the first one, a client, and a run with ``task``."""
+    with new_workers(folder, poll=0.05) as workers:
+        start = partial(workers.start, WORKERS_NAP=str(nap))
+        first = start()
+        await until_ready(workers, 1)
+        async with make_queue().client() as client:
+            yield start, first, client, await client.submit("sleeper", task, session="s")
 
 
 async def test_a_worker_is_killed_before_the_run_sleeps(tmp_path: Path) -> None:
-    with new_workers(tmp_path, poll=0.05) as workers:
-        first = start(workers, 1)
-        await until_ready(workers, 1)
-        async with make_queue().client() as client:
-            run = await client.submit("sleeper", "hang first", session="s")
-            await until_traced(tmp_path, "hangs")  # in the step that would sleep
-            kill(first)
-            start(workers, 1)
-            await ended_once(client, run, tmp_path)
+    async with submitted(tmp_path, "hang first", nap=1) as (start, first, client, run):
+        await until_traced(tmp_path, "hangs")  # in the step that would sleep
+        kill(first)
+        start()
+        await ended_once(client, run, tmp_path)
 
 
 async def test_workers_are_killed_while_the_run_sleeps(tmp_path: Path) -> None:
-    with new_workers(tmp_path, poll=0.05) as workers:
-        first = start(workers, 2)
-        await until_ready(workers, 1)
-        async with make_queue().client() as client:
-            run = await client.submit("sleeper", "go", session="s")
-            await until(lambda: asleep(run))
-            kill(first)
-            kill(start(workers, 2))
-            assert await run.status() == "queued"
-            start(workers, 2)
-            await ended_once(client, run, tmp_path)
+    async with submitted(tmp_path, "go", nap=2) as (start, first, client, run):
+        await until(lambda: asleep(run))
+        kill(first)
+        kill(start())
+        assert await run.status() == "queued"
+        start()
+        await ended_once(client, run, tmp_path)
 
 
 async def test_a_worker_is_killed_when_it_has_woken_the_run(tmp_path: Path) -> None:
-    with new_workers(tmp_path, poll=0.05) as workers:
-        first = start(workers, 0.5)
-        await until_ready(workers, 1)
-        async with make_queue().client() as client:
-            run = await client.submit("sleeper", "hang later", session="s")
-            await until_traced(tmp_path, "hangs")  # in the step after the nap
-            kill(first)
-            start(workers, 0.5)
-            await ended_once(client, run, tmp_path)
+    async with submitted(tmp_path, "hang later", nap=0.5) as (start, first, client, run):
+        await until_traced(tmp_path, "hangs")  # in the step after the nap
+        kill(first)
+        start()
+        await ended_once(client, run, tmp_path)
 
 
 async def test_the_time_passes_while_no_worker_lives(tmp_path: Path) -> None:
-    with new_workers(tmp_path, poll=0.05) as workers:
-        first = start(workers, 1)
-        await until_ready(workers, 1)
-        async with make_queue().client() as client:
-            run = await client.submit("sleeper", "go", session="s")
-            await until(lambda: asleep(run))
-            kill(first)
-            wake_at = (await run._result(asleep=True)).wake_at
-            assert wake_at is not None
+    async with submitted(tmp_path, "go", nap=1) as (start, first, client, run):
+        await until(lambda: asleep(run))
+        kill(first)
+        wake_at = (await run._result(asleep=True)).wake_at
+        assert wake_at is not None
 
-            async def passed() -> bool:
-                return datetime.now(UTC) > wake_at + timedelta(seconds=0.2)
+        async def passed() -> bool:
+            return datetime.now(UTC) > wake_at + timedelta(seconds=0.2)
 
-            await until(passed)
-            start(workers, 1)
-            await ended_once(client, run, tmp_path)
+        await until(passed)
+        start()
+        await ended_once(client, run, tmp_path)
