@@ -19,9 +19,10 @@ Target = Enum | None  # None is the end
 def declared_targets(state: State, members: Iterable[Enum]) -> list[Target]:
     """Return every target that ``state`` may propose.
 
-    The first of these that says so: ``state.targets()``; a ``Literal`` in the return annotation of
-    ``next_state``; the Enum members among the state's parameters, with the end if the annotation
-    includes ``None``. Otherwise every member and the end.
+    The first of these that says so: ``state.targets()``, unless a subclass overrides ``next_state``
+    alone; a ``Literal`` in the return annotation of ``next_state``; the Enum members among the
+    state's parameters, with the end if the annotation includes ``None``. Otherwise every member and
+    the end.
     """
     members = list(members)
     known = known_targets(state, members)
@@ -39,11 +40,20 @@ def known_targets(state: State, members: Iterable[Enum]) -> list[Target] | None:
     """Return exactly the targets that ``state`` declares; None if it declares none."""
     state = getattr(state, "wrapped", state)
     members = list(members)
-    own = state.targets()
+    own = state.targets() if _describes(type(state)) else None
     if own is not None:
         return _known_members(as_targets(own), members)
     literal = _literal_targets(_return_annotation(state, members))
     return None if literal is None else _known_members(literal, members)
+
+
+def _describes(kind: type[State]) -> bool:
+    """Return whether ``targets`` is about ``next_state``: no subclass overrides that alone."""
+    return next(
+        "targets" in vars(base)
+        for base in kind.__mro__
+        if "targets" in vars(base) or "next_state" in vars(base)
+    )
 
 
 def as_targets(value: Any) -> Collection[Any]:

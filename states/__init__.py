@@ -31,6 +31,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.errors import StateTimeoutError as StateTimeoutError
     from agent_brain.states.evaluation import Evaluation as Evaluation
     from agent_brain.states.evaluation import EvaluationState as EvaluationState
+    from agent_brain.states.evaluation import best_answer as best_answer
     from agent_brain.states.events import ActionFinished as ActionFinished
     from agent_brain.states.events import ActionRequested as ActionRequested
     from agent_brain.states.events import ActionStarted as ActionStarted

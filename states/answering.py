@@ -34,6 +34,7 @@ class AnswerState(State):
         ask: Call the model even if there is an answer.
         on_done: The next state; None ends the run.
         prompt: The system prompt.
+        as_thoughts: Stream the text as thoughts, as another state decides whether it is the answer.
         sent_from: The sender of its messages, where several agents speak.
 
     Raises:
@@ -51,6 +52,7 @@ class AnswerState(State):
         ask: bool = False,
         on_done: Enum | None = None,
         prompt: prompts.Prompt = prompts.ANSWER,
+        as_thoughts: bool = False,
         sent_from: str | None = None,
     ) -> None:
         if llm is None and (ask or output_type is not None):
@@ -62,6 +64,7 @@ class AnswerState(State):
         self.ask = ask
         self.on_done = on_done
         self.prompt = prompt
+        self.as_thoughts = as_thoughts
         self.sent_from = sent_from
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
@@ -69,7 +72,7 @@ class AnswerState(State):
         if self.llm is not None and await self._must_ask(memory):
             messages = await build_messages(self.llm, memory, self.prompt)
             if self.output_type is None:
-                request = TextRequest(self.llm, messages)
+                request = TextRequest(self.llm, messages, as_thoughts=self.as_thoughts)
                 yield request
                 await memory.update([self._message(request.text, request)])
             else:
@@ -78,7 +81,7 @@ class AnswerState(State):
                 yield data
                 memory.control.output = data.output
                 text = shape.write(data.output)
-                yield TextDelta(text, response_id=data.id)
+                yield TextDelta(text, thought=self.as_thoughts, response_id=data.id)
                 await memory.update([self._message(text, data)])
         if self.on_done is None:
             memory.done = True

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from pydantic import BaseModel, Field
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
 from agent_brain.states import prompts
 from agent_brain.states.answering import last_answer
 from agent_brain.states.base import State
@@ -45,6 +46,7 @@ EVALUATION = (
     "can; do not correct it yourself."
 )
 REQUEST = "Judge this answer to my question:\n\n{answer}"
+FEEDBACK = "That answer was not good enough. {feedback}\nAnswer again, better."
 
 
 class Trial(BaseModel):
@@ -69,8 +71,22 @@ class Trials(Notes):
         return "" if found is None else found.answer
 
 
+def best_answer(memory: Memory) -> str:
+    """Return the answer of the run that was judged best; the last one of equals."""
+    return Trials.read(memory).best()
+
+
 class EvaluationState(State):
     """Judge the last answer with a model or a function, and record the judgement.
+
+    What is wrong with an answer is recorded for the next attempt. If attempts stream as thoughts,
+    ``TellState(best_answer)`` then gives the answer::
+
+        {
+            Step.WRITE: AnswerState(llm, ask=True, as_thoughts=True, on_done=Step.JUDGE),
+            Step.JUDGE: EvaluationState(judge, on_pass=Step.ANSWER, on_fail=Step.WRITE, attempts=3),
+            Step.ANSWER: TellState(best_answer),
+        }
 
     Args:
         evaluate: A model; or a function of the memory and the answer, sync or async, that returns
@@ -82,6 +98,8 @@ class EvaluationState(State):
         threshold: The lowest score that passes.
         prompt: The system prompt.
         request: The last message; ``{answer}`` is replaced by the answer.
+        feedback: The user message that is recorded about an answer that is not good enough, for the
+            next attempt; ``{feedback}`` is replaced by what is wrong. None records none.
 
     Raises:
         StateDefinitionError: ``attempts`` below 1.
@@ -97,6 +115,7 @@ class EvaluationState(State):
         threshold: float = 1.0,
         prompt: prompts.Prompt = EVALUATION,
         request: str = REQUEST,
+        feedback: str | None = FEEDBACK,
     ) -> None:
         if attempts is not None and not is_count(attempts):
             raise StateDefinitionError(f"attempts must be at least 1, not {attempts!r}")
@@ -107,6 +126,7 @@ class EvaluationState(State):
         self.threshold = threshold
         self.prompt = prompt
         self.request = request
+        self.feedback = feedback
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Judge the answer and stream the verdict as a thought."""
@@ -125,6 +145,9 @@ class EvaluationState(State):
         notes.trials.append(Trial(answer=answer, evaluation=evaluation))
         notes.ended = evaluation.passed or len(notes.trials) == self.attempts
         notes.write(memory)
+        if self.feedback is not None and not notes.ended:
+            text = self.feedback.replace("{feedback}", evaluation.feedback)
+            await memory.update([Message.user(text, cause_by=EvaluationState.__name__)])
 
     def _read(self, judged: Judged) -> Evaluation:
         if isinstance(judged, Evaluation):

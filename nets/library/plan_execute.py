@@ -137,6 +137,7 @@ class StepEvaluationState(EvaluationState):
             attempts=attempts,
             prompt=prompt,
             request=request,
+            feedback=None,  # the next plan is told why
         )
         self.on_step = on_step
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from agent_brain.memories.base import Memory
 from agent_brain.nets.composition import NetLike, SubnetState
 from agent_brain.nets.library.react import react
 from agent_brain.nets.net import Net
-from agent_brain.states.evaluation import EVALUATION, Evaluate, EvaluationState, Trials
+from agent_brain.states.evaluation import EVALUATION, Evaluate, EvaluationState, best_answer
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
@@ -80,17 +79,13 @@ def reflexion(
                 attempts=attempts,
                 threshold=threshold,
                 prompt=evaluate_prompt,
+                feedback=None,  # the reflection has it
             ),
             Reflexion.REFLECTION: SelfReflectionState(
                 reflect_llm or llm, on_done=Reflexion.ATTEMPT, prompt=reflect_prompt
             ),
-            Reflexion.ANSWER: TellState(best_attempt, output_type=output_type),
+            Reflexion.ANSWER: TellState(best_answer, output_type=output_type),
         },
         fallback=Reflexion.ANSWER if fallback else None,
         name="reflexion",
     )
-
-
-def best_attempt(memory: Memory) -> str:
-    """Return the answer with the best score, the last one if several have it."""
-    return Trials.read(memory).best()

@@ -12,7 +12,7 @@ import pytest
 from agent_brain.memories import Memory
 from agent_brain.nets import Net
 from agent_brain.nets.edges import declared_targets
-from agent_brain.states import ActionState, AnswerState, ReasoningState, State
+from agent_brain.states import ActionState, AnswerState, GuardedState, ReasoningState, State
 from agent_brain.testing import ScriptedLLM
 from tests.nets.states import Go, N, Other, To
 
@@ -208,6 +208,43 @@ def test_targets_wins_over_the_annotation():
             return (N.D,)
 
     assert declared_targets(Own(), list(N)) == [N.D]
+
+
+class Escalates(ReasoningState):
+    """A built-in state that may also ask a person, as its annotation says."""
+
+    async def next_state(self, memory: Memory) -> Literal[N.B, N.C, N.D]:  # type: ignore[override]
+        return N.D
+
+
+def test_the_annotation_of_a_subclass_wins_over_the_targets_that_it_inherits():
+    state = Escalates(ScriptedLLM(), on_action=N.B, on_answer=N.C)
+
+    assert declared_targets(state, list(N)) == [N.B, N.C, N.D]
+    assert declared_targets(GuardedState(state, timeout=5), list(N)) == [N.B, N.C, N.D]
+
+
+def test_transitions_of_a_subclass_with_a_method_of_its_own_are_taken():
+    class Own(ReasoningState):
+        async def next_state(self, memory: Memory) -> Enum:
+            return N.D
+
+    states: dict[Enum, State] = {
+        N.A: Own(ScriptedLLM(), on_action=N.B, on_answer=N.C),
+        N.B: To(None),
+        N.C: To(None),
+        N.D: To(None),
+    }
+
+    assert Net(states, transitions={N.A: [N.B, N.C, N.D]}).edges[N.A] == (N.B, N.C, N.D)
+
+
+def test_what_a_subclass_overrides_both_is_about_its_own_targets():
+    class Own(Escalates):
+        def targets(self) -> Any:
+            return (N.D,)
+
+    assert declared_targets(Own(ScriptedLLM(), on_action=N.B, on_answer=N.C), list(N)) == [N.D]
 
 
 @pytest.mark.parametrize(("said", "meant"), [(N.B, [N.B]), ([None, None], [None]), ((), [])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -11,7 +12,15 @@ from agent_brain import Brain, Limits, Memory, MessagesMemory, Net, StopReason
 from agent_brain.errors import LLMServerError
 from agent_brain.memories import Role
 from agent_brain.nets import SubnetState, reflexion
-from agent_brain.states import Evaluation, EvaluationState, StateDefinitionError, TextDelta
+from agent_brain.states import (
+    AnswerState,
+    Evaluation,
+    EvaluationState,
+    StateDefinitionError,
+    TellState,
+    TextDelta,
+    best_answer,
+)
 from agent_brain.states.evaluation import Trials
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action
@@ -169,3 +178,56 @@ async def test_the_next_turn_starts_from_the_beginning() -> None:
 def test_no_attempts_are_refused() -> None:
     with pytest.raises(StateDefinitionError, match="at least 1"):
         reflexion(ScriptedLLM(), attempts=0)
+
+
+class Draft(Enum):
+    WRITE = "write"
+    JUDGE = "judge"
+    ANSWER = "answer"
+
+
+def drafts(llm: ScriptedLLM, evaluate: Any, **options: Any) -> Net:
+    return Net(
+        {
+            Draft.WRITE: AnswerState(llm, ask=True, as_thoughts=True, on_done=Draft.JUDGE),
+            Draft.JUDGE: EvaluationState(
+                evaluate, on_pass=Draft.ANSWER, on_fail=Draft.WRITE, attempts=3, **options
+            ),
+            Draft.ANSWER: TellState(best_answer),
+        }
+    )
+
+
+async def test_the_writer_is_told_what_the_judge_found_wrong() -> None:
+    llm = ScriptedLLM(["Jupiter", "Saturn"])
+    result = await Brain(drafts(llm, judge)).run(GOAL)
+    last = llm.calls[1].messages[-1]
+    assert (last.role, result.answer) == (Role.USER, "Saturn")
+    assert "That is not the second largest." in last.content
+
+
+async def test_the_feedback_may_be_worded_or_left_out() -> None:
+    llm = ScriptedLLM(["Jupiter", "Saturn"])
+    await Brain(drafts(llm, judge, feedback="No: {feedback}")).run(GOAL)
+    assert llm.calls[1].messages[-1].content == "No: That is not the second largest."
+
+    llm = ScriptedLLM(["Jupiter", "Saturn"])
+    await Brain(drafts(llm, judge, feedback=None)).run(GOAL)
+    assert "second largest." not in text_of(llm.calls[1].messages)
+
+
+async def test_the_reader_gets_the_accepted_draft_alone() -> None:
+    llm = ScriptedLLM(["Jupiter", "Saturn"])
+    brain = Brain(drafts(llm, judge))
+    assert "".join([chunk async for chunk in brain.answer(GOAL)]) == "Saturn"
+
+
+async def test_the_reader_gets_the_best_draft_if_none_passes() -> None:
+    scores = iter([0.2, 0.7, 0.4])
+    llm = ScriptedLLM(["bad", "best", "middling"])
+    memory = MessagesMemory()
+    result = await Brain(drafts(llm, lambda memory, answer: next(scores)), memory).run(GOAL)
+    assert result.answer == "best"
+    assert [m.content for m in await memory.dump() if m.role is Role.ASSISTANT][-1] == "best"
+    asked = [m for m in await memory.dump() if m.cause_by == "EvaluationState"]
+    assert len(asked) == 2  # nothing is asked for after the last attempt
