@@ -143,12 +143,14 @@ async def _serve_http(
 ) -> None:
     import uvicorn
 
+    from agent_brain.serving.http_config import http_config
+
     host, port = address
     with listen(host, port) as listener:
         app: Any = server.streamable_http_app(host=host, transport_security=origin_rules(host))
         if token is not None:
             app = require_token(app, token)
-        config = uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=2)
+        config = http_config(app, ws="none", timeout_graceful_shutdown=2)
         url = f"http://{shown(host)}:{listener.getsockname()[1]}/mcp"
 
         class Server(uvicorn.Server):

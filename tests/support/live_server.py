@@ -13,19 +13,20 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
 
 from agent_brain.serving import Sessions
 from agent_brain.serving.address import listen
 from agent_brain.serving.web import make_app
-from agent_brain.serving.web.server import MAX_MESSAGE, Server
+from agent_brain.serving.web.server import Server, server_config
 
 PATIENCE = 60.0  # seconds to start, and to stop
 
 
 @contextmanager
-def live_server(sessions: Sessions, *, app: ASGIApp | None = None, **options: Any) -> Iterator[str]:
+def live_server(
+    sessions: Sessions, *, app: Starlette | None = None, **options: Any
+) -> Iterator[str]:
     """Serve on a free port meanwhile, as ``agent-brain serve`` does, and yield the URL.
 
     Args:
@@ -35,15 +36,8 @@ def live_server(sessions: Sessions, *, app: ASGIApp | None = None, **options: An
     """
     started: Future[None] = Future()
     with listen("127.0.0.1", 0) as listener:
-        config = uvicorn.Config(
-            app or make_app(sessions, **options),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            ws="websockets-sansio",
-            ws_max_size=MAX_MESSAGE,
-            timeout_graceful_shutdown=2,
-        )
+        config = server_config(make_app(sessions, **options) if app is None else app)
+        config.timeout_graceful_shutdown = 2
         server = Server(config, sessions, 2.0, lambda: started.set_result(None))
 
         def serve() -> None:

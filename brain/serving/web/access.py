@@ -81,6 +81,7 @@ class Access:
                 return
             connection = HTTPConnection(scope)
             try:
+                self._check_head(scope)
                 scope["agent_brain"] = self._settings
                 scope["agent_brain.caller"] = caller = await self._check(connection)
                 if _path(connection) in HEALTH:
@@ -101,6 +102,19 @@ class Access:
                 self._throttle.leave(client)
 
         return guarded
+
+    def _check_head(self, scope: Scope) -> None:
+        """Refuse a head that is too large, also where another server has read it."""
+        limits, headers = self._settings.limits, scope["headers"]
+        target = scope.get("raw_path", b"") + scope.get("query_string", b"")
+        size = len(target) + sum(len(name) + len(value) + 4 for name, value in headers)
+        if size > limits.max_head or len(headers) > limits.max_headers:
+            raise HttpError(
+                431,
+                "head_too_large",
+                f"The address and the headers have more than {limits.max_head} bytes, or there are "
+                f"more than {limits.max_headers} headers",
+            )
 
     async def _check(self, connection: HTTPConnection) -> Caller:
         try:

@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute
 
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
 from agent_brain.serving.caller import Caller
+from agent_brain.serving.http_config import MAX_HEAD, MAX_HEADERS
 from agent_brain.serving.sessions import Sessions
 from agent_brain.serving.web import about, ag_ui, routes, steps, vercel, websocket
 from agent_brain.serving.web.access import Access, Identify, checked_tokens
@@ -30,6 +31,8 @@ class ServerLimits:
     """Limits on the requests to a server.
 
     Attributes:
+        max_head: Maximum size in bytes of a request line with all headers.
+        max_headers: Maximum number of headers.
         max_body: Maximum size of a request's body in bytes.
         body_timeout: Seconds that a client may take to send a body.
         per_minute: Requests of one client (a user, else an address) per minute; None for no limit.
@@ -41,6 +44,8 @@ class ServerLimits:
         BrainDefinitionError: A value is not greater than 0.
     """
 
+    max_head: int = MAX_HEAD
+    max_headers: int = MAX_HEADERS
     max_body: int = 5_000_000
     body_timeout: float = 30.0
     per_minute: float | None = 600.0
@@ -150,7 +155,7 @@ def make_app(
             async with sessions:
                 yield
 
-    return Starlette(
+    app = Starlette(
         routes=_routes(),
         lifespan=lifespan,
         middleware=[*([cors] if access.origins else []), Middleware(access.wrap)],
@@ -161,6 +166,8 @@ def make_app(
             Exception: _answer_unexpected,
         },
     )
+    app.state.limits = limits
+    return app
 
 
 def _routes() -> list[BaseRoute]:

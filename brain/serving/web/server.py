@@ -14,7 +14,9 @@ import uvicorn
 from starlette.applications import Starlette
 
 from agent_brain.serving.address import listen, shown
+from agent_brain.serving.http_config import http_config
 from agent_brain.serving.sessions import Sessions
+from agent_brain.serving.web.app import ServerLimits
 
 if TYPE_CHECKING:
     from agent_brain.tools.mcp import McpSource
@@ -54,15 +56,7 @@ def serve_http(
         McpServerError: The MCP servers could not be started or reached.
     """
     with listen(host, port) as listener:
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            ws="websockets-sansio",
-            ws_max_size=MAX_MESSAGE,
-            timeout_graceful_shutdown=5,
-        )
+        config = server_config(app)
         url = f"http://{shown(host)}:{listener.getsockname()[1]}"
         server = Server(config, sessions, shutdown_timeout, lambda: on_ready(url))
 
@@ -73,6 +67,21 @@ def serve_http(
 
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(main())
+
+
+def server_config(app: Starlette) -> uvicorn.Config:
+    """Return how uvicorn serves what :func:`make_app` returned, or what it is mounted in."""
+    limits: ServerLimits = getattr(app.state, "limits", ServerLimits())
+    return http_config(
+        app,
+        max_head=limits.max_head,
+        max_headers=limits.max_headers,
+        access_log=False,
+        server_header=False,
+        ws="websockets-sansio",
+        ws_max_size=MAX_MESSAGE,
+        timeout_graceful_shutdown=5,
+    )
 
 
 class Server(uvicorn.Server):

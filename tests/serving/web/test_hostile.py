@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 import tracemalloc
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 from agent_brain import Brain
 from agent_brain.serving import Sessions
-from agent_brain.serving.web import ServerLimits, server
+from agent_brain.serving.web import ServerLimits, make_app, server
 from tests.serving.models import EchoLLM
 from tests.serving.web.support import RawClient, RemoteGate, eventually
 from tests.support.live_server import live_server
@@ -40,6 +43,87 @@ def is_clean_error(answer: httpx.Response) -> bool:
         for word in ("Traceback", "site-packages", ".py", "/work", "/root", "0x")
     )
     return set(error) == {"type", "message"} and len(text) < 3000 and not told
+
+
+# Heads
+
+
+REQUEST = "GET /sessions HTTP/1.1\nHost: HOST\n"
+WEBSOCKET = (
+    "GET /sessions/s/ws HTTP/1.1\nHost: HOST\nConnection: Upgrade\nUpgrade: websocket\n"
+    "Sec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n"
+)
+TRAILERS = (
+    "POST /sessions HTTP/1.1\nHost: HOST\nTransfer-Encoding: chunked\n"
+    "Content-Type: application/json\n\n2\n{}\n0\n"
+)
+LINES = b"".join(b"x-%d: %s\r\n" % (n, b"y" * 1000) for n in range(1000))
+HEADS = {
+    "headers": (REQUEST, LINES),
+    "empty headers": (REQUEST, b"a:\r\n" * 250_000),
+    "a value": (REQUEST + "x: ", b"y" * 1_000_000),
+    "a name": (REQUEST, b"y" * 1_000_000),
+    "an address": ("GET /sessions?", b"y" * 1_000_000),
+    "headers of a WebSocket": (WEBSOCKET, LINES),
+    "trailers": (TRAILERS, LINES),
+    "a trailer": (TRAILERS + "x: ", b"y" * 1_000_000),
+    "the extension of a chunk": (TRAILERS[:-3] + "2;", b"y" * 1_000_000),
+}
+
+
+@pytest.fixture(scope="module", params=["httptools", "h11"])
+def any_parser(request):
+    """The URL of a server whose clients send no token, with each parser of HTTP."""
+    with ExitStack() as servers:
+        with pytest.MonkeyPatch.context() as patch:
+            if request.param == "h11":  # as where httptools is not installed
+                patch.setitem(sys.modules, "uvicorn.protocols.http.httptools_impl", None)
+            address = servers.enter_context(live_server(sessions(), token="secret"))
+        yield address
+
+
+@pytest.mark.parametrize("form", HEADS)
+def test_an_endless_head_is_refused_before_it_is_kept(any_parser, form):
+    begin, more = HEADS[form]
+    with RawClient(any_parser) as client:
+        client.send(begin)
+        with pytest.raises(ConnectionError):  # noqa: PT012
+            for _ in range(20):  # the system's buffers take some
+                client.send(more)
+    assert httpx.get(f"{any_parser}/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [REQUEST + "x: " + "y" * 70_000, REQUEST + "x: y\n" * 101, "GET /sessions?" + "y" * 70_000],
+    ids=["bytes", "count", "address"],
+)
+def test_a_head_that_is_too_large_is_answered_with_431(head):
+    with live_server(sessions(), token="secret") as url, RawClient(url) as client:
+        client.send(head)
+        assert client.answer()[0] == 431
+        assert client.closed()
+
+
+@pytest.mark.parametrize(
+    "headers,status",
+    [
+        ([], 200),
+        ([("x", "y")] * 10, 200),
+        ([("x", "y")] * 21, 431),
+        ([("x", "y" * 1000)], 200),
+        ([("x", "y" * 2000)], 431),
+    ],
+    ids=str,
+)
+def test_heads_are_limited_also_where_another_server_reads_them(headers, status):
+    limits = ServerLimits(max_head=2000, max_headers=20)
+    with live_server(sessions(), user="ann", limits=limits) as url:
+        assert httpx.get(f"{url}/sessions", headers=headers).status_code == status
+    with TestClient(make_app(sessions(), limits=limits)) as client:  # takes heads of any size
+        answer = client.get("/healthz", headers=headers)
+    assert answer.status_code == status
+    assert status == 200 or answer.json()["error"]["type"] == "head_too_large"
 
 
 # Bodies
