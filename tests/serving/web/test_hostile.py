@@ -77,7 +77,7 @@ def any_parser(request):
     with ExitStack() as servers:
         with pytest.MonkeyPatch.context() as patch:
             if request.param == "h11":  # as where httptools is not installed
-                patch.setitem(sys.modules, "uvicorn.protocols.http.httptools_impl", None)
+                patch.setitem(sys.modules, "agent_brain.serving.bounded_http", None)
             address = servers.enter_context(live_server(sessions(), token="secret"))
         yield address
 
