@@ -40,6 +40,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.events import Event as Event
     from agent_brain.states.events import InputRequested as InputRequested
     from agent_brain.states.events import MessageReceived as MessageReceived
+    from agent_brain.states.events import OtherEvent as OtherEvent
     from agent_brain.states.events import Position as Position
     from agent_brain.states.events import ResponseStarted as ResponseStarted
     from agent_brain.states.events import RunFailed as RunFailed

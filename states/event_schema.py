@@ -10,11 +10,16 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from agent_brain.states.errors import RecordedError
-from agent_brain.states.events import Event, Position
+from agent_brain.states.events import KINDS, AgentEvent, Event, OtherEvent, Position
 
 
 def event_schema(kind: type[Event], handler: GetCoreSchemaHandler) -> CoreSchema:
-    """Return the schema of an event class; in a union, ``kind`` selects the class."""
+    """Return the schema of an event class; in a union, ``kind`` selects the class.
+
+    That of ``Event`` reads events of all kinds.
+    """
+    if kind is Event:
+        return _any_event_schema(handler)
     place = {
         "kind": core_schema.typed_dict_field(core_schema.literal_schema([kind.kind])),
         "run_id": core_schema.typed_dict_field(core_schema.str_schema()),
@@ -52,6 +57,28 @@ def event_schema(kind: type[Event], handler: GetCoreSchemaHandler) -> CoreSchema
         json_schema=from_data,
         python_schema=core_schema.union_schema([as_it_is, from_data]),
         serialization=core_schema.plain_serializer_function_ser_schema(kind.to_dict),
+    )
+
+
+def _any_event_schema(handler: GetCoreSchemaHandler) -> CoreSchema:
+    def read(data: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(data, Event):
+            return data
+        kind = data.get("kind") if isinstance(data, dict) else None
+        if not isinstance(kind, str) or kind in KINDS:
+            return validate(data)
+        places = ("run_id", "step", "state", "path")
+        run_id, step, state, path = (data.get(name) for name in places)
+        position = Position(run_id or "", step or 0, state, tuple(path or ()))
+        fields = {name: data[name] for name in data if name != "kind" and name not in places}
+        return OtherEvent(kind, fields, at=position)
+
+    return core_schema.no_info_wrap_validator_function(
+        read,
+        handler.generate_schema(AgentEvent),
+        serialization=core_schema.plain_serializer_function_ser_schema(
+            lambda event: event.to_dict()
+        ),
     )
 
 

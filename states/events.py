@@ -3,7 +3,9 @@
 Every event has a position (:class:`Position`). States may yield events without one; the Brain adds
 it. Events can be written as JSON and read back::
 
-    event = TypeAdapter(AgentEvent).validate_json(event.to_json())
+    event = TypeAdapter(Event).validate_json(event.to_json())
+
+Programs may define and yield events of their own; read back, they are :class:`OtherEvent`.
 """
 
 from __future__ import annotations
@@ -75,12 +77,15 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON values: ``kind``, the position and the fields."""
-        data = {name: _plain(getattr(self, name)) for name in _own_fields(cast("Any", type(self)))}
         place = {"run_id": self.run_id, "step": self.step, "state": self.state}
-        return {"kind": self.kind, **place, "path": list(self.path), **data}
+        return {"kind": self.kind, **place, "path": list(self.path), **self.fields()}
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields as JSON values, without ``kind`` and the position."""
+        return {name: _plain(getattr(self, name)) for name in _own_fields(cast("Any", type(self)))}
 
     def to_json(self) -> str:
-        """Return the event as a JSON object on one line; ``TypeAdapter(AgentEvent)`` reads it."""
+        """Return the event as a JSON object on one line; ``TypeAdapter(Event)`` reads it."""
         return to_compact_json(self.to_dict())
 
     @classmethod
@@ -305,6 +310,25 @@ class RunFailed(Event):
     stop_reason: str = "failed"
 
 
+@dataclass(frozen=True, slots=True)
+class OtherEvent(Event):
+    """An event of a program's own class, read from JSON.
+
+    ``TypeAdapter(MyEvent).validate_python(event.to_dict())`` makes it an event of that class again.
+
+    Attributes:
+        kind: Its kind.
+        data: Its fields, as JSON values.
+    """
+
+    kind: str = "event"  # type: ignore[misc]  # the kind of one event, not of the class
+    data: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields."""
+        return self.data
+
+
 AgentEvent: TypeAlias = (
     RunStarted
     | MessageReceived
@@ -327,3 +351,5 @@ AgentEvent: TypeAlias = (
 
 for _kind in get_args(AgentEvent):
     set_slots_directly(_kind)
+
+KINDS = frozenset(kind.kind for kind in get_args(AgentEvent))  # what a program's own kind is not in

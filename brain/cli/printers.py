@@ -13,6 +13,7 @@ from agent_brain.cli.sanitize import brief, call_text, count, one_line
 from agent_brain.cli.screen import MARGIN, Screen
 from agent_brain.memories import Message
 from agent_brain.states.events import (
+    KINDS,
     ActionFinished,
     ActionRequested,
     ApprovalRequested,
@@ -28,6 +29,7 @@ from agent_brain.states.events import (
     TextDelta,
     ToolProgress,
 )
+from agent_brain.tools.text import to_compact_json
 
 Printer = Callable[[Event], None]
 
@@ -137,6 +139,8 @@ class LivePrinter:
                 parts += [count(usage.total_tokens, "token")] if usage.total_tokens else []
                 parts += [f"${usage.cost:.4f}"] if usage.cost else []
                 return "end", ", ".join(parts), "dim"
+        if event.kind not in KINDS:  # of the program's own class
+            return event.kind, brief(to_compact_json(event.fields())), "cyan"
         return None
 
 

@@ -54,7 +54,7 @@ class Screen:
     def label(self, label: str, style: str = "") -> None:
         """Begin a line with a label."""
         self.end_line()
-        self.write(f"  {label}".ljust(LABEL), style)
+        self.write(f"  {label} ".ljust(LABEL), style)
 
     def status(self, text: str) -> None:
         """Show a line until something else is written, if the terminal can remove it again."""

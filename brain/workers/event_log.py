@@ -12,7 +12,7 @@ from pydantic import JsonValue, TypeAdapter
 from agent_brain.memories.errors import JournalConflictError, LeaseLostError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
-from agent_brain.states.events import AgentEvent
+from agent_brain.states.events import AgentEvent, Event
 from agent_brain.workers.outcome import Outcome
 
 PLACE = "agent-brain/events"
@@ -29,7 +29,8 @@ class RunEvent:
 
     Attributes:
         number: Its number in the run, from 1. Numbers grow; some may be missing.
-        event: The event.
+        event: The event; an :class:`~agent_brain.states.OtherEvent` if a state has yielded an event
+            of a class of its own.
         undone: Ranges of the numbers of earlier events that do not count any more, as their step
             was interrupted and is repeated from here on. Only events that say that the run
             continues have any. A reader that starts later never gets those events.
@@ -189,7 +190,7 @@ class LogWriter:
             ) from error
 
 
-_EVENT: TypeAdapter[AgentEvent] = TypeAdapter(AgentEvent)
+_EVENT: TypeAdapter[AgentEvent] = TypeAdapter(Event)  # unknown kinds too
 
 
 def read_rows(rows: Rows, after: int) -> list[RunEvent]:

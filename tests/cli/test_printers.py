@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 
 import pytest
+from pydantic import TypeAdapter
 
 from agent_brain.cli.options import Options
 from agent_brain.cli.printers import LivePrinter, make_printer
@@ -15,6 +17,7 @@ from agent_brain.states.events import (
     ActionFinished,
     ActionRequested,
     ApprovalRequested,
+    Event,
     InputRequested,
     Position,
     RunFailed,
@@ -27,6 +30,7 @@ from agent_brain.states.events import (
 )
 from agent_brain.states.usage import Usage
 from agent_brain.tools import Action
+from tests.support.own_events import FIELDS, PagesRead
 
 ADD = Action(name="add", args={"a": 1, "b": "two"})
 
@@ -192,3 +196,15 @@ def test_long_texts_are_cut():
     assert brief("ab\n") == "ab"
     assert cut("a  b\nc", 4) == "a b…"
     assert len(call_text(Action(name="f", args={"x": "y" * 500, "z": 1}))) < 120
+
+
+@pytest.mark.parametrize(
+    "event",
+    [PagesRead(3, 7), TypeAdapter(Event).validate_json(PagesRead(3, 7).to_json())],
+    ids=["of a class", "read"],
+)
+def test_an_event_of_a_class_of_its_own_is_a_line(event):
+    assert live(event) == '  pages_read {"done": 3, "total": 7, "note": "é <b>\\n"}\n'
+    out = StringIO()
+    make_printer(Options(as_json=True), out)(event)
+    assert json.loads(out.getvalue())["note"] == FIELDS["note"]

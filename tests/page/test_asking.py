@@ -16,6 +16,7 @@ from agent_brain.states.models.llm import Thought
 from agent_brain.tools import Action, Media, ToolContext, ToolResult
 from tests.page.model import Script
 from tests.support.openai_server import OpenAIServer, Reply, Stall, tool_calls
+from tests.support.own_events import reading_net
 
 
 def small_picture() -> bytes:
@@ -290,3 +291,14 @@ def test_the_tab_is_named_after_the_chat(serve, open_chat):
     chat.button("New chat").click()
 
     expect(chat.page).to_have_title("Agent Brain")
+
+
+def test_an_event_of_a_class_of_its_own_is_a_line(serve, open_chat):
+    chat = open_chat(serve(Brain(reading_net())).url)
+
+    chat.ask("Read.")
+
+    expect(chat.log.locator(".note.event")).to_have_text(
+        "pages_read: done: 3, total: 7, note: é <b>"
+    )
+    expect(chat.answers.last).to_have_text("Three of seven.")

@@ -20,6 +20,7 @@ from agent_brain.states import (
     AgentEvent,
     Event,
     MessageReceived,
+    OtherEvent,
     Position,
     RecordedError,
     RunFailed,
@@ -29,6 +30,7 @@ from agent_brain.states import (
     Usage,
 )
 from agent_brain.tools import Action
+from tests.support.own_events import FIELDS, PagesRead
 
 
 class Answer(BaseModel):
@@ -249,3 +251,48 @@ def test_usages_add_up():
     assert Usage(1, 2, 0.5, 1, "a") + Usage(3, 4, 0.25, 2, "a") == Usage(4, 6, 0.75, 3, "a")
     assert (Usage(model="a") + Usage(model="b")).model is None
     assert Usage(1, 2).total_tokens == 3
+
+
+def test_an_event_of_a_class_of_its_own_is_read_back_with_its_fields():
+    own = PagesRead(3, 7, at=AT)
+    reader: TypeAdapter[Event] = TypeAdapter(Event)
+
+    again = reader.validate_json(own.to_json())
+    assert again == OtherEvent("pages_read", FIELDS, at=AT)
+    assert again.to_json() == own.to_json()
+    assert reader.validate_python(own.to_dict()) == again
+    assert reader.validate_json(reader.dump_json(again)) == again
+    assert TypeAdapter(PagesRead).validate_python(again.to_dict()) == own
+    assert reader.validate_python(own) is own
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"kind": "unheard_of"},
+        {"kind": "unheard_of", "run_id": None, "step": None, "path": None},
+        {"kind": "unheard_of", "data": {"kind": 1}, "text": []},
+    ],
+    ids=str,
+)
+def test_an_event_of_a_kind_that_is_unknown_needs_no_fields(data):
+    again = TypeAdapter(Event).validate_python(data)
+    assert (again.kind, again.run_id, again.step, again.state, again.path) == (
+        "unheard_of", "", 0, None, (),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", typing.get_args(AgentEvent), ids=lambda kind: kind.kind)
+@given(data=st.data())
+@settings(max_examples=10)
+def test_events_of_the_library_are_read_as_their_classes_beside_others(kind, data):
+    event = data.draw(events_of(kind))
+    again = TypeAdapter(Event).validate_json(event.to_json())
+    assert type(again) is kind
+    assert again.to_json() == event.to_json()
+
+
+@pytest.mark.parametrize("data", [{}, [], {"kind": "text_delta"}, {"kind": 7}], ids=str)
+def test_what_is_no_event_at_all_is_refused_by_the_reader_of_all_kinds(data):
+    with pytest.raises(ValidationError):
+        TypeAdapter(Event).validate_python(data)

@@ -17,6 +17,7 @@ from agent_brain.states.events import (
     ApprovalRequested,
     InputRequested,
     MessageReceived,
+    OtherEvent,
     Position,
     ResponseStarted,
     RunFailed,
@@ -65,6 +66,7 @@ inner_events: st.SearchStrategy[Any] = st.one_of(
     st.builds(ToolProgress, action=actions, done=st.just(0.5), at=places),
     st.builds(_finished, action=actions, at=places, is_error=st.booleans()),
     st.builds(MessageReceived, message=st.builds(Message.user, texts), at=places),
+    st.builds(OtherEvent, kind=st.just("own"), data=st.just({"type": "é"}), at=places),
     st.builds(StuckDetected, reason=texts, verdict=st.just("hint"), at=places),
 )
 waits: st.SearchStrategy[Any] = st.one_of(

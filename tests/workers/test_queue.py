@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -23,11 +24,13 @@ from agent_brain.errors import (
     RunConflictError,
 )
 from agent_brain.nets import Net, ParallelState, react
+from agent_brain.states import OtherEvent
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action, SleepNeeded
 from agent_brain.workers import QueueClient, QueuedRun, RunQueue
 from benchmarks.workers.program import Clerk
 from tests.nets.models import FunctionLLM
+from tests.support.own_events import FIELDS, reading_net
 from tests.workers.support import until
 
 pytestmark = pytest.mark.anyio
@@ -435,3 +438,22 @@ async def test_a_run_that_waits_and_sleeps_is_discarded(way: str, tmp_path: Path
         assert await run.status() == "cancelled"
         assert (await run.result()).stop_reason == "cancelled"
     assert "pay" not in done
+
+
+async def test_an_event_of_a_class_of_its_own_is_read_from_the_queue(tmp_path: Path) -> None:
+    queue = RunQueue(tmp_path / "app.db", {"reader": Brain(reading_net())}, poll=0.05)
+    async with working(queue) as client:
+        run = await client.submit("reader", "Read.", session="42")
+        events = [each async for each in run.events()]
+        [own] = [each for each in events if isinstance(each.event, OtherEvent)]
+        assert (own.event.kind, own.event.state) == ("pages_read", "PAGES")
+        assert own.event.data == FIELDS
+        assert own.to_dict()["note"] == FIELDS["note"]
+        assert events[-1].event.kind == "run_finished"
+        async with (
+            queue.sessions("reader") as sessions,
+            sessions.use("43", user="ann") as session,
+            session.stream("Read.") as served,
+        ):
+            frames = [item.json async for item in served]
+        assert [json.loads(frame)["done"] for frame in frames if b"pages_read" in frame] == [3]

@@ -14,7 +14,7 @@ from agent_brain.memories.message import Message
 from agent_brain.serving.web import routes as session_routes
 from agent_brain.serving.web import steps
 from agent_brain.serving.web.frames import NDJSON, SSE
-from agent_brain.states.events import AgentEvent
+from agent_brain.states.events import KINDS, AgentEvent
 
 if TYPE_CHECKING:
     from agent_brain.serving.web.app import WebSettings
@@ -127,6 +127,15 @@ def _success(endpoint: Callable[..., Any]) -> Json:
     }
 
 
+_OTHER_EVENT: Json = {
+    "title": "OtherEvent",
+    "description": "An event of the program's own class, with its fields.",
+    "type": "object",
+    "properties": {"kind": {"type": "string", "not": {"enum": sorted(KINDS)}}},
+    "required": ["kind"],
+}
+
+
 @cache
 def _schemas() -> Json:
     schemas: Json = {}
@@ -136,6 +145,7 @@ def _schemas() -> Json:
         schemas[name] = schema
 
     add("Event", TypeAdapter(AgentEvent).json_schema(ref_template=REF, mode="serialization"))
+    schemas["Event"]["anyOf"].append(_OTHER_EVENT)
     add("Message", Message.model_json_schema(ref_template=REF, mode="serialization"))
     for model in _BODIES.values():
         add(model.__name__, model.model_json_schema(ref_template=REF))

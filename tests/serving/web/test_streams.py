@@ -28,6 +28,7 @@ from tests.serving.web.support import (
     text_of,
 )
 from tests.support.live_server import live_server
+from tests.support.own_events import FIELDS, reading_net
 
 EVENT: TypeAdapter[Any] = TypeAdapter(AgentEvent)
 
@@ -497,3 +498,20 @@ def test_many_watchers_of_one_session_all_get_every_event():
     with live_server(served, user="ann") as url:
         texts = anyio.run(watch_all, url)
     assert texts == ["word " * 20 + "You said: Hello"] * 100
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/x-ndjson"])
+def test_an_event_of_a_class_of_its_own_is_streamed_with_its_fields(accept):
+    with live_server(Sessions(Brain(reading_net())), user="ann") as url:
+        answer = run(url, accept=accept)
+        schema = httpx.get(f"{url}/openapi.json").json()["components"]["schemas"]["Event"]
+    if accept == "text/event-stream":
+        [own] = [frame.json for frame in parse_sse(answer.text) if frame.event == "pages_read"]
+    else:
+        events = [json.loads(line)["event"] for line in answer.text.splitlines()]
+        [own] = [event for event in events if event["kind"] == "pages_read"]
+    assert own == {
+        "kind": "pages_read", "run_id": own["run_id"], "step": 0, "state": "PAGES", "path": [],
+        **FIELDS,
+    }  # fmt: skip
+    assert schema["anyOf"][-1]["title"] == "OtherEvent"

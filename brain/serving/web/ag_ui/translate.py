@@ -28,11 +28,13 @@ from agent_brain.serving.web.chat.calls import NOT_RUN, ShownCalls
 from agent_brain.serving.web.chat.parts import Path
 from agent_brain.serving.web.chat.wait_ids import wait_id
 from agent_brain.states.events import (
+    KINDS,
     ActionFinished,
     ActionRequested,
     ActionStarted,
     AgentEvent,
     ApprovalRequested,
+    Event,
     InputRequested,
     MessageReceived,
     ResponseStarted,
@@ -145,7 +147,7 @@ class AgUiTranslator:
             case MessageReceived(message=message):
                 return [] if message.id in self._sent else user_message(message)
             case _:
-                return []
+                return [] if event.kind in KINDS else self._other(event)
 
     def _state(self, event: StateEntered | StateExited) -> list[BaseEvent]:
         path, state = event.path, event.state or ""
@@ -242,6 +244,11 @@ class AgUiTranslator:
         }
         subagent = self._subagents.id_of(event.path)
         return [CustomEvent(name="tool_progress", value=value, subagent_run_id=subagent)]
+
+    def _other(self, event: Event) -> list[BaseEvent]:
+        """Return an event of the program's own class as it is."""
+        subagent = self._subagents.id_of(event.path)
+        return [CustomEvent(name=event.kind, value=event.fields(), subagent_run_id=subagent)]
 
     def _result(self, event: ActionFinished) -> list[BaseEvent]:
         events = []

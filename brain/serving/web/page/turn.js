@@ -18,6 +18,7 @@ const ENDS = {
   stopped: "Stopped.",
   cancelled: "Cancelled.",
 };
+const SILENT = ["response_started", "sleep_requested"]; // nothing is drawn for them
 const WAITS = ["approval", "input"];
 
 export class Turn {
@@ -47,7 +48,17 @@ export class Turn {
 
   /** Draw an event. */
   add(event) {
-    this[`on_${event.kind}`]?.(event);
+    const draw = this[`on_${event.kind}`];
+    if (draw) draw.call(this, event);
+    else if (!SILENT.includes(event.kind)) this.#other(event);
+  }
+
+  /** Draw an event of the program's own class: its kind and its fields. */
+  #other({ kind, run_id, step, state, path, ...fields }) {
+    const shown = ([name, value]) =>
+      `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`;
+    const text = Object.entries(fields).map(shown).join(", ");
+    this.#branch(path).append(note(text ? `${kind}: ${text}` : kind, "event"));
   }
 
   on_run_started({ goal }) {

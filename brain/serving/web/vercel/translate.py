@@ -17,6 +17,7 @@ from agent_brain.serving.web.chat.parts import OpenParts, Part, Path
 from agent_brain.serving.web.chat.wait_ids import wait_id
 from agent_brain.serving.web.errors import as_http_error
 from agent_brain.states.events import (
+    KINDS,
     ActionFinished,
     ActionRequested,
     ActionStarted,
@@ -124,6 +125,8 @@ class UIMessageTranslator:
                 return [chunk for action in event.actions for chunk in self._ask(event, action)]
             case InputRequested():
                 return self._question(event)
+            case _ if event.kind not in KINDS:  # of the program's own class
+                return [{"type": f"data-{event.kind}", "data": event.fields()}]
             case _:
                 return []
 

@@ -23,6 +23,7 @@ from agent_brain.tools import Action
 from tests.serving.web.ag_ui.wellformed import check, wire
 from tests.serving.web.agents import TOOLS, Ask, add
 from tests.support.node import npm_packages, run_node
+from tests.support.own_events import FIELDS, reading_net
 from tests.support.random_runs import runs
 
 ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
@@ -268,3 +269,10 @@ async def test_usage_is_told_for_each_model() -> None:
             "cachedInputTokens": 4,
         }
     ]
+
+
+@pytest.mark.anyio
+async def test_an_event_of_a_class_of_its_own_is_data():
+    found = await translate_run(Brain(reading_net()).stream("Read."))
+    [own] = [each for each in found if each["type"] == "CUSTOM"]
+    assert (own["name"], own["value"]) == ("pages_read", FIELDS)

@@ -29,6 +29,7 @@ from agent_brain.tools import Action
 from tests.serving.web.agents import TOOLS, Ask, add
 from tests.serving.web.vercel.wellformed import check
 from tests.support.node import npm_packages, run_node
+from tests.support.own_events import FIELDS, reading_net
 from tests.support.random_runs import runs
 
 ADD = Action(name="add", args={"a": 1, "b": 2}, id="c1")
@@ -219,3 +220,10 @@ async def test_a_cancelled_run_is_aborted_and_leaves_no_call_open() -> None:
     found = translate(events)
     check(found)
     assert types(found)[-3:] == ["tool-output-error", "finish-step", "abort"]
+
+
+@pytest.mark.anyio
+async def test_an_event_of_a_class_of_its_own_is_data():
+    found = await translate_run(Brain(reading_net()).stream("Read."))
+    [own] = [each for each in found if each["type"] == "data-pages_read"]
+    assert own["data"] == FIELDS
