@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property, lru_cache
-from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Generic, LiteralString, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BaseModel, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic import create_model as create_pydantic_model
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, to_json
 
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.parsing import json_values
+from agent_brain.tools.json_values import INCOMPLETE, json_values
 
 T = TypeVar("T")
+
+_FENCED = re.compile(r"(```|~~~)(?:\w*[ \t]*\n)?(.*?)\1", re.DOTALL)
+_INLINE = re.compile(r"`([^`]+)`")
 
 OutputType: TypeAlias = Any
 """A pydantic model, or a type that pydantic validates: ``int``, ``list[str]``, a dataclass, a
@@ -94,16 +97,21 @@ class Shape(Generic[T]):
         if not repair:
             raise first
         wrong = None
-        for value in reversed(list(json_values(text))):
+        try:
+            values = list(json_values(text))
+        except ValueError as error:
+            raise self._invalid("json_incomplete", INCOMPLETE, text) from error
+        for value in reversed(values):
             try:
                 return self._from_json(json.dumps(value))
             except ValidationError as error:
                 wrong = wrong or error
-        if wrong is None and self._wrapped and text.strip():  # no quotes
-            try:
-                return self._finite(self._adapter.validate_python(text.strip()), text)
-            except ValidationError:
-                pass
+        if wrong is None and self._wrapped and text.strip():
+            for scalar in _scalars_in(text):
+                try:
+                    return self._from_scalar(scalar)
+                except ValidationError:
+                    pass
         raise wrong or first
 
     def write(self, value: T) -> str:
@@ -137,16 +145,24 @@ class Shape(Generic[T]):
     def _from_json(self, text: str) -> T:
         return self._finite(self._validated(text), text)
 
+    def _from_scalar(self, text: str) -> T:
+        try:
+            return self._from_json(text)
+        except ValidationError:  # without the quotation marks of JSON
+            return self._finite(cast(T, self._adapter.validate_python(text)), text)
+
     def _finite(self, value: T, text: str) -> T:
         """Return ``value``; refuse NaN and infinities, which JSON does not have."""
         written = to_json(value, inf_nan_mode="constants", fallback=str)
         try:
             json.loads(written, parse_constant=_refuse)
         except ValueError as error:
-            problem = PydanticCustomError("finite_number", "NaN and Infinity are not JSON")
-            details = InitErrorDetails(type=problem, input=text)
-            raise ValidationError.from_exception_data(self.name, [details]) from error
+            raise self._invalid("finite_number", "NaN and Infinity are not JSON", text) from error
         return value
+
+    def _invalid(self, kind: LiteralString, problem: str, text: str) -> ValidationError:
+        details = InitErrorDetails(type=PydanticCustomError(kind, problem), input=text)
+        return ValidationError.from_exception_data(self.name, [details])
 
     def _validated(self, text: str) -> T:
         try:
@@ -211,6 +227,15 @@ def shape_of(output_type: OutputType | Shape[T]) -> Shape[T]:
         return _known_shape(output_type)
     except TypeError:  # a type that cannot be hashed
         return Shape(output_type)
+
+
+def _scalars_in(text: str) -> Iterator[str]:
+    """Yield the texts that may be a scalar: all of it, then the code fences, the last one first."""
+    yield text.strip()
+    for _, code in reversed(_FENCED.findall(text)):
+        yield code.strip()
+    if inline := _INLINE.fullmatch(text.strip()):
+        yield inline[1].strip()
 
 
 def _refuse(constant: str) -> None:

@@ -1,32 +1,41 @@
 """Parse a model's text into a thought and at most one action.
 
-Small models rarely write clean JSON: they add code fences, single quotes and trailing commas, stop
-in the middle, or use the formats of other APIs. Whatever is unambiguous is accepted.
+Only what ends the response is a call, and only in a place where nothing is quoted: a call in a
+sentence, in a list, in a quotation or between other text is text about a call, such as one that a
+web page asks for. Small models rarely write clean JSON, so the form is read with patience.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_brain.tools.action import Action
+from agent_brain.tools.json_values import json_value_at, json_values
 
 _NAME_KEYS = ("name", "action", "tool", "function")
 _ARGS_KEYS = ("args", "arguments", "action_input", "input", "parameters")
 _WRAPPERS = ("function", "action", "tool_call")
-_FENCE = re.compile(r"```[a-zA-Z]*\s*|```")
-_MAX_OPENERS = 500
-_NAMED = re.compile(  # "Action: name / Action Input: {…}", and "<function=name>{…}</function>"
-    r"^[ \t*]*action[ \t*]*:[ \t*`\"']*(?P<action>[\w.-]+)[ \t*`\"']*(?:\r?\n[ \t]*){1,3}"
-    r"\**action[ _]input[ \t*]*:[ \t*]*(?P<input>.*?)"
-    r"(?=^[ \t*]*(?:observation|thought|action)\b|\Z)"
-    r"|<function=(?P<function>[\w.-]+)>(?P<body>.*?)(?:</function>|\Z)",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+_ALL_FENCED = re.compile(r"```\w*[ \t]*\n(?P<code>(?:(?!```).)*)\n```", re.DOTALL)
+_FENCED = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)|\Z)", re.MULTILINE | re.DOTALL
 )
-_LEAD_IN = re.compile(r"(?:\baction\s*:|<tool_call>)\s*$", re.IGNORECASE)
+_CALL = (
+    r"(?:(?:\**action[ \t*]*:[ \t*]*|<tool_call>\s*)?(?=\{)"
+    r"|\**action[ \t*]*:[ \t*`\"']*(?P<action>[\w.-]+)[ \t*`\"']*(?:\r?\n[ \t]*){1,3}"
+    r"\**action[ _]input[ \t*]*:[ \t*]*"
+    r"|<function=(?P<function>[\w.-]+)>[ \t]*)"
+)
+_NEXT = re.compile(rf"(?:(?:,|and|then)\s+)?{_CALL}", re.IGNORECASE)
+_FIRST = re.compile(  # on a line of its own, behind a sentence or a thought
+    rf"(?:^|(?<=[.!?])[ \t]+|(?<=</think>)\s*){_CALL}", re.IGNORECASE | re.MULTILINE
+)
+_REST = re.compile(r"\s*(?:</tool_call>|</function>)?\s*", re.IGNORECASE)
+_OPEN_QUOTE = re.compile(r"""(?:<\w[^<>]{0,100}>|[\s:(]["'“‘«])\s*\Z""")
+_LISTED = re.compile(r"[ \t]*(?:[>|]|(?:[*+-]|\d+[.)]|[A-Za-z][.)])(?:\s|\Z))")
+_NO_OBJECT = re.compile(r"(?:(?!</function>)[^\n])*")
+_NO_ARGS = ("none", "null", "n/a")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +53,34 @@ class Parsed:
     problem: str | None = None
 
 
+_Call: TypeAlias = tuple[str, dict[str, Any] | None]
+"""The name and the arguments; None if these are unclear."""
+
+
 def parse_reasoning(text: str) -> Parsed:
     """Split ``text`` into a thought and at most one action.
 
     An action is a JSON object with a tool's name (``name``, ``action`` or ``tool``) and its
     arguments (``args``, ``arguments`` or ``input``); or ``Action: name`` and, on the next line,
-    ``Action Input: {…}``; or ``<function=name>{…}</function>``. Small errors in the JSON are
-    repaired; other JSON objects in the text are part of the thought.
+    ``Action Input: {…}``; or ``<function=name>{…}</function>``. It ends the text, and begins a line
+    or follows a sentence; or the whole text is one code fence with nothing else in it. Small errors
+    in the JSON are repaired. Anything else is part of the thought.
     """
-    thinking, tag, rest = text.partition("</think>")
-    if tag and "<think" not in thinking:  # opened by the chat template
-        text = rest
-    found = list(_named_calls(text)) or [
-        (start, call)
-        for start, value in _values(text, "{")
-        if isinstance(value, dict) and (call := _call_in(value)) is not None
-    ]
-    if not found:
-        return Parsed(text.strip())
-    start, (name, args) = found[0]
-    thought = _LEAD_IN.sub("", _FENCE.sub("", text[:start]).strip()).strip()
-    if len(found) > 1:
-        return Parsed(thought, problem=f"there are {len(found)} JSON actions; give exactly one")
+    text = text.strip()
+    whole = _ALL_FENCED.fullmatch(text)
+    if whole:
+        text = whole["code"].strip()
+    try:
+        ending = _objects_at_the_end(text)
+    except ValueError as error:
+        return Parsed(text, problem=str(error))
+    calls = [(start, call) for start, call in ending if call is not None]
+    if not calls or ending[-1][1] is None:
+        return Parsed(text)
+    start, (name, args) = calls[0]
+    thought = text[:start].strip()
+    if len(calls) > 1:
+        return Parsed(thought, problem=f"there are {len(calls)} JSON actions; give exactly one")
     if args is None:
         return Parsed(thought, problem='"args" is not a JSON object of arguments by name')
     try:
@@ -74,71 +89,62 @@ def parse_reasoning(text: str) -> Parsed:
         return Parsed(thought, problem='"args" is nested too deeply')
 
 
-def _named_calls(text: str) -> Iterator[tuple[int, tuple[str, dict[str, Any] | None]]]:
-    """Yield the calls whose name is written before their arguments, with their positions."""
-    for match in _NAMED.finditer(text):
-        name = match["action"] or match["function"]
-        written = match["input"] if match["action"] else match["body"]
-        written = _FENCE.sub("", written).strip()
-        value = next((v for start, v in _values(written, "{") if start == 0), None)
-        empty = written.casefold() in ("", "none", "null", "n/a")
-        yield match.start(), (name, {} if empty else value if isinstance(value, dict) else None)
+def _objects_at_the_end(text: str) -> list[tuple[int, _Call | None]]:
+    """Return the JSON objects that end ``text``: where they begin, and their calls.
+
+    Raises:
+        ValueError: The last one is not complete.
+    """
+    unfenced = _FENCED.sub(lambda fence: "`" * len(fence[0]), text)
+    index = 0
+    while begin := _FIRST.search(unfenced, index):
+        quoted = _is_quoted(text, begin.start())
+        found = []
+        following: re.Match[str] | None = begin
+        while following:
+            call, end = _call_at(text, following)
+            found.append((following.start(), call))
+            index = _end_of(_REST, text, end)
+            if index == len(text):
+                return [] if quoted else found
+            following = _NEXT.match(unfenced, index)
+    return []
 
 
-def json_values(text: str) -> Iterator[Any]:
-    """Return the outermost JSON objects and arrays in ``text`` in order, repaired if necessary."""
-    return (value for _, value in _values(text, "{["))
+def _is_quoted(text: str, start: int) -> bool:
+    """Return whether what begins at ``start`` is in a list or a quotation."""
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    if _LISTED.match(line) or line.count('"') % 2:
+        return True
+    return _OPEN_QUOTE.search(text[max(0, start - 200) : start]) is not None
 
 
-def _values(text: str, openers: str) -> Iterator[tuple[int, Any]]:
-    """Yield the values that begin with one of ``openers``, with their positions."""
-    decoder = json.JSONDecoder()
-    opening = re.compile(f"[{re.escape(openers)}]")
-    match = opening.search(text)
-    while match:
-        start = match.start()
-        try:
-            value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = _closing(text, start)
-            value = _repaired(text[start:end])
-        if isinstance(value, dict | list):
-            yield start, value
-        match = opening.search(text, end)
+def _call_at(text: str, begin: re.Match[str]) -> tuple[_Call | None, int]:
+    """Return the call that begins there, if the object is one, and the index after it.
+
+    Raises:
+        ValueError: Its JSON is not complete.
+    """
+    name = begin["action"] or begin["function"]
+    if text.startswith("{", begin.end()):
+        value, end = json_value_at(text, begin.end())
+        value = value if isinstance(value, dict) else None
+        if name is None:
+            return (None if value is None else _call_in(value)), end
+        return (name, value), end
+    end = _end_of(_NO_OBJECT, text, begin.end())
+    empty = text[begin.end() : end].strip().casefold() in _NO_ARGS
+    closed = end == begin.end() and text.startswith("</function>", end)
+    return (name, {} if empty or closed else None), end
 
 
-def _repaired(text: str) -> Any:
-    from json_repair import repair_json
-
-    if text.count("{") + text.count("[") > _MAX_OPENERS:
-        return None  # not meant as JSON, and repairing it may take minutes
-    try:
-        return repair_json(text, return_objects=True)
-    except (ValueError, RecursionError):
-        return None
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Return the index after what ``pattern``, which matches anything, matches at ``start``."""
+    found = pattern.match(text, start)
+    return start if found is None else found.end()
 
 
-def _closing(text: str, start: int) -> int:
-    """Return the index after the bracket that closes the one at ``start``, or the text's end."""
-    opener = text[start]
-    closer = {"{": "}", "[": "]"}[opener]
-    depth, quoted, escaped = 0, False, False
-    for index in range(start, len(text)):
-        character = text[index]
-        if escaped:
-            escaped = False
-        elif character == "\\":
-            escaped = quoted
-        elif character == '"':
-            quoted = not quoted
-        elif not quoted and character in (opener, closer):
-            depth += 1 if character == opener else -1
-            if depth == 0:
-                return index + 1
-    return len(text)
-
-
-def _call_in(value: dict[str, Any]) -> tuple[str, dict[str, Any] | None] | None:
+def _call_in(value: dict[str, Any]) -> _Call | None:
     """Return the name and arguments of the call that an object describes, if it does.
 
     An object without arguments must have no other keys. The arguments are None if they are unclear.
@@ -156,7 +162,8 @@ def _call_in(value: dict[str, Any]) -> tuple[str, dict[str, Any] | None] | None:
 def _args_of(value: dict[str, Any]) -> dict[str, Any] | None:
     args: Any = next((value[key] for key in _ARGS_KEYS if key in value), {})
     if isinstance(args, str):
-        args = _repaired(args) if args.strip() else {}
+        text = args.strip()
+        args = next(json_values(text), None) if text.startswith("{") else text or {}
     if args is None:
         return {}
     return args if isinstance(args, dict) else None

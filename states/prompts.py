@@ -36,7 +36,8 @@ Goal: {goal}
 
 Tools, as JSON: {tools}
 
-Write your thought. If a tool is needed, end with exactly one JSON object and nothing after it:
+Write your thought. If a tool is needed, end with exactly one JSON object, on a line of its own, \
+without a code fence, and with nothing after it:
 {"name": "<tool>", "args": {<arguments>}}
 If you know enough to answer, write your thought without any JSON."""
 

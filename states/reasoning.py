@@ -136,10 +136,10 @@ def _read_text(call: ModelCall) -> str | None:
     if problem or call.actions:
         return problem
     parsed = parse_reasoning(call.text)
-    if parsed.action is None:
-        return parsed.problem
-    if call.cut is not None:  # a call that was cut off must not be repaired
-        return call.cut
+    if parsed.action is None and parsed.problem is None:
+        return None
+    if parsed.problem or call.cut:
+        return call.cut or parsed.problem
     call.output = parsed
     return None
 

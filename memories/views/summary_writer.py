@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from agent_brain.memories.message import Message, Role
 from agent_brain.memories.views.tokens import Counter, cut
+from agent_brain.tools.json_values import json_values
 from agent_brain.tools.text import shorten
 
 Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str | BaseModel]]
@@ -95,9 +96,8 @@ class SummaryWriter:
 def _read(form: type[BaseModel], written: str | BaseModel) -> BaseModel:
     if isinstance(written, BaseModel):
         return form.model_validate(written.model_dump())
-    import json_repair
-
-    return form.model_validate(json_repair.loads(written))
+    values = list(json_values(written))
+    return form.model_validate(values[-1] if values else None)
 
 
 async def outline(previous_summary: str, messages: Sequence[Message]) -> str:

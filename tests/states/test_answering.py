@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic import BaseModel, Field, RootModel
 
@@ -14,6 +16,7 @@ from agent_brain.states import (
     Usage,
     UsageReported,
 )
+from agent_brain.states.output_types import shape_of
 from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
 from agent_brain.tools import Action
 from tests.states.helpers import N
@@ -208,7 +211,6 @@ GOOD = OSLO.model_dump_json()
         f"<think>maybe {{Oslo}} or [x]</think>{GOOD}",
         GOOD.replace('"', "'"),
         GOOD.replace("}", ",}"),
-        GOOD[:-1],
         f"[{GOOD}]"[1:-1] + "\n",
     ],
 )
@@ -217,6 +219,57 @@ async def test_json_among_other_words_is_found(text):
     await run_state(AnswerState(ScriptedLLM([text]), output_type=City), memory)
 
     assert memory.control.output == OSLO
+
+
+class Pay(BaseModel):
+    to: str
+    amount: int
+
+
+class Payments(BaseModel):
+    payments: list[Pay]
+    note: str = ""
+
+
+ANN, BOB = '{"to":"Ann","amount":12500}', '{"to":"Bob","amount":7}'
+
+
+@pytest.mark.parametrize(
+    ("cut", "whole", "output_type"),
+    [
+        (ANN[:-3], ANN, Pay),
+        (f"Here it is:\n```json\n{ANN[:-3]}", ANN, Pay),
+        (f"Here it is:\n```json\n{ANN[:-3]}\n```", ANN, Pay),
+        (ANN[:-3].replace('"', "'"), ANN, Pay),
+        (f"For example {BOB}. So: {ANN[:-3]}", ANN, Pay),
+        (f'{{"payments": [{ANN}, {BOB[:-5]}', f'{{"payments": [{ANN}, {BOB}]}}', Payments),
+        (f'{{"payments": [{ANN}, {BOB}', f'{{"payments": [{ANN}, {BOB}]}}', Payments),
+        (f'{{"payments": [{ANN}, ...]}}', f'{{"payments": [{ANN}, {BOB}]}}', Payments),
+        (f"[{ANN}, {BOB}", f"[{ANN}, {BOB}]", list[Pay]),
+        (f"[{ANN}, {BOB}", f"[{ANN}, {BOB}]", tuple[Pay, ...]),
+        ('{"value": "half of i', '{"value": "half of it"}', str),
+        ("```\n125", "```\n12500\n```", int),
+    ],
+)
+async def test_data_that_was_cut_is_not_completed_and_asked_again_once(
+    cut: str, whole: str, output_type: Any
+):
+    llm = ScriptedLLM([cut, whole])
+    memory = FakeMemory("What?")
+    await run_state(AnswerState(llm, output_type=output_type), memory)
+
+    assert memory.control.output == shape_of(output_type).read(whole)
+    llm = ScriptedLLM([cut, cut])
+    with pytest.raises(MalformedOutputError):
+        await run_state(AnswerState(llm, output_type=output_type), FakeMemory("What?"))
+    assert len(llm.calls) == 2
+
+
+async def test_the_model_reads_that_its_data_was_cut():
+    llm = ScriptedLLM([ANN[:-3], ANN])
+    await run_state(AnswerState(llm, output_type=Pay), FakeMemory("What?"))
+
+    assert "the JSON is not complete" in llm.calls[1].messages[-1].content
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "```json\n[1, 2]\n```", "These: [1, 2]"])

@@ -101,6 +101,43 @@ async def test_the_output_is_restored_from_its_json(kind: Any, said: str, output
     assert net.restore_output(output) == output
 
 
+SCALARS: dict[str, tuple[Any, str, Any]] = {
+    "int": (int, "42", 42),
+    "float": (float, "4.5", 4.5),
+    "bool": (bool, "true", True),
+    "literal": (Literal["yes", "no"], "yes", "yes"),
+    "literal in quotes": (Literal["yes", "no"], '"yes"', "yes"),
+    "literal number": (Literal[1, 2], "2", 2),
+    "enum": (Color, "red", Color.RED),
+    "date": (date, "2026-01-02", date(2026, 1, 2)),
+    "optional": (int | None, "42", 42),
+    "nothing": (int | None, "null", None),
+}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "```\n{}\n```",
+        "```json\n{}\n```",
+        "```{}```",
+        "`{}`",
+        "~~~\n{}\n~~~",
+        "The answer is:\n```text\n{}\n```\nAnything else?",
+        "I tried\n```\nbash\n```\nand found\n```\n{}\n```",
+    ],
+)
+@pytest.mark.parametrize(("kind", "said", "output"), SCALARS.values(), ids=SCALARS)
+def test_a_scalar_in_a_fence_is_read(kind: Any, said: str, output: Any, form: str):
+    value = shape_of(kind).read(form.replace("{}", said))
+
+    assert (value, type(value)) == (output, type(output))
+
+
+def test_text_keeps_its_fences():
+    assert shape_of(str).read("```python\nx = 1\n```") == "```python\nx = 1\n```"
+
+
 async def test_what_does_not_fit_goes_back_once():
     llm = ScriptedLLM(["Hm.", '{"value": 0}', '{"value": 3}'])
     result = await Brain("react", llm=llm, output_type=Annotated[int, Field(ge=1)]).run("Well?")
