@@ -13,6 +13,7 @@ from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import BackgroundTask
 from agent_brain.states.events import Event
 from agent_brain.tools.aio import CLEANUP_SECONDS
+from agent_brain.tools.errors import FinalError
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
@@ -49,7 +50,7 @@ async def run_branches(
         run: Runs one branch.
 
     Raises:
-        Exception: The error of a branch, if ``on_error`` is ``"cancel"``.
+        Exception: The error of a branch, if ``on_error`` is ``"cancel"`` or the error is final.
     """
     streams: list[tuple[Source, AsyncIterator[Event]]] = [
         (branch, _run_branch(order, branch, run)) for branch in order.branches
@@ -79,7 +80,7 @@ async def _run_branch(
             yield event
     except Exception as error:
         branch.error = branch.error or error
-        if order.on_error == "cancel":
+        if _ends_all(order, error):
             raise
     finally:
         await close_stream(events)
@@ -114,8 +115,14 @@ async def run_at_once(streams: Streams, order: Delegate) -> AsyncGenerator[Event
             await task.aclose()
     if task.error is not None:
         raise task.error
-    if failed and order.on_error == "cancel":
-        raise failed[0]
+    for error in failed:
+        if _ends_all(order, error):
+            raise error
+
+
+def _ends_all(order: Delegate, error: Exception) -> bool:
+    """Return whether the error of a branch ends the others and the run."""
+    return order.on_error == "cancel" or isinstance(error, FinalError)
 
 
 async def _run_all(
@@ -134,7 +141,7 @@ async def _run_all(
         except Exception as error:  # kept on the branch, for the state or for the caller
             branch.error = error
             failed.append(error)
-            if order.on_error == "cancel":
+            if _ends_all(order, error):
                 tasks.cancel_scope.cancel()
             await (
                 anyio.lowlevel.checkpoint_if_cancelled()

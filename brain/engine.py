@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from typing import NoReturn
 
 import anyio
 
@@ -14,6 +15,8 @@ from agent_brain.decision import is_stuck, next_node, stops_after, stops_before
 from agent_brain.errors import (
     BrainDefinitionError,
     BrainUseError,
+    FinalError,
+    LimitReachedError,
     LLMError,
     NetDefinitionError,
     ResumeError,
@@ -63,6 +66,7 @@ from agent_brain.tools.secrets import scrub
 FINAL = (
     BrainDefinitionError,
     BrainUseError,
+    FinalError,
     NetDefinitionError,
     StateCancelledError,
     StateDefinitionError,
@@ -235,7 +239,7 @@ class Engine:
                                         yield note(event)
                                 finally:
                                     await events.aclose()
-                        except BrainUseError:  # a limit, which is not the state's to handle
+                        except FinalError:  # which is not the state's to handle
                             raise
                         except Exception as error:  # raised where the state waits
                             items = Resumed(running, error)
@@ -324,9 +328,8 @@ class Engine:
             raise failure from error
 
     def _is_out_of_budget(self, error: BaseException) -> bool:
-        """Return whether the state failed as a model call could not begin: the run then ends."""
-        cut = self._record.report.cut is StopReason.BUDGET
-        return cut and isinstance(error, Exception) and not self.left
+        """Return whether the state failed as work could not begin: the run then ends."""
+        return isinstance(error, LimitReachedError) and not self.left
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Record an error that leads to another state; return whether the net has such an edge."""
@@ -518,12 +521,30 @@ class Engine:
         """Check that another model call may begin; if not, the run ends after this step.
 
         Raises:
-            BrainUseError: The budget is used up.
+            LimitReachedError: A limit of tokens or cost is reached, or a budget is used up.
         """
-        if self._budget.is_used_up:
-            self._record.used = True
-            self._record.report.cut = StopReason.BUDGET
-            raise BrainUseError(StopReason.BUDGET.clause)
+        found = self._budget.refusal()
+        if found is not None and (self.reason is None or found is StopReason.BUDGET):
+            self._refuse(found)
+
+    def begin_calls(self) -> None:
+        """Take places for the requested tool calls; if there are too few, the run ends.
+
+        Raises:
+            LimitReachedError: The limit of tool calls is reached.
+        """
+        found = self._budget.begin_calls(self.memory.control)
+        if found is not None and self.reason is None:
+            self._refuse(found)
+
+    def end_calls(self) -> None:
+        """Give back the places of tool calls that did not come to their ends."""
+        self._budget.end_calls(self.memory.control)
+
+    def _refuse(self, reason: StopReason) -> NoReturn:
+        self._record.used = True
+        self._record.report.cut = reason
+        raise LimitReachedError(reason.clause)
 
     def _engine_for(self, branch: Branch, aside: bool) -> Engine:  # noqa: FBT001
         self._delegated = begun = self._delegated or Counter()

@@ -10,6 +10,9 @@
     │   ├── SessionsClosedError    the sessions of a server are closed, or being closed
     │   ├── StepNotFoundError      a session of a server has no step of that number
     │   └── TooManySessionsError   a server cannot open another session now
+    ├── FinalError                 an error that no net, state, item or tool handles
+    │   ├── LimitCheckError        a strict limit cannot count a model call
+    │   └── LimitReachedError      work does not begin, as a limit is reached
     ├── QueueError                 a queue of runs cannot be used as described
     │   ├── QueuedRunError         a run of a queue failed
     │   ├── RunConflictError       a run of that ID has another task, or is in progress
@@ -92,6 +95,7 @@ from agent_brain.nets.errors import (
 )
 from agent_brain.states.errors import (
     ContextWindowError,
+    LimitReachedError,
     LLMAuthenticationError,
     LLMBadRequestError,
     LLMConnectionError,
@@ -112,6 +116,7 @@ from agent_brain.states.errors import (
 from agent_brain.tools.errors import (
     AgentBrainError,
     EventLoopError,
+    FinalError,
     InputNeeded,
     McpConfigError,
     McpServerError,
@@ -128,6 +133,10 @@ class BrainDefinitionError(AgentBrainError, ValueError):
 
 class BrainUseError(AgentBrainError, RuntimeError):
     """Raised when a Brain cannot do something now, or not with these arguments."""
+
+
+class LimitCheckError(BrainUseError, FinalError):
+    """Raised when a strict limit cannot count a model call: its price or usage is unknown."""
 
 
 class SessionBusyError(BrainUseError):
@@ -213,6 +222,7 @@ __all__ = [
     "EmbeddingError",
     "EventLoopError",
     "ExperimentError",
+    "FinalError",
     "InputNeeded",
     "JournalConflictError",
     "JournalDamagedError",
@@ -228,6 +238,8 @@ __all__ = [
     "LLMTimeoutError",
     "LeaseHeldError",
     "LeaseLostError",
+    "LimitCheckError",
+    "LimitReachedError",
     "MalformedOutputError",
     "McpConfigError",
     "McpServerError",

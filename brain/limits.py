@@ -87,9 +87,9 @@ class Limits:
         max_tool_calls: Tool calls. A round that would exceed it does not begin; branches that run
             at once may together exceed it by the calls that are running.
         timeout: Seconds of wall clock; running model calls and tools are then cancelled.
-        strict: End the run with a :class:`~agent_brain.BrainUseError` after a model call that
-            ``max_cost`` or ``max_tokens`` cannot count, as its price is unknown or its usage is not
-            reported. By default this is logged as a warning, once in a run.
+        strict: End the run with a :class:`~agent_brain.errors.LimitCheckError` after a model call
+            that ``max_cost`` or ``max_tokens`` cannot count, as its price is unknown or its usage
+            is not reported. By default this is logged as a warning, once in a run.
 
     Raises:
         BrainDefinitionError: A limit that is not a number above zero.

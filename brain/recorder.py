@@ -132,7 +132,7 @@ class StepRecorder:
 
     def _note_finished(self, event: ActionFinished) -> Event:
         self.report.finished.append(event)
-        self.budget.count_tool_call()
+        self.budget.count_tool_call(self._memory.control)
         if (call := self._memory.control.pending.get(event.action.id)) is not None:
             call.due = False
         return event

@@ -33,6 +33,7 @@ from agent_brain.states.events import Event, TextDelta
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of
 from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
+from agent_brain.tools.errors import FinalError
 from agent_brain.tools.text import to_text
 from agent_brain.tools.values import is_count
 
@@ -238,7 +239,8 @@ class _FunctionCall(Work):
                 await self.kept.keep(self.name, Part(value=value), context)
         except BaseException as error:
             failure = failure_of(error, position_of(context).state, MapState.__name__)
-            if not self.collect or not isinstance(failure, Exception):
+            is_own = isinstance(failure, Exception) and not isinstance(failure, FinalError)
+            if not (self.collect and is_own):
                 if failure is error:
                     raise
                 raise failure from error

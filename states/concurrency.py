@@ -10,7 +10,11 @@ import anyio
 
 from agent_brain.states.aclosing import close_stream
 from agent_brain.states.background import live
-from agent_brain.states.errors import StateCancelledError, StateDefinitionError
+from agent_brain.states.errors import (
+    LimitReachedError,
+    StateCancelledError,
+    StateDefinitionError,
+)
 from agent_brain.states.events import Event
 from agent_brain.states.work import Work, WorkContext, perform, position_of
 from agent_brain.tools.aio import is_stray_cancellation, maybe_await
@@ -33,7 +37,7 @@ class Together(Work, Generic[T]):
 
     All pieces stream while they run, and wait until their events are read. The first one that fails
     cancels the others, and its error is raised at the ``yield``; the usage of their model calls is
-    still counted.
+    still counted. At a limit of the run, those that run are completed, and no other begins.
 
     Attributes:
         results: The result of each piece, in order, once all have ended: the ``result`` of work,
@@ -99,6 +103,8 @@ class Together(Work, Generic[T]):
 
         async def work_off() -> None:
             for index, work in todo:
+                if errors:  # a limit is reached: those that run are completed
+                    return
                 try:
                     results[index] = await _do(work, context, report)
                 except BaseException as error:
@@ -106,7 +112,8 @@ class Together(Work, Generic[T]):
                     if not isinstance(failure, Exception):
                         raise
                     errors.append(failure)
-                    group.cancel_scope.cancel()
+                    if not isinstance(failure, LimitReachedError):
+                        group.cancel_scope.cancel()
                     return
 
         try:

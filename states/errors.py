@@ -1,6 +1,7 @@
 """Errors of states and models.
 
 * AgentBrainError
+    * LimitReachedError
     * StateDefinitionError
     * StateMutationError
     * StateCancelledError
@@ -21,7 +22,15 @@
 
 from __future__ import annotations
 
-from agent_brain.tools.errors import AgentBrainError
+from agent_brain.tools.errors import AgentBrainError, FinalError
+
+
+class LimitReachedError(FinalError):
+    """Raised where work does not begin, as a limit or a budget of the run is reached.
+
+    The Brain ends the run with the ``stop_reason`` of the limit. Code sees the error only if it
+    does work by itself, such as iterating over ``call.events(context)``.
+    """
 
 
 class StateMutationError(AgentBrainError, AttributeError):

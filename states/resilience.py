@@ -31,7 +31,7 @@ from agent_brain.states.work import (
     perform,
 )
 from agent_brain.tools.aio import maybe_await
-from agent_brain.tools.errors import InputNeeded, SleepNeeded
+from agent_brain.tools.errors import FinalError, InputNeeded, SleepNeeded
 from agent_brain.tools.values import is_amount, is_count
 
 Hook: TypeAlias = Callable[[Memory], Awaitable[None] | None]
@@ -167,6 +167,8 @@ class GuardedState(State):
                             failed = error
                         streamed = streamed or _has_streamed(item)
                 break
+            except FinalError:
+                raise
             except Exception as error:
                 left = attempt < self.retries and not streamed
                 if left and await self._is_retried(error):

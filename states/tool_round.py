@@ -122,6 +122,7 @@ class ToolRound(Work):
         if (undecided := self.undecided()) is not None:
             yield undecided
             return
+        self._take_places()
         try:
             self.sort_out()
             if self._nested and self._hooks is not None:
@@ -136,6 +137,8 @@ class ToolRound(Work):
         except BaseException:
             await self._record_cut_short()
             raise
+        finally:
+            self._give_places_back()
         for question in self.wait() if self._waits else ():
             yield question
 
@@ -148,6 +151,7 @@ class ToolRound(Work):
         if any(call.tool is not None and call.tool.nested for call in self._calls):
             await super().complete(context, report)
             return
+        self._take_places()
         try:
             self.sort_out()
             await self.run_all(report)
@@ -156,8 +160,18 @@ class ToolRound(Work):
         except BaseException:
             await self._record_cut_short()
             raise
+        finally:
+            self._give_places_back()
         for question in self.wait() if self._waits else ():
             report(question)
+
+    def _take_places(self) -> None:
+        if self._context is not None:
+            self._context.begin_calls()
+
+    def _give_places_back(self) -> None:
+        if self._context is not None:
+            self._context.end_calls()
 
     def _attach(self, context: WorkContext | None) -> None:
         self._context = context

@@ -118,8 +118,20 @@ class WorkContext(Protocol):
         """Check that another model call may begin.
 
         Raises:
-            BrainUseError: A budget is used up; the run ends after the step.
+            LimitReachedError: A limit is reached or a budget used up: the run ends after the step.
         """
+        ...
+
+    def begin_calls(self) -> None:
+        """Take places for the tool calls that are requested in the memory.
+
+        Raises:
+            LimitReachedError: There are too few: the run ends after the step.
+        """
+        ...
+
+    def end_calls(self) -> None:
+        """Give back the places of tool calls that did not come to their ends."""
         ...
 
 

@@ -15,6 +15,13 @@ class AgentBrainError(Exception):
     """Base class of every error that this library raises on purpose."""
 
 
+class FinalError(AgentBrainError):
+    """Base class of errors that end the run wherever they are raised.
+
+    They are never the error of a tool, an item, a branch or a state that a net handles.
+    """
+
+
 class ToolError(AgentBrainError):
     """Raise it inside a tool: its text is sent to the model as the tool's result."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from agent_brain.brain import Brain
-from agent_brain.errors import BrainUseError
+from agent_brain.errors import LimitCheckError
 from agent_brain.limits import Limits, StopReason
 from agent_brain.memories.sharing.member import MemberMemory
 from agent_brain.states.events import Event, UsageReported
@@ -48,14 +48,14 @@ class TeamLimits:
         """Return the limit that is reached, if the event may have led to it.
 
         Raises:
-            BrainUseError: A strict limit cannot count a model call.
+            LimitCheckError: A strict limit cannot count a model call.
         """
         if event.kind not in _SPENDING:
             return None
         if isinstance(event, UsageReported) and self._limits.watches_use:
             for limit, problem in self._limits.not_counted(event.usage).items():
                 if self._limits.strict:
-                    raise BrainUseError(problem)
+                    raise LimitCheckError(problem)
                 if limit not in self._warned:
                     self._warned.add(limit)
                     logger.warning(problem)

@@ -225,6 +225,8 @@ class _Context:
     def check_budget(self) -> None:
         """Do nothing: a single state has no budget."""
 
+    begin_calls = end_calls = check_budget
+
 
 def _keep(done: StateRun[M], item: StreamItem) -> None:
     if isinstance(item, str):
