@@ -9,7 +9,6 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.states.events import Event
-from agent_brain.states.hook_chain import HookChain
 from agent_brain.states.nested_tools import NestedRun, NestedTool, OnEnd
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import Approval
@@ -35,8 +34,9 @@ class BrainTool(NestedTool):
     meanwhile, and an interrupted call continues where it was. Inside a run the call is a branch:
     events have the tool's name in their ``path``, text streams as thoughts, usage counts toward the
     limits of the calling run, cancelling that run cancels the branch, and what is asked from inside
-    that run waits for. It uses the brain's own hooks. The limits of the brain apply where it is
-    called outside of a run.
+    that run waits for. The hooks of the calling run are called first, then the brain's own. The
+    limits of the brain hold for each call: at one of them the call ends, and the calling run
+    continues.
 
     Args:
         brain: The brain.
@@ -86,7 +86,8 @@ class BrainTool(NestedTool):
         source, goal = self.brain.memory, Message.user(str(action.args["task"]))
         await source.open()
         inner = await memory.nested(source, goal, f"{name}:{action.id}")
-        return Branch(name, self.brain.net, inner, hooks=HookChain(self.brain.hooks))
+        brain = self.brain
+        return Branch(name, brain.net, inner, hooks=brain.hooks, limits=brain.limits)
 
     @staticmethod
     def order(

@@ -41,23 +41,26 @@ class _Beside:
 
 
 async def run_branches(
-    order: Delegate, run: Callable[[Branch], AsyncGenerator[Event, None]]
+    order: Delegate,
+    run: Callable[[Branch], AsyncGenerator[Event, None]],
+    limit: Callable[[], str | None],
 ) -> AsyncGenerator[Event, None]:
     """Yield the events of every branch, and those of ``order.beside``.
 
     Args:
         order: The branches.
         run: Runs one branch.
+        limit: Returns the limit that is reached, if any: no branch begins then.
 
     Raises:
         Exception: The error of a branch, if ``on_error`` is ``"cancel"`` or the error is final.
     """
     streams: list[tuple[Source, AsyncIterator[Event]]] = [
-        (branch, _run_branch(order, branch, run)) for branch in order.branches
+        (branch, _run_branch(order, branch, run, limit)) for branch in order.branches
     ]
     beside = _Beside()
     if order.beside is not None:
-        streams.append((beside, order.beside))
+        streams.insert(0, (beside, order.beside))
     events = streams[0][1] if len(streams) == 1 else run_at_once(streams, order)
     try:
         async for event in events:
@@ -69,11 +72,17 @@ async def run_branches(
 
 
 async def _run_branch(
-    order: Delegate, branch: Branch, run: Callable[[Branch], AsyncGenerator[Event, None]]
+    order: Delegate,
+    branch: Branch,
+    run: Callable[[Branch], AsyncGenerator[Event, None]],
+    limit: Callable[[], str | None],
 ) -> AsyncGenerator[Event, None]:
     events: AsyncGenerator[Event, None] | None = None
     try:
         if branch.prepare is not None:
+            if (reached := limit()) is not None:
+                branch.stop_reason = reached
+                return
             branch.memory = await branch.prepare()
         events = run(branch)
         async for event in events:
@@ -156,5 +165,6 @@ async def _run_all(
     todo = iter(streams)
     with send:
         async with anyio.create_task_group() as tasks:
-            for _ in range(min(len(streams), order.max_concurrency or len(streams))):
+            most = order.max_concurrency or len(streams)
+            for _ in range(min(len(streams), most + (order.beside is not None))):
                 tasks.start_soon(work_off, todo)

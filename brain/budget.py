@@ -177,8 +177,9 @@ class Budget:
             outer.inside(name).add(usage)
         for payer in self._payers:
             payer.spend(usage)
-        if not self._only_steps and usage.cost is None and self.limits.watches_use:
-            self._check_counted(usage)
+        if not self._only_steps and usage.cost is None:
+            for limited in self._limited:
+                self._check_counted(usage, limited.limits)
 
     def count_tool_call(self, control: Control) -> None:
         """Count a tool call of the net with the registers ``control`` that was answered."""
@@ -197,9 +198,9 @@ class Budget:
             inner.step += 1
             outer.inside(name).step += 1
 
-    def _check_counted(self, usage: Usage) -> None:
-        for limit, problem in self.limits.not_counted(usage).items():
-            if self.limits.strict:
+    def _check_counted(self, usage: Usage, limits: Limits) -> None:
+        for limit, problem in limits.not_counted(usage).items():
+            if limits.strict:
                 raise LimitCheckError(problem)
             if limit not in self._warned:
                 self._warned += (limit,)

@@ -26,7 +26,7 @@ from agent_brain.errors import (
     StateMutationError,
     TransitionError,
 )
-from agent_brain.limits import OWN, SPENDING, WAITING, StopReason, waits_on
+from agent_brain.limits import OWN, SPENDING, WAITING, Limits, StopReason, waits_on
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.kept import (
     drop_kept_branches,
@@ -57,7 +57,15 @@ from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.hook_requests import StateRequest
 from agent_brain.states.observing import Observation
 from agent_brain.states.surroundings import inside, surrounded
-from agent_brain.states.work import Resumed, StreamItem, Work, perform
+from agent_brain.states.work import (
+    Clock,
+    OutOfTimeError,
+    Resumed,
+    StreamItem,
+    Work,
+    perform,
+    within_time,
+)
 from agent_brain.steering import Steering
 from agent_brain.stuck import StuckPolicy, Verdict, fingerprint
 from agent_brain.tools.aio import CLEANUP_SECONDS
@@ -102,6 +110,7 @@ class Engine:
         "_ends_steps",
         "_has_forked",
         "_key",
+        "_limits",
         "_net",
         "_observation",
         "_outer",
@@ -144,10 +153,12 @@ class Engine:
         pauses: bool = False,
         asks: bool = True,
         outside: Control | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._net = net
         self._outer = outer  # the run, or the step that runs the net
         self._outside = outside  # the registers of the net around it, if they are others
+        self._limits = limits  # of the brain that is a tool
         self._call_id = call_id  # of the tool call that runs the net
         self._observation: Observation | None = None  # of the hooks that observe states
         self.memory = memory
@@ -470,7 +481,9 @@ class Engine:
     async def delegate(self, order: Delegate, *, part: bool = False) -> AsyncGenerator[Event, None]:
         """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
         aside = self._as_thoughts or order.as_thoughts or part or len(order.branches) > 1
-        events = run_branches(order, lambda branch: self._engine_for(branch, aside).branch(branch))
+        events = run_branches(
+            order, lambda branch: self._engine_for(branch, aside).branch(branch), self._reached
+        )
         try:
             async for event in events:
                 yield event
@@ -486,11 +499,14 @@ class Engine:
         self._record.used = self._record.used or bool(order.branches)
         for branch in order.branches:
             reason = branch.stop_reason
-            if reason is not None and reason not in (*OWN, *SUSPENDED):
+            if reason not in (None, *OWN, *SUSPENDED) and not branch.own_limit:
                 report.cut = StopReason(reason)
         report.waits = self._collect_requests(order) or report.waits
         if len(order.branches) == 1 and not order.as_thoughts and not part:
             self._record.say(order.branches[0].answer, order.branches[0].finish_reason)
+
+    def _reached(self) -> StopReason | None:
+        return None if self.reason else self._budget.reached()
 
     def _collect_requests(self, order: Delegate) -> StopReason | None:
         """Record what the branches wait for; return what the run then waits for, if it does."""
@@ -575,6 +591,7 @@ class Engine:
             pauses=self.pauses,
             asks=asks,
             outside=None if own else self.memory.control,
+            limits=branch.limits,
         )
 
     def _steering_of(self, *, own: bool, asks: bool) -> Steering | None:
@@ -584,9 +601,9 @@ class Engine:
         return self._steering.for_branch() if asks else None
 
     def _hooks_of(self, branch: Branch) -> HookChain | None:
-        """Return the hooks of an inner net: the outer and its own; a brain has its own only."""
-        outer = self.hooks if branch.hooks is None else branch.hooks.traced_by(self.hooks)
-        return outer.then(branch.net.hooks) if outer else hooks_of(branch.net.hooks)
+        """Return the hooks of an inner net: the outer ones, then its own."""
+        own = (*branch.hooks, *branch.net.hooks)
+        return hooks_of(own) if self.hooks is None else self.hooks.then(own)
 
     async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
@@ -602,7 +619,7 @@ class Engine:
         if ended is not None:  # before the step of the outer net was interrupted
             branch.answer, branch.stop_reason = ended, StopReason.DONE
             return
-        steps = self.steps()
+        steps = self._steps_in_time()
         try:
             async for event in steps:
                 yield event
@@ -623,8 +640,26 @@ class Engine:
                 if self._outside is not None:
                     await self._wait(reason)
         branch.stop_reason = self.reason
+        branch.own_limit = self._limits is not None and self._budget.stopped_by_own()
         if self._outside is not None and self.over:
             self._outside.count_branch(control.branch)
+
+    def _steps_in_time(self) -> AsyncGenerator[Event, None]:
+        """Return :meth:`steps`, within the time limit of the branch itself."""
+        timeout = None if self._limits is None else self._limits.timeout
+        return self.steps() if timeout is None else self._within(timeout)
+
+    async def _within(self, timeout: float) -> AsyncGenerator[Event, None]:
+        events = within_time(self.steps(), Clock(timeout))
+        try:
+            async for event in events:
+                yield event
+        except OutOfTimeError:
+            self.reason = StopReason.TIMEOUT
+            self._budget.stop_own(self.reason)
+            await close_open_calls(self.memory, self.reason.clause)
+        finally:
+            await events.aclose()
 
     async def _begin_branch(self, main: Control, outer: Control) -> Control:
         """Begin on a memory of its own, or continue what an earlier run had begun there."""
@@ -639,7 +674,9 @@ class Engine:
             memory.control.resume()
         else:
             return memory.control
-        self._budget = self._record.budget = self._budget.inside(outer, name, memory.control)
+        self._budget = self._record.budget = self._budget.inside(
+            outer, name, memory.control, self._limits
+        )
         if self._durable:
             await memory.checkpoint()
         return memory.control

@@ -24,6 +24,10 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.secrets import scrub
+from agent_brain.tools.values import is_count
+
+MAX_CONCURRENCY = 10
+"""How many branches of a state run at once by default: what a limit may be exceeded by."""
 
 NetLike: TypeAlias = Net | Mapping[Any, State]
 Goal: TypeAlias = Callable[[Memory], str | Message | Awaitable[str | Message]]
@@ -116,6 +120,7 @@ class ParallelState(OneTargetState):
         until: ``"all"`` waits for all branches. ``"first"`` ends with the first branch that
             finishes and cancels the others; ``join`` then gets that branch and those that failed
             before, and by default returns the answer of that branch.
+        max_concurrency: The maximum number of concurrent branches, started in order; None for all.
         on_done: The next state; None ends the run.
     """
 
@@ -128,8 +133,10 @@ class ParallelState(OneTargetState):
         join: Join | None = None,
         on_error: Literal["cancel", "report"] = "cancel",
         until: Literal["all", "first"] = "all",
+        max_concurrency: int | None = MAX_CONCURRENCY,
         on_done: Enum | None = None,
     ) -> None:
+        check_concurrency(max_concurrency)
         if until not in ("all", "first"):
             raise StateDefinitionError(f"until={until!r}: use 'all' or 'first'")
         if on_error not in ("cancel", "report"):
@@ -150,6 +157,7 @@ class ParallelState(OneTargetState):
         self.join = join or (list_answers if until == "all" else first_answer)
         self.until: Literal["all", "first"] = until
         self.on_error: Literal["cancel", "report"] = on_error
+        self.max_concurrency = max_concurrency
         self.on_done = on_done
 
     @property
@@ -165,7 +173,13 @@ class ParallelState(OneTargetState):
                 Branch(name, net, await stack.enter_async_context(await memory.branch(name)))
                 for name, net in self.branches.items()
             ]
-            order = Delegate(branches, on_error=self.on_error, as_thoughts=True, until=self.until)
+            order = Delegate(
+                branches,
+                on_error=self.on_error,
+                as_thoughts=True,
+                until=self.until,
+                max_concurrency=self.max_concurrency,
+            )
             yield RemainingBranches(order, kept, messages=True)
             if self.until == "first" and any(branch.completed for branch in branches):
                 branches = [b for b in branches if b.completed or b.error is not None]
@@ -177,6 +191,16 @@ class ParallelState(OneTargetState):
             yield text
             await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
         kept.clear()
+
+
+def check_concurrency(max_concurrency: object) -> None:
+    """Check a number of branches that run at once.
+
+    Raises:
+        StateDefinitionError: It is not at least 1, or None.
+    """
+    if max_concurrency is not None and not is_count(max_concurrency):
+        raise StateDefinitionError(f"max_concurrency must be at least 1, not {max_concurrency!r}")
 
 
 def checked_text(text: Any, owner: str) -> str | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agent_brain.memories.base import Memory
 from agent_brain.nets.net import Net
 from agent_brain.states.answering import last_answer
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import Event
-from agent_brain.states.hook_chain import HookChain
+from agent_brain.states.hooks import Hook
 from agent_brain.states.work import Work, WorkContext
 from agent_brain.tools.values import is_count
 
@@ -33,7 +33,9 @@ class Branch:
         stop_reason: Why it ended; None if it failed or was cancelled.
         error: The exception that it raised.
         finish_reason: The finish reason of the model response with the answer.
-        hooks: The hooks around the net, if they differ from those of the run.
+        hooks: Hooks around the net, besides those of the run.
+        limits: :class:`agent_brain.Limits` of the branch itself, within those of the run.
+        own_limit: Whether it ended at one of these, so that the run continues.
         call_id: ID of the tool call that runs the net, if one does.
         prepare: Makes the memory when the branch begins; it is closed when the branch has ended.
     """
@@ -45,7 +47,9 @@ class Branch:
     stop_reason: str | None = None
     error: Exception | None = None
     finish_reason: str | None = None
-    hooks: HookChain | None = None
+    hooks: Sequence[Hook] = ()
+    limits: Any = None  # of a package above this one
+    own_limit: bool = False
     call_id: str = ""
     prepare: Callable[[], Awaitable[Memory]] | None = None
 
@@ -89,7 +93,7 @@ class Delegate(Work):
         beside: Events of the state itself, which stream while the branches run.
         on_end: Called when a branch has ended in any way; the events that it returns are streamed
             as events of the state.
-        max_concurrency: The maximum number of concurrent branches, started in order. Default: all.
+        max_concurrency: The maximum number of concurrent branches, started in order; None for all.
 
     Raises:
         StateDefinitionError: An option has a value that is not one of these.

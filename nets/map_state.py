@@ -22,7 +22,14 @@ import anyio
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
-from agent_brain.nets.composition import NetLike, OneTargetState, checked_text, failure_text
+from agent_brain.nets.composition import (
+    MAX_CONCURRENCY,
+    NetLike,
+    OneTargetState,
+    check_concurrency,
+    checked_text,
+    failure_text,
+)
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.kept_results import KeptResults, Part, RemainingBranches, name_of
 from agent_brain.nets.net import Net, as_net
@@ -35,7 +42,6 @@ from agent_brain.states.work import StreamItem, Work, WorkContext, perform, posi
 from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.tools.errors import FinalError
 from agent_brain.tools.text import to_text
-from agent_brain.tools.values import is_count
 
 
 @dataclass(slots=True)
@@ -72,15 +78,16 @@ class MapState(OneTargetState):
     streams as thoughts, and the ``path`` of its events includes the name of the state and the index
     of the item. A function is called with each item, a sync one in a thread; it may return work,
     such as ``llm.call(…)``, whose text streams as thoughts. The limits of the run apply to all
-    items together. The messages of the memory change only when all have ended: an item that fails
-    or is cancelled leaves no trace in them. A run that is resumed runs no item again that had
-    finished, unless a function returned what is not a JSON value.
+    items together: once one is reached, no item begins. The messages of the memory change only when
+    all have ended: an item that fails or is cancelled leaves no trace in them. A run that is
+    resumed runs no item again that had finished, unless a function returned what is not a JSON
+    value.
 
     Args:
         items: A function of the memory, sync or async, that returns the list.
         body: A net, a dict of states, a state, or a function of one item that returns its result or
             work, sync or async.
-        max_concurrency: The maximum number of concurrent items, started in order. Default: all.
+        max_concurrency: The maximum number of concurrent items, started in order; None for all.
         join: Makes one text of the memory and the :class:`MapResult` of each item, in order. It may
             be async; it may also write to the memory itself and return None. The text is streamed
             and recorded as an assistant message. Default: the results in order.
@@ -101,7 +108,7 @@ class MapState(OneTargetState):
         items: Callable[[Memory], Iterable[Any] | Awaitable[Iterable[Any]]],
         body: NetLike | State | Callable[[Any], Any],
         *,
-        max_concurrency: int | None = None,
+        max_concurrency: int | None = MAX_CONCURRENCY,
         join: Callable[[Memory, Sequence[MapResult]], Any] | None = None,
         goal: Callable[[Any], str | Message | Awaitable[str | Message]] | None = None,
         on_item_error: Literal["raise", "collect"] = "raise",
@@ -110,10 +117,7 @@ class MapState(OneTargetState):
         for name, value in (("items", items), ("join", join), ("goal", goal)):
             if not (callable(value) or (value is None and name != "items")):
                 raise StateDefinitionError(f"MapState({name}={value!r}): pass a function")
-        if max_concurrency is not None and not is_count(max_concurrency):
-            raise StateDefinitionError(
-                f"max_concurrency must be at least 1, not {max_concurrency!r}"
-            )
+        check_concurrency(max_concurrency)
         if on_item_error not in ("raise", "collect"):
             raise StateDefinitionError(f"on_item_error={on_item_error!r}: use 'raise' or 'collect'")
         self.items = items
@@ -228,6 +232,8 @@ class _FunctionCall(Work):
             self.outcome.value = done.value
             return
         try:
+            if context is not None:
+                context.check_budget()
             value = await self._call()
             if isinstance(value, Work):
                 async with aclosing(perform(value, context)) as events:

@@ -115,13 +115,9 @@ class HookChain:
         return iter(self._all)
 
     def then(self, hooks: Sequence[Hook]) -> HookChain:
-        """Return these hooks with those of a net after them."""
-        return HookChain((*self._all, *hooks), self.trace) if hooks else self
-
-    def traced_by(self, other: HookChain | None) -> HookChain:
-        """Return these hooks with the trace of others, if that has one."""
-        trace = None if other is None else other.trace
-        return self if trace is None else HookChain(self._all, trace)
+        """Return these hooks with those of an inner net after them; equal ones count once."""
+        more = [hook for hook in hooks if hook not in self._all]
+        return HookChain((*self._all, *more), self.trace) if more else self
 
     async def model_call(
         self, request: ModelRequest, send: Callable[[ModelRequest], AsyncIterator[Piece]]

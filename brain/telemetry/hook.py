@@ -79,6 +79,14 @@ class OpenTelemetry(Hook):
         self._metrics = Metrics(get_meter(_SCOPE, release, meter_provider))
         self._content = content
         self._name = name
+        self._providers = tracer_provider, meter_provider
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether ``other`` reports to the same providers: a run then needs only one."""
+        return isinstance(other, OpenTelemetry) and other._providers == self._providers
+
+    def __hash__(self) -> int:
+        return hash(self._providers)
 
     # Runs and states
 

@@ -72,6 +72,13 @@ class LogRuns(Hook):
             )
         self._logger = logger or get_logger("agent_brain.runs")
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether ``other`` writes to the same logger: a run then needs only one."""
+        return isinstance(other, LogRuns) and other._logger is self._logger
+
+    def __hash__(self) -> int:
+        return hash(self._logger)
+
     def _log(self, level: int, request: HookRequest, text: str, *values: object) -> None:
         if self._logger.isEnabledFor(level):
             extra = {name: getattr(request, name) for name in FIELDS}

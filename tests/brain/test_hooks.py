@@ -179,22 +179,55 @@ async def test_hooks_see_the_calls_of_nested_nets_and_the_nets_own_come_last() -
     assert log == ["brain asks in REASONING", "brain got hi"]
 
 
-async def test_a_brain_as_a_tool_has_its_own_hooks_and_the_outer_ones_see_the_tool_call() -> None:
+async def test_hooks_reach_into_a_brain_as_a_tool_before_its_own() -> None:
     log: list[str] = []
-    inner = Brain(react(ScriptedLLM(["42"])), hooks=[Log("inner", log)])
+    both = Log("both", log)
+    inner = Brain(react(ScriptedLLM([CALL, "42"])), tools=[add], hooks=[Log("inner", log), both])
     ask = Action(name="expert", args={"task": "?"})
     outer = Brain(
         react(ScriptedLLM([ask, "done"])),
         tools=[inner.as_tool("expert", "Knows.")],
-        hooks=[Log("outer", log)],
+        hooks=[Log("outer", log), both],
     )
     await outer.run("?")
-    assert log[2:6] == [
-        "outer calls expert",
+    assert [line for line in log if "REASONING" in line][2:5] == [
+        "outer asks in REASONING",
+        "both asks in REASONING",
         "inner asks in REASONING",
-        "inner got 42",
-        "outer read 42",
     ]
+    assert [line for line in log if " calls " in line] == [
+        "outer calls expert",
+        "both calls expert",
+        "outer calls add",
+        "both calls add",
+        "inner calls add",
+    ]
+
+
+async def test_a_guard_of_the_outer_brain_holds_for_the_tools_of_a_brain_inside() -> None:
+    done: list[str] = []
+
+    @tool
+    def wipe() -> str:
+        """Delete all."""
+        done.append("wiped")
+        return "gone"
+
+    class Guard(Hook):
+        def before_tool_call(self, request: ToolRequest) -> None:
+            if request.action.name == "wipe":
+                raise Refused("never")
+
+    inner_llm = ScriptedLLM([Action(name="wipe"), "I could not."])
+    inner = Brain(react(inner_llm), tools=[wipe])
+    middle = Brain(
+        react(ScriptedLLM([Action(name="inner", args={"task": "?"}), "No."])),
+        tools=[inner.as_tool("inner", "Does it.")],
+    )
+    llm = ScriptedLLM([Action(name="middle", args={"task": "?"}), "Refused."])
+    await Brain(react(llm), tools=[middle.as_tool("middle", "Asks.")], hooks=[Guard()]).run("?")
+    assert done == []
+    assert inner_llm.calls[-1].messages[-1].content == "never"
 
 
 async def test_what_a_hook_returns_by_mistake_is_an_error_that_says_so() -> None:
