@@ -77,15 +77,15 @@ class Limits:
 
         Brain("react", limits=Limits(max_steps=20, max_cost=0.5, timeout=60))
 
-    A run that reaches a limit ends and keeps what was done. Steps, tokens and cost are checked
-    between steps, the time at any moment. A resumed run continues to count.
+    A run that reaches a limit ends and keeps what was done. The limits hold for its inner nets,
+    branches and brains used as tools, too. Once one is reached, no step, branch, item or model call
+    begins; those that run are completed, apart from ``timeout``. A resumed run continues to count.
 
     Attributes:
         max_steps: Steps. A ReAct round of reasoning and acting is two.
         max_tokens: Tokens read and written by models.
         max_cost: US dollars, for the calls whose price is known.
-        max_tool_calls: Tool calls. A round that would exceed it does not begin; branches that run
-            at once may together exceed it by the calls that are running.
+        max_tool_calls: Tool calls. A round that would exceed it does not begin.
         timeout: Seconds of wall clock; running model calls and tools are then cancelled.
         strict: End the run with a :class:`~agent_brain.errors.LimitCheckError` after a model call
             that ``max_cost`` or ``max_tokens`` cannot count, as its price is unknown or its usage

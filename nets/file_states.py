@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_brain.nets.composition import ParallelState, SubnetState
+from agent_brain.nets.composition import MAX_CONCURRENCY, ParallelState, SubnetState
 from agent_brain.nets.errors import UnknownNetError
 from agent_brain.nets.net import Net
 from agent_brain.states import prompts
@@ -76,6 +76,7 @@ class ParallelOptions(OnDone):
     branches: dict[str, NetName] = Field(min_length=1)
     on_error: Literal["cancel", "report"] = "cancel"
     until: Literal["all", "first"] = "all"
+    max_concurrency: int | None = Field(MAX_CONCURRENCY, ge=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,7 @@ register_state(
         {name: context.net(net) for name, net in o.branches.items()},
         on_error=o.on_error,
         until=o.until,
+        max_concurrency=o.max_concurrency,
         on_done=context.key_or_end(o.on_done),
     ),
 )
