@@ -16,6 +16,7 @@ from agent_brain.nets.config import NetSpec, build_net, net_schema, read_file
 from agent_brain.nets.errors import NetFileError
 from agent_brain.nets.net import Net
 from agent_brain.states.models.llm import LLM
+from agent_brain.tools.named import named_tools
 from agent_brain.tools.suggest import did_you_mean
 from agent_brain.tools.toolset import ToolLike
 from agent_brain.tools.values import error_details, error_line
@@ -29,13 +30,20 @@ class LimitsSpec(BaseModel):
     max_steps: int | None = Field(100, gt=0)
     max_tokens: int | None = Field(None, gt=0)
     max_cost: float | None = Field(None, gt=0, description="US dollars")
+    max_tool_calls: int | None = Field(None, gt=0)
     timeout: float | None = Field(None, gt=0, description="Seconds")
+    strict: bool = Field(
+        default=False, description="End the run if max_cost or max_tokens cannot count a model call"
+    )
 
 
 class BrainSpec(NetSpec):
     """The contents of a file: a net, its model, memory and limits."""
 
     model: str | None = Field(None, description="A LiteLLM model name, or 'demo'")
+    tools: list[str] = Field(
+        default_factory=list, description="Names of built-in and registered tools"
+    )
     memory: str = Field("messages", description="The name of a registered memory")
     memory_options: dict[str, JsonValue] = Field(default_factory=dict)
     trace: bool = Field(default=False, description="Record model calls in the memory")
@@ -91,13 +99,15 @@ def brain_from_file(
 
     Args:
         path: A ``.toml``, ``.yaml`` or ``.yml`` file; for its schema: ``agent-brain nets schema``.
-        tools: The tools of the agent. A file cannot name them, because they are code.
+        tools: Tools besides those that the file names. Those of your own are code: a file can name
+            them after :func:`agent_brain.tools.register_tool`.
         llm: A model that overrides the file's.
         **options: Further options of :class:`Brain`; they override the file.
 
     Raises:
         NetFileError: The file cannot be read or is invalid.
         NetDefinitionError: The net is invalid; the error has every problem.
+        ToolDefinitionError: There is no tool of a name in the file.
     """
     spec = read_spec(path)
     net = build_net(spec, resolve_llm(llm if llm is not None else spec.model))
@@ -106,7 +116,7 @@ def brain_from_file(
         options.setdefault("memory_options", spec.memory_options)
     options.setdefault("trace", spec.trace)
     options.setdefault("limits", Limits(**spec.limits.model_dump()))
-    return Brain(net, tools=tools, **options)
+    return Brain(net, tools=[*named_tools(spec.tools), *tools], **options)
 
 
 def file_schema() -> dict[str, Any]:

@@ -413,8 +413,8 @@ class Run(Generic[OutputT_co]):
         control = memory.control
         if control.run_id is None or control.state is None:
             raise ResumeError(
-                "There is no run to resume on this memory: it was never started, or what it waited "
-                "for was taken away. Call run(task) to start one"
+                f"There is no run to resume {_place(memory)}: it was never started, or what it "
+                "waited for was taken away. Call run(task) to start one"
             )
         if self._plan.net.find(control.state) is None:
             raise ResumeError(no_state(self._plan.net, control.state))
@@ -542,3 +542,10 @@ class Run(Generic[OutputT_co]):
         if self._engine is not None and self._engine.at is not NOWHERE:
             return self._engine.at
         return Position(self.run_id, self._plan.memory.control.step)
+
+
+def _place(memory: Memory) -> str:
+    if memory.session is None:
+        return "on this memory"
+    whose = "" if memory.tenant is None else f" of {memory.tenant!r}"
+    return f"in session {memory.session!r}{whose}"

@@ -62,10 +62,24 @@ def read_file(path: str | Path) -> dict[str, Any]:
 def _read_yaml(text: str) -> dict[str, Any]:
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """Refuses a key that stands twice, of which YAML takes the last."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            twice = next((key for key in keys if keys.count(key) > 1), None)
+            if twice is not None:
+                line = node.start_mark.line + 1
+                raise ValueError(f"the key {twice!r} stands twice in the mapping of line {line}")
+            return super().construct_mapping(node, deep)
+
+    loader = Loader(text)
     try:
-        data = yaml.safe_load(text)
+        data = loader.get_single_data()
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+    finally:
+        loader.dispose()
     if not isinstance(data, dict):
         raise ValueError("it does not contain a mapping")
     return data

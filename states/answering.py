@@ -16,6 +16,7 @@ from agent_brain.states.model_call import ModelCall
 from agent_brain.states.model_request import StructuredRequest, TextRequest, build_messages
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.output_tools import OUTPUT
 from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.work import StreamItem
 
@@ -24,7 +25,8 @@ class AnswerState(State):
     """End the turn with its answer.
 
     If the conversation already ends with text of the assistant, that is the answer and no model is
-    called. Otherwise, or with ``ask`` or ``output_type``, the model is called without tools.
+    called; with ``output_type``, if it ends with data that a :class:`ReasoningState` has got.
+    Otherwise, or with ``ask``, the model is called without tools.
 
     Args:
         llm: The model; required for ``ask`` and ``output_type``.
@@ -99,10 +101,11 @@ class AnswerState(State):
         return self.llm is None or not await self._must_ask(memory)
 
     async def _must_ask(self, memory: Memory) -> bool:
-        if self.ask or self.output_type is not None:
+        if self.ask:
             return True
         last = (await memory.turn())[-1:]  # the answer of an earlier turn does not count
-        return not (last and is_answer(last[0]))
+        answered = bool(last) and is_answer(last[0])
+        return not answered or (self.output_type is not None and not last[0].metadata.get(OUTPUT))
 
     def _message(self, text: str, call: ModelCall) -> Message:
         metadata = call.metadata()

@@ -48,7 +48,7 @@ from agent_brain.states.work import Work, WorkContext
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.ids import new_id
-from agent_brain.tools.text import clean_json
+from agent_brain.tools.text import clean_json, to_compact_json
 
 Words: TypeAlias = Literal["shown", "thought", "hidden"]
 
@@ -285,8 +285,15 @@ class ModelCall(Work):
                 f"{self.complaint}: {problem}", output=self.text, model=self._called.model
             )
         self._corrected, self._trimmed = True, False
-        self.messages = [*self.messages, *correction(self.text, problem)]
+        self.messages = [*self.messages, *correction(self._written(), problem)]
         return self.messages
+
+    def _written(self) -> str:
+        """Return the response as text, with the calls that it requests."""
+        calls = [
+            to_compact_json({"name": a.name, "args": a.unparsed or a.args}) for a in self.actions
+        ]
+        return "\n".join([self.text, *calls] if self.text else calls)
 
     def _shorter(
         self, messages: Sequence[Message] | None, error: Exception

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
-from typing import Any, Generic, LiteralString, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, LiteralString, TypeAlias, TypeVar, cast, get_args
 
-from pydantic import BaseModel, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic import create_model as create_pydantic_model
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, to_json
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, from_json, to_json
 
 from agent_brain.states.errors import StateDefinitionError
+from agent_brain.states.output_unions import Member, choose, members_of, resolved
 from agent_brain.tools.json_values import INCOMPLETE, json_values
 
 T = TypeVar("T")
@@ -30,12 +31,15 @@ class Shape(Generic[T]):
     """The schema of an output type, and the conversion of its values from and to text.
 
     The model port accepts pydantic models only. For any other type one is created: a type whose
-    JSON is an object is used as it is, any other becomes the field ``value`` of an object.
+    JSON is an object is used as it is, any other becomes the field ``value`` of an object. Of a
+    union of several objects the model names the member that it means in the field ``type``:
+    otherwise data with one mistake could fit another member.
 
     Attributes:
         type: The type.
         name: Its name in prompts and errors.
         model: The pydantic model for the model port.
+        members: The members of a union of several objects, by name; else empty.
 
     Args:
         output_type: The type.
@@ -55,16 +59,19 @@ class Shape(Generic[T]):
                 raise TypeError("it is a value, not a type")
             self._adapter: TypeAdapter[Any] = TypeAdapter(output_type)
             schema = self._adapter.json_schema()
-            if isinstance(output_type, type) and issubclass(output_type, BaseModel):
-                self.model = output_type
-            elif schema.get("type") == "object":
-                self.model = _root_model(self.name, output_type)
-                self._value = lambda model: model.root
-            else:
+            self.members = members_of(output_type)
+            if self.members:
+                self.model = _choice_model(self.name, output_type, self.members)
+            elif not _is_object(schema):
                 self.model = _value_model(self.name, output_type)
                 self._value = lambda model: model.value
                 self._wrapped = True
-                schema = self.model.model_json_schema()
+            elif isinstance(output_type, type) and issubclass(output_type, BaseModel):
+                self.model = output_type
+            else:
+                self.model = _root_model(self.name, output_type)
+                self._value = lambda model: model.root
+            schema = self.model.model_json_schema()
         except Exception as error:  # pydantic raises various errors for what is not a type
             why = (str(error) or type(error).__name__).splitlines()[0].rstrip(". ")
             raise StateDefinitionError(
@@ -164,7 +171,28 @@ class Shape(Generic[T]):
         details = InitErrorDetails(type=PydanticCustomError(kind, problem), input=text)
         return ValidationError.from_exception_data(self.name, [details])
 
+    def read_args(self, args: dict[str, Any], member: str | None = None) -> T:
+        """Return the value in the arguments of a call of an output tool.
+
+        Args:
+            args: The arguments.
+            member: The member of the union that was called.
+
+        Raises:
+            ValidationError: They do not fit.
+        """
+        text = json.dumps(args)
+        if member is None:
+            return self._from_json(text)
+        return self._finite(self.members[member].read(args), text)
+
     def _validated(self, text: str) -> T:
+        if self.members:
+            try:
+                data = from_json(text)
+            except ValueError as error:
+                raise self._invalid("json_invalid", "It is not JSON", text) from error
+            return cast(T, choose(self.name, self.members, data))
         try:
             return cast(T, self._value(self.model.model_validate_json(text)))
         except ValidationError:
@@ -190,6 +218,18 @@ def _root_base() -> type[BaseModel]:
             return dict(handler.resolve_ref_schema(handler(core_schema)))  # not a reference
 
     return Root
+
+
+def _is_object(schema: dict[str, Any]) -> bool:
+    return "properties" in resolved(schema) or resolved(schema).get("type") == "object"
+
+
+def _choice_model(
+    name: str, output_type: OutputType, members: Mapping[str, Member]
+) -> type[BaseModel]:
+    names: Any = Literal[tuple(members)]
+    kind = (names, Field(description="Which of them the value is"))
+    return create_pydantic_model(_as_title(name), type=kind, value=(output_type, ...))
 
 
 def _root_model(name: str, output_type: OutputType) -> type[BaseModel]:

@@ -47,6 +47,7 @@ ANSWER = (
     "Goal: {goal}"
 )
 
+OUTPUT_TOOL = "When you know enough, answer by calling {outputs}, alone and with no text beside it."
 OUTPUT = "Answer with JSON that fits this JSON Schema, and with nothing else:\n{schema}"
 OUTPUT_KNOWN = "Answer with JSON in the form that is asked for, and with nothing else."
 
@@ -156,6 +157,21 @@ def extended(prompt: Prompt, **values: Callable[[Memory], str]) -> Prompt:
         return await _fill(prompt, memory, (), more)
 
     return fill
+
+
+def joined(first: Prompt | None, second: str) -> Prompt:
+    """``second`` behind ``first``, both with their placeholders filled in."""
+    if not first:
+        return second
+    if isinstance(first, str):
+        return f"{first}\n\n{second}"
+    told = first
+
+    async def both(memory: Memory) -> str:
+        tools = tuple(memory.offered_tools().values())
+        return f"{await maybe_await(told(memory))}\n\n{await _fill(second, memory, tools)}"
+
+    return both
 
 
 async def _fill(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from enum import Enum
 from typing import Literal
 
@@ -11,13 +11,22 @@ from agent_brain.memories.message import Message, Role, trusted
 from agent_brain.states import prompts
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
-from agent_brain.states.events import ActionRequested
+from agent_brain.states.events import ActionRequested, TextDelta
 from agent_brain.states.model_call import ModelCall, Words
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
+from agent_brain.states.output_tools import (
+    OUTPUT,
+    OutputTool,
+    check_names,
+    output_tools,
+    read_output,
+)
+from agent_brain.states.output_types import OutputType, shape_of
 from agent_brain.states.parsing import parse_reasoning
 from agent_brain.states.work import StreamItem
 from agent_brain.tools.action import Action
+from agent_brain.tools.base import BaseTool
 from agent_brain.tools.suggest import did_you_mean
 
 Mode = Literal["auto", "native", "text"]
@@ -42,6 +51,9 @@ class ReasoningState(State):
         mode: ``"native"``, ``"text"``, or ``"auto"`` for what the model supports.
         as_thoughts: Stream the text as thoughts, as another state gives the answer. ``aside`` is
             the old name.
+        output_type: The type of the answer, as in :class:`AnswerState`. A model that calls tools
+            natively is offered a tool that takes it, ``final_result``, or one for each member of a
+            union of objects. An answer that is not valid goes back to the model once.
         sent_from: The sender of its messages, where several agents speak.
 
     Raises:
@@ -59,6 +71,7 @@ class ReasoningState(State):
         mode: Mode = "auto",
         as_thoughts: bool = False,
         aside: bool = False,
+        output_type: OutputType | None = None,
         sent_from: str | None = None,
     ) -> None:
         if mode not in ("auto", "native", "text"):
@@ -72,31 +85,64 @@ class ReasoningState(State):
         self.prompt = prompt
         self.mode: Mode = mode
         self.as_thoughts = as_thoughts or aside
+        self.output_type = output_type
         self.sent_from = sent_from
+        self._outputs = {} if output_type is None else output_tools(shape_of(output_type))
 
     async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
         """Call the model; stream and record its text and the tool calls that it requests."""
         await self.llm.open()
         native = self.llm.supports_tools if self.mode == "auto" else self.mode == "native"
         tools = tuple(memory.offered_tools().values())
-        prompt = self.prompt
-        if prompt is None:
-            prompt = prompts.REASONING if native else prompts.REASONING_TEXT
-        messages = await prompts.assemble(memory, prompt, tools, plain=not native)
+        messages = await prompts.assemble(
+            memory, self._prompt(native=native), tools, plain=not native
+        )
         as_thoughts = self.as_thoughts or not native
         words: Words = "thought" if as_thoughts else "shown"
-        offered = tools if native else ()
-        check = _problem if native else _read_text
-        call = ModelCall(self.llm, messages, tools=offered, words=words, acts=True, check=check)
-        yield call
+        if self._outputs and native:
+            check_names(self._outputs, [tool.name for tool in tools])
+            answering = _AgentCall(self.llm, messages, tools, self._outputs, words)
+            yield answering
+            if answering.answered:
+                yield await self._answer(memory, answering)
+                return
+            call: ModelCall = answering
+        else:
+            check = _problem if native else _read_text
+            offered = tools if native else ()
+            call = ModelCall(self.llm, messages, tools=offered, words=words, acts=True, check=check)
+            yield call
         text, actions = call.text, call.actions
-        if call.output is not None:
+        if not native and call.output is not None:
             text, actions = call.output.thought, [call.output.action]
             yield ActionRequested(call.output.action, call.id)
         await memory.update([self._message(text, actions, call, as_thoughts=as_thoughts)])
         memory.control.request_calls(actions)
         if call.finish is not None and call.cut is not None:
             _answer_cut_calls(memory, call.cut)
+
+    def _prompt(self, *, native: bool) -> prompts.Prompt:
+        """Return the system prompt; in text mode it always says how a tool is called."""
+        if not native:
+            if isinstance(self.prompt, str) and ("{tools}" in self.prompt or not self.prompt):
+                return self.prompt
+            return prompts.joined(self.prompt, prompts.REASONING_TEXT)
+        prompt = prompts.REASONING if self.prompt is None else self.prompt
+        if not self._outputs:
+            return prompt
+        names = " or ".join(self._outputs)
+        return prompts.joined(prompt, prompts.OUTPUT_TOOL.replace("{outputs}", names))
+
+    async def _answer(self, memory: Memory, call: _AgentCall) -> TextDelta:
+        """Record the data in a call of an output tool; return its text for the reader."""
+        memory.control.output = call.output
+        text = shape_of(self.output_type).write(call.output)
+        message = Message.assistant(
+            text, cause_by=type(self).__name__, sent_from=self.sent_from, metadata={OUTPUT: True}
+        )
+        await memory.update([message])
+        memory.control.request_calls([])
+        return TextDelta(text, response_id=call.id)
 
     def _message(
         self, text: str, actions: list[Action], call: ModelCall, *, as_thoughts: bool
@@ -120,6 +166,48 @@ class ReasoningState(State):
     def targets(self) -> tuple[Enum, Enum]:
         """Return ``on_action`` and ``on_answer``."""
         return self.on_action, self.on_answer
+
+
+class _AgentCall(ModelCall):
+    """A call of a model that may answer by calling an output tool.
+
+    Attributes:
+        answered: Whether it has; ``output`` is the data then, and ``actions`` is empty.
+    """
+
+    answered = False
+
+    def __init__(
+        self,
+        llm: LLM,
+        messages: Sequence[Message],
+        tools: Sequence[BaseTool],
+        outputs: dict[str, OutputTool],
+        words: Words,
+    ) -> None:
+        offered = (*tools, *outputs.values())
+        check = _AgentCall._read
+        super().__init__(llm, messages, tools=offered, words=words, acts=True, check=check)
+        self._outputs = outputs
+
+    def _requested(self, action: Action) -> Iterable[ActionRequested]:
+        events = super()._requested(action)
+        return () if action.name in self._outputs else events
+
+    def _read(self) -> str | None:
+        """Read the answer; with other calls beside it, these run and the model is asked again."""
+        answers = [action for action in self.actions if action.name in self._outputs]
+        others = [action for action in self.actions if action.name not in self._outputs]
+        if not answers:
+            return _problem(self)
+        if others:
+            self.actions = others
+            return None
+        if self.cut is not None and answers[-1].unparsed is not None:
+            return self.cut
+        self.output, problem = read_output(answers, self._outputs)
+        self.answered = problem is None
+        return problem
 
 
 def _problem(call: ModelCall) -> str | None:

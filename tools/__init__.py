@@ -22,6 +22,8 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.tools.function import FunctionTool as FunctionTool
     from agent_brain.tools.function import as_tool as as_tool
     from agent_brain.tools.function import tool as tool
+    from agent_brain.tools.named import register_tool as register_tool
+    from agent_brain.tools.named import tool_names as tool_names
     from agent_brain.tools.progress import Progress as Progress
     from agent_brain.tools.progress import report_progress as report_progress
     from agent_brain.tools.result import Media as Media

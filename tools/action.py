@@ -13,6 +13,7 @@ from pydantic import (
     WrapValidator,
 )
 
+from agent_brain.tools.frozen import FrozenDict, frozen
 from agent_brain.tools.ids import new_id
 from agent_brain.tools.text import clean_json
 
@@ -31,8 +32,8 @@ def _json_object(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
             if kind is not int and kind is not bool and not (kind is str and item.isascii()):
                 break
         else:
-            return value.copy()
-    return validate(clean_json(value))
+            return FrozenDict(value)
+    return frozen(validate(clean_json(value)))
 
 
 _Text = Annotated[str, BeforeValidator(clean_json)]
@@ -48,8 +49,8 @@ class Action(BaseModel, frozen=True, defer_build=True):
 
     Attributes:
         name: Name of the tool.
-        args: Arguments by parameter name, as JSON values. Lone surrogates become U+FFFD, infinite
-            numbers None.
+        args: Arguments by parameter name, as JSON values, which cannot be changed: a call with
+            others is another one. Lone surrogates become U+FFFD, infinite numbers None.
         id: Connects the call to its result. Default: a new unique ID.
         unparsed: The arguments as the model wrote them, if they are not a JSON object. Such a call
             is answered with an error and not executed.

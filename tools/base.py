@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
+from agent_brain.tools.frozen import thawed
 from agent_brain.tools.limiter import Limiter, read_rate
 from agent_brain.tools.schemas import Schema, read_schema
 from agent_brain.tools.secrets import get_logger
@@ -155,10 +156,11 @@ class BaseTool(ABC):
         Raises:
             ToolArgumentsError: All problems, in one error.
         """
-        problems = self._schema.errors(dict(args))
+        given = thawed(args)
+        problems = self._schema.errors(given)
         if problems:
             raise ToolArgumentsError(self.name, problems)
-        return dict(args)
+        return given
 
     async def invoke(self, args: Mapping[str, Any]) -> Any:
         """Validate ``args``, then execute.

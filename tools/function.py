@@ -16,6 +16,7 @@ from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.tools.base import Approval, BaseTool
 from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
+from agent_brain.tools.frozen import thawed
 from agent_brain.tools.signature import innermost, read_signature, without_partials
 from agent_brain.tools.values import error_lines
 
@@ -57,7 +58,7 @@ class FunctionTool(BaseTool):
             ToolArgumentsError: All problems, in one error.
         """
         try:
-            values: dict[str, Any] = self._validator.validate_python(args)
+            values: dict[str, Any] = self._validator.validate_python(thawed(args))
             return values
         except ValidationError as error:
             return self._validate_as_json(args, error)

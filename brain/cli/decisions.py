@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_brain.cli.exit_codes import UserError, notify, user_errors
 from agent_brain.cli.options import Options
-from agent_brain.cli.sanitize import call_text
+from agent_brain.cli.sanitize import whole_call
 from agent_brain.errors import BrainUseError
 from agent_brain.memories import Memory
 from agent_brain.serving.pending import Pending, parse_arguments, pending_in, request_in
@@ -28,7 +28,7 @@ def ask_person(memory: Memory, read: Read) -> Decisions | None:
     if request is None:
         return None
     call = request.call
-    asked = f"question  {request.question}" if call is None else f"approve   {call_text(call)}"
+    asked = f"question  {request.question}" if call is None else f"approve   {whole_call(call)}"
     notify(f"  {asked}", kind="")
     request.how = "Write yes, no, edit or later"
     while (line := read(DECIDE if call else ANSWER)) is not None:
@@ -76,7 +76,7 @@ def how_to_answer(memory: Memory, options: Options) -> str:
     for action in pending.calls:
         name = action.id
         lines.append(
-            f"{call_text(action)}: --approve {name}, --deny {name}=WHY or --edit {name}=JSON"
+            f"{whole_call(action)}: --approve {name}, --deny {name}=WHY or --edit {name}=JSON"
         )
     for question, prompt in pending.questions.items():
         name = f"{question}=" if len(pending.questions) > 1 else ""

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TextIO
 
 from agent_brain.cli.options import Options
-from agent_brain.cli.sanitize import brief, call_text, count, one_line
+from agent_brain.cli.sanitize import brief, call_text, count, one_line, whole_call
 from agent_brain.cli.screen import MARGIN, Screen
 from agent_brain.memories import Message
 from agent_brain.states.events import (
@@ -121,7 +121,7 @@ class LivePrinter:
                 then = "a hint is given" if event.verdict == "hint" else "the run is stopped"
                 return "stuck", f"{event.reason}; {then}", "yellow"
             case ApprovalRequested():
-                return "approval", "; ".join(map(call_text, event.actions)), "yellow"
+                return "approval", "; ".join(map(whole_call, event.actions)), "yellow"
             case InputRequested():
                 return "question", event.prompt, "yellow"
             case SleepRequested():

@@ -50,11 +50,18 @@ def call_text(action: Action) -> str:
     """Return a tool call as source code, with long arguments cut."""
     if action.unparsed is not None:
         return f"{action.name}(not JSON: {cut(action.unparsed, MAX_CALL)})"
-    values = (
-        f"{name}={cut(json.dumps(value, ensure_ascii=False), MAX_VALUE)}"
-        for name, value in action.args.items()
-    )
+    values = (f"{name}={cut(_json(value), MAX_VALUE)}" for name, value in action.args.items())
     return f"{action.name}({cut(', '.join(values), MAX_CALL)})"
+
+
+def whole_call(action: Action) -> str:
+    """Return a tool call as source code, with all that a person approves."""
+    values = (f"{name}={one_line(_json(value))}" for name, value in action.args.items())
+    return f"{action.name}({', '.join(values)})"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def cut(text: str, max_chars: int) -> str:

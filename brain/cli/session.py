@@ -28,6 +28,7 @@ from agent_brain.memories import Memory
 from agent_brain.result import Result
 from agent_brain.run import Run
 from agent_brain.states.events import Position, RunFinished
+from agent_brain.tools.named import named_tools
 
 DEMO_NOTE = (
     "no model was chosen, so the built-in demo model answers: a small rule-based program, offline. "
@@ -124,7 +125,8 @@ def build(agent: Options) -> Brain:
     named = (agent.model, spec.model, os.environ.get(MODEL_VARIABLE, ""))
     chosen = next(name for name in named if name is not None).strip()
     model = chosen or "demo"
-    tools = load_tools(agent.tools)
+    with user_errors():
+        tools = [*named_tools(spec.tools), *load_tools(agent.tools)]
     if model == "demo" and not tools and not agent.servers:
         tools = demo_tools()
     with user_errors(), contextlib.nullcontext() if model == "demo" else busy("Loading LiteLLM …"):

@@ -14,9 +14,7 @@ from agent_brain.errors import BrainUseError
 from agent_brain.memories.base import Memory
 from agent_brain.tools.action import Action
 from agent_brain.tools.errors import ToolArgumentsError
-from agent_brain.tools.text import shorten, to_compact_json
-
-MAX_SHOWN = 1000  # tokens of a call's arguments that a person is shown
+from agent_brain.tools.text import to_compact_json
 
 _YES = re.compile(r"(?i)(y|yes|ok|okay|approve|approved)[.!]?")
 _NO = re.compile(r"(?i)(?:n|no|deny|denied|reject)(?:[\s.,:;!]+(?P<reason>.*))?", re.DOTALL)
@@ -62,9 +60,8 @@ def parse_arguments(text: str, action: Action, memory: Memory) -> dict[str, Any]
 
 
 def approval_question(action: Action) -> str:
-    """Return what to ask a person about a call that waits for approval."""
-    arguments = shorten(to_compact_json(action.args), MAX_SHOWN)
-    return f"May the agent call {action.name} with {arguments}?"
+    """Return what to ask a person about a call that waits for approval: with all arguments."""
+    return f"May the agent call {action.name} with {to_compact_json(action.args)}?"
 
 
 class Approval(BaseModel):

@@ -22,7 +22,7 @@ from agent_brain.states.answering import AnswerState
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
-from agent_brain.states.prompts import Prompt
+from agent_brain.states.prompts import ANSWER, Prompt, joined
 from agent_brain.states.reasoning import Mode, ReasoningState
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.suggest import did_you_mean
@@ -136,10 +136,16 @@ def _net(name: str, agent: HandoffAgent, llm: LLM, *, owner: str) -> Net:
                 prompt=agent.prompt,
                 mode=agent.mode,
                 as_thoughts=agent.output_type is not None,
+                output_type=agent.output_type,
                 sent_from=name,
             ),
             ReAct.ACTION: TransferringState(name, owner, on_done=ReAct.REASONING),
-            ReAct.ANSWER: AnswerState(llm, output_type=agent.output_type, sent_from=name),
+            ReAct.ANSWER: AnswerState(
+                llm,
+                output_type=agent.output_type,
+                prompt=joined(agent.prompt, ANSWER),
+                sent_from=name,
+            ),
         },
         name=name,
         hooks=() if agent.see is None else (Filtered(agent.see),),

@@ -10,7 +10,7 @@ from agent_brain.states.answering import AnswerState
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
-from agent_brain.states.prompts import Prompt
+from agent_brain.states.prompts import ANSWER, Prompt, joined
 from agent_brain.states.reasoning import Mode, ReasoningState
 
 
@@ -37,21 +37,21 @@ def react(
     ReAct (Yao et al. 2022, https://arxiv.org/abs/2210.03629).
 
     Each round of tool calls takes one model call. If the model calls tools natively, its closing
-    text is the answer; a separate call answers in the text mode, and with ``answer_llm`` or
-    ``output_type``.
+    text is the answer, or with ``output_type`` its call of the tool ``final_result``. A separate
+    call answers in the text mode, with ``answer_llm``, and after text in place of data.
 
     Args:
         llm: The model that reasons.
         answer_llm: Another model for the answer.
         output_type: The type of the answer and of ``Result.output``: a pydantic model, or any
             other type that pydantic validates.
-        prompt: System prompt of the reasoning state.
+        prompt: System prompt of the agent, for each of its model calls.
         mode: How the model calls tools: ``"native"``, ``"text"``, or ``"auto"``.
         max_concurrency: The maximum number of concurrent tool calls. Default: all of a round.
         fallback: Whether to ask for the best possible answer when a limit stops the run (one more
             model call).
     """
-    separate = answer_llm is not None or output_type is not None
+    separate = answer_llm is not None
     llm = as_llm(llm)
     return Net(
         {
@@ -61,11 +61,15 @@ def react(
                 on_answer=ReAct.ANSWER,
                 prompt=prompt,
                 mode=mode,
-                as_thoughts=separate,
+                as_thoughts=separate or output_type is not None,
+                output_type=None if separate else output_type,
             ),
             ReAct.ACTION: ActionState(ReAct.REASONING, max_concurrency=max_concurrency),
             ReAct.ANSWER: AnswerState(
-                answer_llm or llm, output_type=output_type, ask=answer_llm is not None
+                answer_llm or llm,
+                output_type=output_type,
+                ask=separate,
+                prompt=joined(prompt, ANSWER),
             ),
         },
         fallback=ReAct.ANSWER if fallback else None,

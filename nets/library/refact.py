@@ -10,7 +10,7 @@ from agent_brain.states.answering import AnswerState
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm
 from agent_brain.states.output_types import OutputType
-from agent_brain.states.prompts import Prompt
+from agent_brain.states.prompts import ANSWER, Prompt, joined
 from agent_brain.states.reasoning import Mode, ReasoningState
 from agent_brain.states.reflection import REFLECTION, ReflectionState
 
@@ -48,14 +48,14 @@ def refact(
         reflect_llm: Another model for the reflection.
         answer_llm: Another model for the answer.
         output_type: The type of the answer, as in :func:`react`.
-        prompt: System prompt of the reasoning state.
+        prompt: System prompt of the agent, for each of its model calls.
         reflect_prompt: System prompt of the reflection state.
         mode: How the model calls tools: ``"native"``, ``"text"``, or ``"auto"``.
         max_concurrency: The maximum number of concurrent tool calls. Default: all of a round.
         fallback: Whether to ask for the best possible answer when a limit stops the run (one more
             model call).
     """
-    separate = answer_llm is not None or output_type is not None
+    separate = answer_llm is not None
     llm = as_llm(llm)
     return Net(
         {
@@ -65,14 +65,18 @@ def refact(
                 on_answer=RefAct.ANSWER,
                 prompt=prompt,
                 mode=mode,
-                as_thoughts=separate,
+                as_thoughts=separate or output_type is not None,
+                output_type=None if separate else output_type,
             ),
             RefAct.ACTION: ActionState(RefAct.REFLECTION, max_concurrency=max_concurrency),
             RefAct.REFLECTION: ReflectionState(
                 reflect_llm or llm, on_done=RefAct.REASONING, prompt=reflect_prompt
             ),
             RefAct.ANSWER: AnswerState(
-                answer_llm or llm, output_type=output_type, ask=answer_llm is not None
+                answer_llm or llm,
+                output_type=output_type,
+                ask=separate,
+                prompt=joined(prompt, ANSWER),
             ),
         },
         fallback=RefAct.ANSWER if fallback else None,

@@ -306,3 +306,32 @@ def test_in_a_terminal(demo_tools, tmp_path):
         terminal.expect("later> ")
         terminal.type("no thanks\n")
         assert terminal.finish() == 0
+
+
+LONG = "cat notes.txt | " + "sort | " * 60 + "head && rm -rf /srv/data"
+
+RUN = '''
+from agent_brain import tool
+
+
+@tool(requires_approval=True)
+def run(command: str, options: dict[str, str] | None = None) -> str:
+    """Run a command."""
+    return "ran"
+'''
+
+
+def test_all_that_is_approved_is_shown(script, tmp_path):
+    (tmp_path / "run_tools.py").write_text(RUN)
+    tools = ["--tool", f"{tmp_path / 'run_tools.py'}:run"]
+    folder = ["--folder", str(tmp_path / "chats"), "--session", "a"]
+    args = {"command": LONG, "options": {"more": "x  \u202e" * 60 + "END"}}
+    call = Action(name="run", args=args, id="call_1")
+    script([[call], "Done."])
+
+    chat = invoke("chat", *SCRIPTED, *tools, *folder, stdin="Tidy up\nlater\n")
+
+    shown = [line for line in chat.stderr.splitlines() if f'run(command="{LONG}", options=' in line]
+    assert [line.split()[0] for line in shown][:2] == ["approval", "approve"]
+    assert "--approve call_1" in shown[2]  # how to answer later
+    assert all("END" in line and "\u202e" not in line for line in shown)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_brain import Limits
-from agent_brain.brainfile import brain_from_file, net_from_file
-from agent_brain.errors import NetDefinitionError, NetFileError, UnknownNetError
+from agent_brain import Limits, tool
+from agent_brain.brainfile import LimitsSpec, brain_from_file, net_from_file
+from agent_brain.errors import (
+    NetDefinitionError,
+    NetFileError,
+    ToolDefinitionError,
+    UnknownNetError,
+)
 from agent_brain.nets import ParallelState, SubnetState
 from agent_brain.nets.config import read_file
 from agent_brain.nets.file_states import BuildContext, Options, register_state, state_kinds
 from agent_brain.states import FunctionState, State
 from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import register_tool, tool_names
 
 REACT = """
 name = "helper"
@@ -109,6 +117,56 @@ def test_all_mistakes_are_reported(
     assert all(word in str(caught.value) for word in words)
 
 
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    text = "name: a\nstates:\n  A: {type: answer}\n  A: {type: answer, ask: true}\n"
+    with pytest.raises(NetFileError, match="the key 'A' stands twice in the mapping of line 3"):
+        read_file(write(tmp_path, text, "net.yml"))
+
+
+LIMITS = """
+net = "react"
+tools = ["calculate", "current_time"]
+[limits]
+max_tool_calls = 3
+max_cost = 0.5
+strict = true
+"""
+
+
+async def shipping(weight: float) -> str:
+    """Return what shipping costs."""
+    return f"{weight} euros"
+
+
+def test_a_file_names_tools_and_all_limits(tmp_path: Path) -> None:
+    brain = brain_from_file(write(tmp_path, LIMITS), tools=[shipping])
+    assert [*brain.memory.available_tools] == ["calculate", "current_time", "shipping"]
+    assert brain.limits == Limits(max_tool_calls=3, max_cost=0.5, strict=True)
+
+
+def test_a_file_may_name_the_limits_that_code_may(tmp_path: Path) -> None:
+    fields = {field.name for field in dataclasses.fields(Limits)}
+    assert set(LimitsSpec.model_fields) == fields
+
+
+def test_a_registered_tool_is_found_by_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path, "net = 'react'\ntools = ['parcel_price']")
+    with pytest.raises(ToolDefinitionError, match="no tool named 'parcel_price'"):
+        brain_from_file(path)
+
+    @tool
+    def parcel_price(weight: float) -> str:
+        """Return the price of a parcel."""
+        return ""
+
+    register_tool(parcel_price)
+    register_tool(parcel_price)  # again
+    assert "parcel_price" in tool_names()
+    assert [*brain_from_file(path).memory.available_tools.values()] == [parcel_price]
+    with pytest.raises(ToolDefinitionError, match="'calculate' is already registered"):
+        register_tool(tool(name="calculate")(shipping))
+
+
 @pytest.mark.parametrize("text", ["- a\n- b", "a: [", "!!python/object/apply:os.getcwd []"])
 def test_yaml_is_read_as_plain_data(tmp_path: Path, text: str) -> None:
     with pytest.raises(NetFileError, match="cannot be read"):
@@ -143,3 +201,19 @@ async def test_custom_states_are_registered_by_name(tmp_path: Path) -> None:
     assert (await brain.run("go")).answer == "HEY"
     with pytest.raises(UnknownNetError, match="already registered"):
         register_state("SHOUT", Shout, build)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "net-files.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^```(toml|yaml)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("kind", "text"), SHOWN)
+def test_the_files_of_the_page_are_right(tmp_path: Path, kind: str, text: str) -> None:
+    brain_from_file(write(tmp_path, text, f"net.{kind}"), llm=ScriptedLLM())
+
+
+@pytest.mark.parametrize("name", ["reasoning", "action", "answer", "subnet", "parallel"])
+def test_the_page_lists_the_options_of_each_state(name: str) -> None:
+    [row] = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+    options, _ = state_kinds()[name]
+    assert set(re.findall(r"`(\w+)`", row.split("|")[3])) == set(options.model_fields)

@@ -16,9 +16,12 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL = ipaddress.ip_network("2000::/3")  # all assigned IPv6 addresses
-_NOT_PUBLIC = (
+_NOT_PUBLIC = (  # with what versions of ipaddress do not agree about
     ipaddress.ip_network("168.63.129.16/32"),  # Azure's service on each of its machines
     ipaddress.ip_network("192.0.0.0/24"),  # protocols, such as Oracle's metadata
+    ipaddress.ip_network("192.88.99.0/24"),  # relays of 6to4
+    ipaddress.ip_network("2001::/23"),  # protocols, such as Teredo
+    ipaddress.ip_network("2002::/16"),  # 6to4, which embeds any IPv4 address
     ipaddress.ip_network("3fff::/20"),  # documentation
 )
 _ISATAP = (0x00005EFE, 0x02005EFE)
@@ -62,10 +65,6 @@ def _meanings(address: Address) -> list[Address]:
         return [address]
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
-    if address.sixtofour is not None:
-        return [address, address.sixtofour]
-    if address.teredo is not None:
-        return [address, *address.teredo]
     if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
         return [address, ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
     if address in _NAT64 or int(address) < 1 << 32:  # NAT64, and the old "compatible" addresses

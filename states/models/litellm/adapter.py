@@ -25,6 +25,7 @@ from agent_brain.states.models.interception import RealCall, about_to_call, inte
 from agent_brain.states.models.litellm.attempt import Attempt
 from agent_brain.states.models.litellm.errors import requested_wait
 from agent_brain.states.models.litellm.messages import origin, to_wire
+from agent_brain.states.models.litellm.schemas import response_format
 from agent_brain.states.models.litellm.usage import PRICES
 from agent_brain.states.models.llm import LLM, Piece
 from agent_brain.states.retry import RetryPolicy
@@ -325,7 +326,7 @@ class LiteLLM(LLM):
         if tools:
             request["tools"] = [_to_function(tool) for tool in tools]
         if output_type is not None and self._schema:
-            request["response_format"] = output_type
+            request["response_format"] = response_format(output_type)
         if self.cache_prompt and self.provider in _MARKED and "gemini" not in self.model:
             request.setdefault("cache_control_injection_points", list(_CACHE_POINTS))
         return request

@@ -365,10 +365,13 @@ def test_public_addresses_are_public():
         "2606:4700::1111",
         "64:ff9b::101:101",
         "::ffff:1.1.1.1",
-        "2002:101:101::",
     ):
         assert is_public(address), address
     for address in (
+        "192.88.99.1",
+        "2002:101:101::",
+        "2001:1::1",
+        "2001:20::1",
         "2002:7f00:1::",
         "::ffff:127.0.0.1",
         "64:ff9b::7f00:1",

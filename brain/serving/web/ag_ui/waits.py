@@ -6,10 +6,10 @@ from typing import Any
 
 from ag_ui.core import Interrupt
 
-from agent_brain.serving.pending import MAX_SHOWN
+from agent_brain.serving.pending import approval_question
 from agent_brain.serving.web.chat.wait_ids import wait_id
 from agent_brain.tools.action import Action
-from agent_brain.tools.text import clean, shorten, to_compact_json
+from agent_brain.tools.text import clean
 
 DECISION: dict[str, Any] = {
     "type": "object",
@@ -41,11 +41,10 @@ def approval_interrupt(
         call_id: Its ID, as the client knows it.
         subagent: The subagent that requests it, if one does.
     """
-    arguments = shorten(to_compact_json(action.args), MAX_SHOWN)
     return Interrupt(
         id=wait_id(session, action.id),
         reason="tool_call",
-        message=f"May the agent call {action.name} with {arguments}?",
+        message=approval_question(action),
         tool_call_id=call_id,
         response_schema=DECISION,
         subagent_run_id=subagent,
