@@ -11,8 +11,16 @@
     │   ├── StepNotFoundError      a session of a server has no step of that number
     │   └── TooManySessionsError   a server cannot open another session now
     ├── FinalError                 an error that no net, state, item or tool handles
+    │   ├── JournalError           a journal cannot be read or written
+    │   │   ├── JournalConflictError   another writer got there first
+    │   │   │   └── SessionConflictError
+    │   │   ├── JournalDamagedError    an entry is not what was written
+    │   │   ├── LeaseHeldError     another process runs the session
+    │   │   └── LeaseLostError     another process has taken the session over
     │   ├── LimitCheckError        a strict limit cannot count a model call
-    │   └── LimitReachedError      work does not begin, as a limit is reached
+    │   ├── LimitReachedError      work does not begin, as a limit is reached
+    │   └── VectorStoreError       the store of vectors cannot be used
+    │       └── EmbedderMismatchError  the session was embedded by another model
     ├── QueueError                 a queue of runs cannot be used as described
     │   ├── QueuedRunError         a run of a queue failed
     │   ├── RunConflictError       a run of that ID has another task, or is in progress
@@ -47,14 +55,6 @@
     │   ├── ReadOnlyMemoryError    a memory opened with readonly=True should write
     │   └── ScratchError           a value in scratch is not a JSON value
     ├── MemoryBusyError            another run is using this memory
-    ├── JournalError               a journal cannot be read or written
-    │   ├── JournalConflictError   another writer got there first
-    │   │   └── SessionConflictError
-    │   ├── JournalDamagedError    an entry is not what was written
-    │   ├── LeaseHeldError         another process runs the session
-    │   └── LeaseLostError         another process has taken the session over
-    ├── VectorStoreError           the store of vectors cannot be used
-    │   └── EmbedderMismatchError  the session was embedded by another model
     ├── EmbeddingError             an embedder cannot be built, or did not return vectors
     ├── SnapshotError              not a snapshot, or of an unknown version
     ├── ToolDefinitionError        a tool, or a set of tools, cannot be built as described

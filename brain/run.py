@@ -18,6 +18,7 @@ from agent_brain.interruptible import Interrupted, Interruption, needs_scope
 from agent_brain.limits import CUT_SHORT, Limits, StopReason, waits_on
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
+from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.turns import answer_of
@@ -472,6 +473,10 @@ class Run(Generic[OutputT_co]):
         """Leave the memory in a consistent state; the caller raises the error."""
         memory = self._plan.memory
         if not self._began:  # the memory is unchanged: a run that waits for a person still waits
+            self._end_without_memory(reason)
+            return
+        if isinstance(error, STORE_ERRORS) and memory.durable and self._claim is not None:
+            self._claim.reread()  # as after a kill: the run is where the journal has it
             self._end_without_memory(reason)
             return
         if reason is StopReason.CANCELLED:

@@ -32,7 +32,7 @@ from agent_brain.tools.text import to_compact_json
 from agent_brain.tools.toolset import Choice, ToolLike, chooser, collect
 
 if TYPE_CHECKING:
-    from agent_brain.memories.journal.base import Journal
+    from agent_brain.memories.store.session import Session
 
 
 class Memory(ABC):
@@ -312,6 +312,12 @@ class Memory(ABC):
     async def release(self) -> None:
         """Let other processes run the session again; called when a run has ended."""
 
+    def reread(self) -> None:
+        """Read the session again at the next use, with the state of the run, as RAM may have more.
+
+        Called when a run was ended by an error of its store. Does nothing by default.
+        """
+
     async def open(self) -> None:
         """Prepare for use; the Brain calls it before a run. Idempotent. Does nothing by default."""
 
@@ -454,8 +460,8 @@ class Memory(ABC):
         await copied.set_goal(goal)
         return copied
 
-    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Memory | None:
-        """Return a copy of this memory with a goal, under a key of a journal.
+    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Memory | None:
+        """Return a copy of this memory with a goal, under a key of the journal of a run.
 
         If there is one already, it is returned with ``resumed`` set. None if this memory cannot be
         written to a journal.

@@ -13,7 +13,6 @@ from pydantic import JsonValue
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
-from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
@@ -25,7 +24,7 @@ from agent_brain.memories.store.forking import fork_of
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.made_state import MadeState, read_state
 from agent_brain.memories.store.options import JournalLike
-from agent_brain.memories.store.session import History
+from agent_brain.memories.store.session import History, Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.calls import GOALS, STATE, Call, Calls, calls_of, without
@@ -447,12 +446,12 @@ class DurableMemory(WrappingMemory):
             await self._keep_state(await self._current())
         return self._over(await self._record._new_branch(name))
 
-    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Self:
-        """Return a copy with a goal under a key of a journal, or the one that is there."""
+    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Self:
+        """Return a copy with a goal under a key of a run's journal, or the one that is there."""
         if not self.readonly:
             async with self._lock:
                 await self._keep_state(await self._current())
-        return self._over(await self._record._copy_below(journal, key, goal))
+        return self._over(await self._record._copy_below(run, key, goal))
 
     async def as_of(self, step: int | SavedStep) -> Self:
         """As :meth:`StoredMemory.as_of`."""

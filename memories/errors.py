@@ -7,20 +7,21 @@
         * ScratchError
     * MemoryBusyError
     * SnapshotError
-    * JournalError
-        * JournalConflictError
-            * SessionConflictError
-        * JournalDamagedError
-        * LeaseHeldError
-        * LeaseLostError
-    * VectorStoreError
-        * EmbedderMismatchError
+    * FinalError
+        * JournalError
+            * JournalConflictError
+                * SessionConflictError
+            * JournalDamagedError
+            * LeaseHeldError
+            * LeaseLostError
+        * VectorStoreError
+            * EmbedderMismatchError
     * EmbeddingError
 """
 
 from __future__ import annotations
 
-from agent_brain.tools.errors import AgentBrainError
+from agent_brain.tools.errors import AgentBrainError, FinalError
 
 
 class MemoryDefinitionError(AgentBrainError, ValueError):
@@ -63,8 +64,8 @@ class SnapshotError(AgentBrainError, ValueError):
     """Raised when a snapshot cannot be read: it is damaged, or its version is not supported."""
 
 
-class JournalError(AgentBrainError):
-    """Raised when a journal cannot be read or written."""
+class JournalError(FinalError):
+    """Raised when a journal cannot be read or written; it ends a run, which can be resumed."""
 
 
 class JournalConflictError(JournalError):
@@ -129,8 +130,11 @@ class LeaseLostError(JournalError):
         self.session = session
 
 
-class VectorStoreError(AgentBrainError):
-    """Raised when the vector store cannot be used; the stored messages are not affected."""
+class VectorStoreError(FinalError):
+    """Raised when the vector store cannot be used; the stored messages are not affected.
+
+    It ends a run, which can be resumed.
+    """
 
 
 class EmbedderMismatchError(VectorStoreError):
@@ -160,3 +164,7 @@ class EmbeddingError(AgentBrainError, ValueError):
     def __init__(self, embedder: str, problem: str) -> None:
         self.embedder = embedder
         super().__init__(f"Embedder {embedder!r}: {problem}")
+
+
+STORE_ERRORS = (JournalError, VectorStoreError)
+"""Errors of a store: what a kill at that point would have left is left, and nothing is written."""

@@ -39,7 +39,7 @@ from agent_brain.memories.store.filters import (
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.rollback import plan_undoing
-from agent_brain.memories.store.session import branch_key
+from agent_brain.memories.store.session import Session, branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
@@ -499,10 +499,10 @@ class LayeredMemory(WrappingMemory):
         place = (*self.short.step_place, name)
         return self._over(short, await journaled.branch_at(self.long, place, resumed=short.resumed))
 
-    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Memory | None:
-        """Return copies of both under a key of a journal, and below it, or those that are there."""
-        long = await self.long._copy_below(journal, branch_key(key, LONG), None)
-        short = await self._without_handing(lambda: self.short._copy_below(journal, key, goal))
+    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Memory | None:
+        """Return copies of both under a key of a run's journal, and below it, or those there."""
+        long = await self.long._copy_below(run, branch_key(key, LONG), None)
+        short = await self._without_handing(lambda: self.short._copy_below(run, key, goal))
         return self._over(short, long)
 
     async def as_of(self, step: int | SavedStep) -> LayeredMemory:

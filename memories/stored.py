@@ -441,10 +441,14 @@ class StoredMemory(Memory):
 
     async def reopen(self) -> None:
         """Drop what is in RAM and read the session again, with what others have written to it."""
+        self.reread()
+        await self._settle()
+
+    def reread(self) -> None:
+        """Do the same at the next use."""
         if self.store.session is not None:
             self.store.session.doubt = None
             self.store.reread(adopt_control=True)
-        await self._settle()
 
     async def snapshot(self) -> Snapshot:
         """Return all that the memory holds; ``messages`` has the goal at its place."""
@@ -522,7 +526,7 @@ class StoredMemory(Memory):
             await made.restore(await branch.snapshot())
         else:  # of a brain that is called as a tool
             key = branch_key(own.key, *self.step_place, name)
-            made = await branch._copy_below(own.journal, key, None)
+            made = await branch._copy_below(own, key, None)
         if made is None:
             raise MemoryUseError(
                 f"fork() cannot write the copy to a journal: {name!r} waits in it over a "
@@ -568,15 +572,15 @@ class StoredMemory(Memory):
         own = self.store.session
         if own is not None and self.durable and not self.readonly:
             key = branch_key(own.key, *self.step_place, name)
-            copied = await source._copy_below(own.journal, key, goal)
+            copied = await source._copy_below(own, key, goal)
             if copied is not None:
                 copied.lasting = True
                 return copied
         return await super()._new_nested(source, goal, name)
 
-    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Self:
-        """Return a copy with a goal under a key of a journal, or the one that is there."""
-        return await journaled.copy_below(self, journal, key, goal)
+    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Self:
+        """Return a copy with a goal under a key of a run's journal, or the one that is there."""
+        return await journaled.copy_below(self, run, key, goal)
 
     async def has_branches(self) -> bool:
         """Return whether branches of the current step are kept, in RAM or in the journal."""

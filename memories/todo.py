@@ -11,7 +11,6 @@ from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
-from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.sessions.history import SavedStep
@@ -19,6 +18,7 @@ from agent_brain.memories.store import removal
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
 from agent_brain.memories.store.lock import Lock
+from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged
@@ -224,9 +224,9 @@ class TodoMemory(WrappingMemory):
         """Return a branch with a list of its own."""
         return await self._over(await self.inner.branch(name))
 
-    async def _copy_below(self, journal: Journal, key: str, goal: Message | None) -> Memory | None:
-        """Return a copy with a goal under a key of a journal, or the one that is there."""
-        inner = await self.inner._copy_below(journal, key, goal)
+    async def _copy_below(self, run: Session, key: str, goal: Message | None) -> Memory | None:
+        """Return a copy with a goal under a key of a run's journal, or the one that is there."""
+        inner = await self.inner._copy_below(run, key, goal)
         return None if inner is None else await self._over(inner)
 
     async def as_of(self, step: int | SavedStep) -> TodoMemory:

@@ -36,6 +36,7 @@ from agent_brain.states.surroundings import inside, surrounded
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+from agent_brain.tools.errors import FinalError
 
 if TYPE_CHECKING:
     from agent_brain.states.model_trace import CallTrace
@@ -374,7 +375,7 @@ async def _recover(
     entered: list[Hook], kind: Kind, request: HookRequest, error: Exception, whole: _Whole
 ) -> ModelResponse | None:
     """Return a hook's answer to an error; only the hooks before it stay in ``entered``."""
-    if getattr(error, _RAISED_BY_HOOK, False):
+    if getattr(error, _RAISED_BY_HOOK, False) or isinstance(error, FinalError):
         return None
     name = _METHODS[kind][2]
     for index in reversed(range(len(entered))):

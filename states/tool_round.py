@@ -14,6 +14,7 @@ import anyio
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.control import SUSPENDED
+from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Attachment, Message, Role, trusted
 from agent_brain.memories.runs.calls import uncertain
 from agent_brain.states.background import live
@@ -36,7 +37,7 @@ from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome, call_tool, fit_result
 from agent_brain.tools.context import ToolContext
-from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError
+from agent_brain.tools.errors import FinalError, InputNeeded, SleepNeeded, ToolArgumentsError
 from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
 from agent_brain.tools.secrets import scrub
@@ -134,8 +135,8 @@ class ToolRound(Work):
                 raise self._failed
             if not self._waits:
                 await self.record()
-        except BaseException:
-            await self._record_cut_short()
+        except BaseException as error:
+            await self._record_cut_short(error)
             raise
         finally:
             self._give_places_back()
@@ -157,8 +158,8 @@ class ToolRound(Work):
             await self.run_all(report)
             if not self._waits:
                 await self.record()
-        except BaseException:
-            await self._record_cut_short()
+        except BaseException as error:
+            await self._record_cut_short(error)
             raise
         finally:
             self._give_places_back()
@@ -180,7 +181,9 @@ class ToolRound(Work):
         if hooks is not None and (hooks.tool or hooks.around or hooks.trace):
             self._hooks = hooks
 
-    async def _record_cut_short(self) -> None:
+    async def _record_cut_short(self, error: BaseException) -> None:
+        if self._durable and isinstance(error, STORE_ERRORS):
+            return  # nothing is written over a store that has failed
         if self._runs and all(map(self._is_over, self._calls)):  # left while it only waited
             self.wait()
             return
@@ -315,7 +318,9 @@ class ToolRound(Work):
                 for _ in range(workers):
                     group.start_soon(self._work, begun)
         except ExceptionGroup as several:  # raise what a single call would raise
-            raise several.exceptions[0] from (several if len(several.exceptions) > 1 else None)
+            final = (error for error in several.exceptions if isinstance(error, FinalError))
+            first = next(final, several.exceptions[0])
+            raise first from (several if len(several.exceptions) > 1 else None)
 
     async def _work(self, begun: list[_Call]) -> None:
         """Run one call after the other; one write notes a result and what begins next."""

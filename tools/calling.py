@@ -12,7 +12,13 @@ from agent_brain.tools.action import Action
 from agent_brain.tools.aio import is_stray_cancellation
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext, enter_call, leave_call
-from agent_brain.tools.errors import InputNeeded, SleepNeeded, ToolArgumentsError, ToolError
+from agent_brain.tools.errors import (
+    FinalError,
+    InputNeeded,
+    SleepNeeded,
+    ToolArgumentsError,
+    ToolError,
+)
 from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.secrets import hide_registered
 from agent_brain.tools.text import shorten, to_text
@@ -46,7 +52,8 @@ async def call_tool(
     """Run ``action`` with the tool of its name. Never raises for what a model or a tool did wrong.
 
     An unknown tool, invalid arguments, an exception, an attempt to exit the program and a timeout
-    all become an outcome with ``is_error``. Only cancellation and Ctrl-C are raised.
+    all become an outcome with ``is_error``. Only cancellation, Ctrl-C and errors that end the run,
+    such as those of a journal, are raised.
 
     Args:
         action: The call.
@@ -65,6 +72,8 @@ async def call_tool(
             async with tool.limiter or nullcontext():  # the timeout begins after the wait
                 result = await _invoke_in_time(tool, action)
         return fit_result(result, tool.max_result_tokens)
+    except FinalError:  # not the tool's
+        raise
     except Exception as error:
         return _failed(error, tool, action.name)
     except BaseException as error:

@@ -37,9 +37,17 @@ async def branch_at(memory: M, names: Sequence[str], *, resumed: bool | None = N
     return copied
 
 
-async def copy_below(memory: M, journal: Journal, key: str, goal: Message | None) -> M:
-    """Return a copy of a memory with a goal under a key of a journal, or the one that is there."""
-    copied = _copy_in(memory, Session(journal, key, history="last"))
+async def copy_below(memory: M, run: Session, key: str, goal: Message | None) -> M:
+    """Return a copy of a memory with a goal under a key, or the one that is there.
+
+    Args:
+        memory: The memory.
+        run: The session of the run that the copy is for, in whose journal it is.
+        key: The key.
+        goal: The goal.
+    """
+    journal = run.journal
+    copied = _copy_in(memory, Session(journal, key, history="last", run=run))
     copied.resumed = await first_entry(journal, key) is not None
     await copied._forked()
     if not copied.resumed:

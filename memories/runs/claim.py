@@ -73,6 +73,11 @@ class Claim:
                 self._leased.append(memory)
                 await memory.acquire()
 
+    def reread(self) -> None:
+        """Have the memories read again at their next use: their store has failed."""
+        for memory in self._memories:
+            memory.reread()
+
     async def release(self) -> None:
         """Give the leases back, and let the next run start."""
         try:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agent_brain.memories.errors import (
     JournalConflictError,
@@ -26,6 +26,7 @@ from agent_brain.tools.context import current_call
 from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)
+ErrorT = TypeVar("ErrorT", bound=JournalError)
 History: TypeAlias = int | Literal["all", "last"]
 PRUNE_AT = 128  # outdated entries that may gather before they are removed
 
@@ -99,6 +100,9 @@ class Session:
         landed: Whether the last reading found the interrupted append in the journal.
         run: What the session has of the state of a run.
         traced: What it has of recorded calls.
+        failure: The error of the store that has ended the run; the run writes nothing more then, in
+            no branch and no nested run.
+        main: The session of the run that this one is a part of.
         parent: The session that this one is a branch of, if it is one. It begins with the entries
             of that session, and only what is written to it is in the journal under its key.
         offset: The last sequence number of the parent's entries that a branch begins with; its own
@@ -113,10 +117,14 @@ class Session:
         shared: bool = False,
         history: History = "last",
         parent: Session | None = None,
+        run: Session | None = None,
     ) -> None:
         self.journal = journal
         self.key = key
         self.parent = parent
+        around = parent or run
+        self.main: Session = self if around is None else around.main
+        self.failure: JournalError | None = None
         self.offset: int = 0 if parent is None else parent.last
         self.shared = shared
         self.history: History = history
@@ -138,8 +146,11 @@ class Session:
 
         Raises:
             SessionConflictError: Another memory has written to the session.
-            JournalError: The session is to be read first, as an append was interrupted.
+            JournalError: The session is to be read first, as an append was interrupted; or the
+                store has failed before in this run.
         """
+        if self.main.failure is not None:
+            raise self.main.failure
         if self.doubt is not None:  # of a writer that this one has waited for
             raise JournalError(
                 f"Session {self.key}: a write before this one was interrupted, and it is not known "
@@ -149,16 +160,24 @@ class Session:
         try:
             last = await self._write(written)
         except JournalConflictError as error:
-            raise self.conflict(error.found) from error
-        except BaseException:
+            raise self._failed(self.conflict(error.found)) from error
+        except BaseException as error:
             if not self.shared:
                 self.doubt = written
+            if isinstance(error, JournalError):
+                self._failed(error)
             raise
         self.last = last
         first = last - len(entries) + 1
         if (call := current_call()) is not None and self.run.is_running:
             self._by_calls.setdefault(call.action.id, []).extend(range(first, last + 1))
         return first
+
+    def _failed(self, error: ErrorT) -> ErrorT:
+        """Note an error of the store that ends the run, if a run writes here; return it."""
+        if self.running and not self.shared:
+            self.main.failure = error
+        return error
 
     def _before(self, entries: list[Entry]) -> Iterator[Entry]:
         """Yield what is to be written ahead of ``entries``."""
@@ -200,7 +219,7 @@ class Session:
     async def release(self) -> None:
         """Give the lease back, if there is one; if that fails, it ends by itself."""
         lease, self.lease = self.lease, None
-        self.running = False
+        self.running, self.failure = False, None
         if lease is not None:
             try:
                 await self.journal.release(lease)
