@@ -41,8 +41,8 @@ class CaseResult(BaseModel):
     """The result of one case: a task, done once by a cell. A line of ``cases.jsonl``.
 
     Attributes:
-        id: Identifies the case: the same net, memory, model, task, limits and repeat have the same
-            ID in every program.
+        id: Identifies the case: the same net, memory, model, task, limits and repeat, made of the
+            same code, have the same ID in every program.
         net: The name of the net in the experiment.
         memory: The name of the memory.
         model: The name of the model.
@@ -137,6 +137,8 @@ class ExperimentInfo(BaseModel):
         repeat: How often each task is done by each cell.
         seed: The seed of the order of cases, and of resampling.
         limits: The limits of each turn.
+        version: The version that the user named; None for none.
+        unknown: What its cases depend on that cannot be known, in words, unless there is a version.
         versions: Versions of Python, of this library and of the libraries that it uses.
         commit: The commit of the repository the experiment was run in, with ``"+"`` if files were
             changed; None outside of one.
@@ -158,6 +160,8 @@ class ExperimentInfo(BaseModel):
     repeat: int = 1
     seed: int = 0
     limits: dict[str, Any] = {}
+    version: str | None = None
+    unknown: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     commit: str | None = None
     started: datetime

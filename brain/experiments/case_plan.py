@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from agent_brain.errors import ExperimentError
 from agent_brain.experiments.case import CaseResult, Cell, Outcome
-from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.fingerprint import Key, fingerprint
 from agent_brain.experiments.report.names import short_names
 from agent_brain.experiments.task import Task
 from agent_brain.tools.suggest import did_you_mean
@@ -37,7 +37,7 @@ class Case:
     repeat: int
 
 
-def task_key(task: Task, settings: Sequence[object]) -> str:
+def task_key(task: Task, settings: Sequence[object]) -> Key:
     """Return what stands for a task, done within ``settings``."""
     turns = [(turn.text, turn.session, turn.restart, turn.expected) for turn in task.all_turns]
     messages = [(m.role, m.content, m.name, m.tool_calls, m.tool_call_id) for m in task.messages]
@@ -46,7 +46,7 @@ def task_key(task: Task, settings: Sequence[object]) -> str:
 
 
 def make_cases(
-    cells: dict[Cell, str], tasks: Sequence[tuple[Task, str]], repeat: int
+    cells: dict[Cell, Key], tasks: Sequence[tuple[Task, Key]], repeat: int
 ) -> Iterator[Case]:
     """Yield all cases.
 
@@ -58,7 +58,7 @@ def make_cases(
     for cell, cell_key in cells.items():
         for task, key in tasks:
             for number in range(repeat):
-                yield Case(fingerprint(cell_key, key, number), cell, task, number)
+                yield Case(fingerprint(cell_key, key, number).digits, cell, task, number)
 
 
 def shuffled(cases: Sequence[Case], seed: int) -> list[Case]:

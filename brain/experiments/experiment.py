@@ -30,7 +30,7 @@ from agent_brain.experiments.choices.models import ModelChoice, choice_of, read_
 from agent_brain.experiments.choices.nets import NetChoice, read_nets
 from agent_brain.experiments.environment import commit, versions
 from agent_brain.experiments.faults import Faults
-from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.fingerprint import Key, fingerprint
 from agent_brain.experiments.folder import as_folder
 from agent_brain.experiments.plan import Plan
 from agent_brain.experiments.prices import most_of_case, token_price
@@ -111,6 +111,8 @@ class Experiment:
         keep_sessions: Store the sessions of the cases in the folder.
         net_options: Options of all nets that are given by a registered name.
         stuck: What to do about a run that repeats itself; None to do nothing.
+        version: A name of your own for what a case depends on and an experiment cannot know, such
+            as a file that a state reads. With another version all cases are run again.
 
     Raises:
         ExperimentError: An argument of a wrong kind, or arguments that do not go together; the
@@ -140,6 +142,7 @@ class Experiment:
         keep_sessions: bool = True,
         net_options: Mapping[str, Any] | None = None,
         stuck: StuckPolicy | None = StuckPolicy(),  # noqa: B008 - frozen
+        version: str | None = None,
     ) -> None:
         self._nets: dict[str, NetChoice] = {}
         faults = Faults()  # all of them are told
@@ -167,14 +170,17 @@ class Experiment:
                 case_seconds=case_seconds,
                 trace=trace,
                 keep_sessions=keep_sessions,
+                version=version,
             )
         faults.refuse()
         self.settings.check_models(self._models)
         for task in self._tasks:
             self.settings.check_tools(task)
-        self._cells = self._cell_keys()
+        self._cells, keys = self._cell_keys(), self._task_keys()
         self.base = self.cells[0] if base is None else read_cell(base, self.cells, "base")
-        self._cases = list(make_cases(self._cells, self._task_keys(), repeat))
+        self._cases = list(make_cases(self._cells, keys, repeat))
+        unknown = fingerprint(list(self._cells.values()), [key for _, key in keys]).unknown
+        self._unknown = unknown if version is None else ()
 
     @property
     def cells(self) -> list[Cell]:
@@ -186,7 +192,7 @@ class Experiment:
         """The tasks, in order."""
         return list(self._tasks)
 
-    def _cell_keys(self) -> dict[Cell, str]:
+    def _cell_keys(self) -> dict[Cell, Key]:
         return {
             Cell(net, memory, model): fingerprint(
                 (net, memory, model),
@@ -199,12 +205,10 @@ class Experiment:
             for model in self._models
         }
 
-    def _task_keys(self) -> list[tuple[Task, str]]:
+    def _task_keys(self) -> list[tuple[Task, Key]]:
         own = self.settings
-        common = own.tools, own.stuck, own.case_max_cost, own.case_seconds
-        return [
-            (task, task_key(task, [*common, task.limits or own.limits])) for task in self._tasks
-        ]
+        common = fingerprint(own.tools, own.stuck, own.case_max_cost, own.case_seconds, own.version)
+        return [(task, task_key(task, [common, task.limits or own.limits])) for task in self._tasks]
 
     def plan(
         self,
@@ -347,6 +351,8 @@ class Experiment:
             repeat=self.settings.repeat,
             seed=self.settings.seed,
             limits=self.settings.limits_in_words(),
+            version=self.settings.version,
+            unknown=self._unknown,
             versions=versions(),
             commit=await anyio.to_thread.run_sync(commit),
             started=started,

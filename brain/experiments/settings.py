@@ -34,6 +34,7 @@ _FIELDS: dict[str, _Field] = {
     ),
     "trace": _BOOL,
     "keep_sessions": _BOOL,
+    "version": (lambda v: v is None or is_name(v), "a text that is not empty, or None"),
     "tools": (
         lambda v: callable(v) or (isinstance(v, Iterable) and not isinstance(v, str)),
         "a list of tools, or a function that makes it",
@@ -59,6 +60,7 @@ class Settings:
     case_seconds: float | None
     trace: bool
     keep_sessions: bool
+    version: str | None
 
     def __post_init__(self) -> None:
         if faults := [*field_faults({name: getattr(self, name) for name in _FIELDS})]:

@@ -45,7 +45,7 @@ def effect(text: str) -> str:
     with (FOLDER / "effects.txt").open("a") as file:
         file.write(text + "\n")
     calls.append(text)
-    if HOW == "call" and len(calls) == 3:
+    if sys.argv[2] == "call" and len(calls) == 3:  # HOW would be part of the tool
         os.kill(os.getpid(), signal.SIGKILL)
     return f"did {text}"
 

@@ -54,32 +54,56 @@ async def test_nobody_waits_until_a_call_is_refused(clock: Clock) -> None:
     assert clock.slept == []
 
 
-async def test_all_wait_and_one_goes_first(clock: Clock) -> None:
+async def test_one_goes_first_and_others_follow_as_calls_are_answered(clock: Clock) -> None:
     shared = steady()
     gone: list[str] = []
-    first: list[str] = []
 
-    async def go(name: str) -> None:
-        await shared.wait(name)
-        gone.append(name)
+    async def go(call: str) -> None:
+        await shared.wait(call)
+        gone.append(call)
 
-    shared.refuse(7.0)
+    shared.refuse("z", 7.0)
     async with anyio.create_task_group() as group:
-        for name in "abc":
-            group.start_soon(go, name)
-        await anyio.wait_all_tasks_blocked()
-        first += gone
-        shared.answer()
-
-    assert len(first) == 1
-    assert sorted(gone) == ["a", "b", "c"]
+        for call in "abcdef":
+            group.start_soon(go, call)
+        seen = []
+        for answered in range(3):
+            await anyio.wait_all_tasks_blocked()
+            seen.append(len(gone))
+            shared.answer(gone[answered])
+    assert seen == [1, 3, 5]  # 1, 2 and 3 on their way at the same time
     assert clock.now == pytest.approx(107.0)
+    assert not shared.is_open
+    shared.answer(gone[3])  # and nobody waits
+    assert shared.is_open
+
+
+async def test_refusals_of_calls_that_began_together_count_once(clock: Clock) -> None:
+    shared = Pace(RetryPolicy(retries=100, backoff=1.0, max_wait=60.0))
+    for call in "abcdefg":
+        shared.begin(call)
+    for call in "abcdefg":
+        shared.refuse(call, 10.0)
+    await shared.wait("a")
+
+    assert 110 <= clock.now <= 111  # one wait, and up to a second by chance
+
+
+async def test_a_late_refusal_does_not_stop_those_that_go_on(clock: Clock) -> None:
+    shared = steady()
+    shared.begin("a")
+    shared.begin("late")
+    shared.refuse("a", 5.0)
+    await shared.wait("a")
+    shared.answer("a")
+    shared.refuse("late", None)
+
     assert shared.is_open
 
 
 async def test_another_goes_first_if_the_first_one_leaves(clock: Clock) -> None:
     shared = steady()
-    shared.refuse(1.0)
+    shared.refuse("z", 1.0)
     await shared.wait("a")
     async with anyio.create_task_group() as group:
         group.start_soon(shared.wait, "b")
@@ -91,7 +115,7 @@ async def test_another_goes_first_if_the_first_one_leaves(clock: Clock) -> None:
 
 async def test_a_provider_cannot_ask_for_hours(clock: Clock) -> None:
     shared = steady()
-    shared.refuse(86_400.0)
+    shared.refuse("a", 86_400.0)
     await shared.wait("a")
 
     assert clock.now == pytest.approx(160.0)
@@ -100,8 +124,8 @@ async def test_a_provider_cannot_ask_for_hours(clock: Clock) -> None:
 async def test_waits_grow_if_nobody_says_how_long(clock: Clock) -> None:
     shared = Pace(RetryPolicy(retries=100, backoff=1.0, max_wait=60.0))
     for _ in range(10):
-        shared.refuse(None)
-        await shared.wait(object())
+        shared.refuse("a", None)
+        await shared.wait("a")
 
     assert 0 < clock.now - 100 < 10 * 60
 
@@ -190,6 +214,50 @@ async def test_one_case_asks_while_the_others_wait(tmp_path: Path) -> None:
     assert all(case.passed for case in report.cases)
     assert all(case.seconds_waiting > 0 for case in report.cases)
     assert llm.asked == 4 + 6  # the first four at once, and then one at a time until one passes
+
+
+class Busy(Limited):
+    """A model that refuses all calls until its limit is over, and then more than a few at once.
+
+    One more may be on its way with each call that it has answered.
+    """
+
+    def __init__(self, cases: int) -> None:
+        super().__init__(refused=0, attempts=2)
+        self.cases = cases
+        self.all_asked = anyio.Event()
+        self.on_their_way = self.answered = self.refusals = 0
+
+    async def _answer(self, request: Any) -> AsyncIterator[Any]:
+        self.asked += 1
+        if self.asked <= self.cases:  # all of them at once
+            if self.asked == self.cases:
+                self.all_asked.set()
+            await self.all_asked.wait()
+            self.refusals += 1
+            raise LLMRateLimitError("Too many requests; please try again in 0.02s")
+        self.on_their_way += 1
+        try:
+            await anyio.wait_all_tasks_blocked()
+            if self.on_their_way > 1 + self.answered:
+                self.refusals += 1
+                raise LLMRateLimitError("Too many requests; please try again in 0.02s")
+            self.answered += 1
+        finally:
+            self.on_their_way -= 1
+        yield "It is 1"
+
+
+@pytest.mark.usefixtures("_exact_waits")
+async def test_calls_that_were_refused_together_are_not_refused_again(tmp_path: Path) -> None:
+    llm = Busy(cases=7)
+    tasks = [Task(id=f"t{number}", turns="Say 1", expected="1") for number in range(7)]
+    made = Experiment(nets="react", models=llm, tasks=tasks, keep_sessions=False, at_once=7)
+    report = await made.run(tmp_path)
+
+    assert [case.outcome for case in report.cases] == [Outcome.PASSED] * 7
+    assert llm.refusals == 7
+    assert all(0.01 < case.seconds_waiting < 2 for case in report.cases)
 
 
 @pytest.mark.usefixtures("_exact_waits")

@@ -293,6 +293,42 @@ def test_experiments_are_kept_and_continued_in_a_folder(
     assert cases.read_bytes() == before
 
 
+def test_a_kept_experiment_is_run_again_after_its_code_has_changed(
+    suite: pytest.Pytester, tmp_path: Path
+) -> None:
+    code = """
+        from agent_brain import Memory, Message, Net, State
+        from enum import Enum
+
+        class Step(Enum):
+            SAY = 1
+
+        class Say(State):
+            async def run(self, memory: Memory):
+                yield "{said}"
+                await memory.update([Message.assistant("{said}")])
+
+            async def next_state(self, memory: Memory) -> None:
+                return None
+
+        def saying(llm):
+            return Net({{Step.SAY: Say()}})
+    """
+    test = """
+        from agent_brain.experiments import Task
+        from states_of_mine import saying
+
+        def test_it(experiment):
+            task = Task(id="t", turns="?", expected="right")
+            assert experiment.run_sync(nets=saying, models="demo", tasks=task).cases[0].passed
+    """
+    suite.makepyfile(test_it=test)
+    kept = ("--experiment-folder", str(tmp_path / "kept"))
+    for said, outcome in (("right", "passed"), ("something else", "failed")):
+        suite.makepyfile(states_of_mine=code.format(said=said))
+        run(suite, *kept).assert_outcomes(**{outcome: 1})
+
+
 def test_each_test_keeps_its_experiments_in_a_folder_of_its_own(
     suite: pytest.Pytester, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments.choices.axis import in_words, name_of, read_axis, split_options
 from agent_brain.experiments.choices.calls import check_call, parameters_of
 from agent_brain.experiments.choices.references import load_object
-from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.fingerprint import Key, fingerprint
 from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.registry import create_memory, find_memory, memory_names
@@ -50,7 +50,7 @@ class MemoryChoice:
 
     name: str
     text: str
-    key: str
+    key: Key
     create: Callable[[Sequence[ToolLike], Place], Memory]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from agent_brain.default_model import resolve_llm
 from agent_brain.errors import AgentBrainError, ExperimentError
 from agent_brain.experiments.choices.axis import read_axis
-from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.fingerprint import Key, fingerprint
 from agent_brain.experiments.task import is_name
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import made_of_names
@@ -26,7 +26,7 @@ class ModelChoice:
 
     name: str
     llm: LLM | None
-    key: str
+    key: Key
 
     @property
     def text(self) -> str:

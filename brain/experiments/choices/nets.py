@@ -16,7 +16,7 @@ from agent_brain.experiments.choices.axis import in_words, name_of, read_axis, s
 from agent_brain.experiments.choices.calls import check_call, parameters_of
 from agent_brain.experiments.choices.models import check_model
 from agent_brain.experiments.choices.references import load_object
-from agent_brain.experiments.fingerprint import fingerprint
+from agent_brain.experiments.fingerprint import Key, fingerprint
 from agent_brain.nets.net import Net, as_net
 from agent_brain.nets.registry import create_net, find_net, net_names
 from agent_brain.states.models.llm import LLM
@@ -41,7 +41,7 @@ class NetChoice:
 
     name: str
     text: str
-    key: str
+    key: Key
     create: MakeNet
     net: Net | None = None
     made: dict[tuple[int, Any], Net] = field(default_factory=dict)
@@ -143,7 +143,7 @@ def _of_file(where: str, text: str, options: Mapping[str, Any]) -> NetChoice:
         raise ExperimentError(f"{where}: a net of a file takes no options: write them into it")
     if not path.is_file():
         raise ExperimentError(f"{where}: there is no file {text!r}")
-    key = fingerprint("file", path.read_bytes())
+    key = fingerprint("file", path.read_bytes(), net_from_file(path, DemoLLM()))
     return NetChoice(path.stem, text, key, lambda llm, _: net_from_file(path, llm))
 
 

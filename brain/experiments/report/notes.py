@@ -10,11 +10,12 @@ from agent_brain.experiments.report.names import short_names
 from agent_brain.experiments.report.words import many
 
 FEW_TASKS = 30
+_SHOWN = 3  # of what cannot be known
 
 
 def warnings_of(info: ExperimentInfo, cells: Sequence[CellReport], missing: int) -> list[str]:
     """Return the warnings, each a sentence or two."""
-    return [*_models(info), *_cases(info, cells, missing), *_figures(info, cells)]
+    return [*_models(info), *_code(info), *_cases(info, cells, missing), *_figures(info, cells)]
 
 
 def _models(info: ExperimentInfo) -> Iterator[str]:
@@ -23,6 +24,17 @@ def _models(info: ExperimentInfo) -> Iterator[str]:
         yield (
             f"Rules and no language model answered for {', '.join(rules)}: the figures say whether "
             "nets and memories work, and nothing about the quality of answers."
+        )
+
+
+def _code(info: ExperimentInfo) -> Iterator[str]:
+    if info.unknown:
+        shown = ", ".join(info.unknown[:_SHOWN])
+        more = len(info.unknown) - _SHOWN
+        yield (
+            f"A change of what some code finds while it runs is not noticed: {shown}"
+            f"{f', and {more} more' if more > 0 else ''}. Name a version= of your own, and another "
+            "one when it changes: then the cases are run again."
         )
 
 

@@ -91,6 +91,8 @@ def made_with(report: Report) -> Iterator[tuple[str, str]]:
     yield "Tasks", f"{len(info.tasks)}, each {info.repeat}× by each cell"
     yield "Base", str(info.base)
     yield "Commit", info.commit or NOTHING
+    if info.version is not None:
+        yield "Version", info.version
     yield "Seed", str(info.seed)
     yield "Limits", ", ".join(f"{k}={v}" for k, v in info.limits.items()) or NOTHING
     yield "Versions", ", ".join(f"{k} {v}" for k, v in info.versions.items()) or NOTHING

@@ -1,7 +1,7 @@
 """Waiting for the rate limits of models, together. Private.
 
 When a provider tells one call to wait, all calls of that model wait; after that one call goes
-first, and the others follow when it was answered.
+first, and with each that is answered one more may be on its way at the same time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ LONGEST = 60.0  # seconds of one wait
 class Pace:
     """When the calls of one model may go on.
 
+    Calls that were on their way together are refused together: that is one refusal, and only a
+    refusal of a call that began after it is another one.
+
     Attributes:
         policy: How long to wait, if the provider does not say.
     """
@@ -32,52 +35,70 @@ class Pace:
         self.policy = policy or RetryPolicy(retries=1_000_000, backoff=BACKOFF, max_wait=LONGEST)
         self._until = 0.0
         self._refused = 0  # in a row
-        self._first: object | None = None  # whose call goes first after a wait
-        self._answered = Event()
+        self._round = 0  # how often calls were refused in all
+        self._begun: dict[str, int] = {}  # by call on its way: in which round it began
+        self._at_once: int | None = None  # how many calls of this round may be on their way
+        self._waiting = 0
+        self._changed = Event()
 
     @property
     def is_open(self) -> bool:
         """Whether calls need not wait."""
-        return not self._refused
+        return self._at_once is None
 
-    def refuse(self, seconds: float | None) -> None:
+    def begin(self, call: str) -> None:
+        """Note that a call is on its way."""
+        self._begun[call] = self._round
+
+    def refuse(self, call: str, seconds: float | None) -> None:
         """Let all calls wait.
 
         Args:
+            call: The call that was refused.
             seconds: What the provider asked for, if it did.
         """
-        asked = None if seconds is None else min(seconds, LONGEST)
-        wait = self.policy.wait(self._refused, asked) or 0.0
-        self._refused += 1
+        wait = 0.0 if seconds is None else min(seconds, LONGEST)
+        if self._begun.pop(call, self._round) == self._round:
+            wait = self.policy.wait(self._refused, wait) or 0.0
+            self._refused += 1
+            self._round += 1
+            self._at_once = 1
         self._until = max(self._until, current_time() + wait)
-        self._let_first_go(None)
+        self._wake()
 
-    def answer(self) -> None:
-        """Note that a call was answered: the others may go on."""
-        if self._refused:
+    def answer(self, call: str) -> None:
+        """Note that a call was answered: others may go on."""
+        begun = self._begun.pop(call, None)
+        if self._at_once is not None and begun == self._round:
             self._refused = 0
-            self._let_first_go(None)
+            self._at_once = self._at_once + 1 if self._waiting else None
+            self._wake()
 
-    def leave(self, who: object) -> None:
-        """Note that a caller has gone: if its call was the first, another goes first."""
-        if self._first is who and who is not None:
-            self._let_first_go(None)
+    def leave(self, call: str) -> None:
+        """Note that a call has ended otherwise: another may go in its place."""
+        if self._begun.pop(call, None) is not None:
+            self._wake()
 
-    def _let_first_go(self, who: object) -> None:
-        self._first = who
-        self._answered.set()
-        self._answered = Event()
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = Event()
 
-    async def wait(self, who: object) -> None:
-        """Wait until a call of ``who`` may go."""
-        while self._refused and self._first is not who:
-            left = self._until - current_time()
-            if left > 0:
-                await sleep(left)
-            elif self._first is None:
-                self._first = who
-            else:
-                await self._answered.wait()
+    async def wait(self, call: str) -> None:
+        """Wait until a call may go, and note that it is on its way."""
+        self._waiting += 1
+        try:
+            while not self._may_go(call):
+                left = self._until - current_time()
+                await (sleep(left) if left > 0 else self._changed.wait())
+        finally:
+            self._waiting -= 1
+        self.begin(call)
+
+    def _may_go(self, call: str) -> bool:
+        if self._at_once is None or self._begun.get(call) == self._round:
+            return True
+        on_their_way = sum(begun == self._round for begun in self._begun.values())
+        return current_time() >= self._until and on_their_way < self._at_once
 
 
 class CaseClock:
@@ -132,13 +153,17 @@ class PaceHook(Hook):
     def __init__(self, pace_of: Callable[[str], Pace], clock: CaseClock) -> None:
         self._pace_of = pace_of
         self._clock = clock
-        self._waited_for: set[Pace] = set()
+        self._paces: dict[str, set[Pace]] = {}  # by call on its way
         self._attempted: dict[str, bool] = {}  # by call: whether it waits for another attempt
 
     def before_model_call(self, request: ModelRequest) -> Awaitable[None] | None:
         """Wait until calls of the model may go."""
         pace = self._pace_of(request.model)
-        return None if pace.is_open else self._wait(pace)
+        self._paces.setdefault(request.response_id, set()).add(pace)
+        if not pace.is_open:
+            return self._wait(pace, request.response_id)
+        pace.begin(request.response_id)
+        return None
 
     def before_attempt(self, request: ModelRequest) -> Awaitable[None] | None:
         """Wait until calls of the model may go; the wait before a retry has ended."""
@@ -146,11 +171,10 @@ class PaceHook(Hook):
         self._attempted[request.response_id] = False
         return self.before_model_call(request)
 
-    async def _wait(self, pace: Pace) -> None:
-        self._waited_for.add(pace)
+    async def _wait(self, pace: Pace, call: str) -> None:
         self._clock.pause()
         try:
-            await pace.wait(self)
+            await pace.wait(call)
         finally:
             self._clock.go_on()
 
@@ -170,23 +194,27 @@ class PaceHook(Hook):
         self._end_retry(request)
         if not known:
             self._note(request, error)
+        for pace in self._paces.pop(request.response_id, ()):
+            pace.leave(request.response_id)
 
     def _note(self, request: ModelRequest, error: Exception) -> bool:
         pace = self._pace_of(request.model)
         refused = isinstance(error, LLMRateLimitError)
         if refused:
-            pace.refuse(requested_wait(error.__cause__ or error))
+            pace.refuse(request.response_id, requested_wait(error.__cause__ or error))
         else:
-            pace.leave(self)
+            pace.leave(request.response_id)
         return refused
 
     def after_model_call(self, request: ModelRequest, response: ModelResponse) -> None:
         """Let other calls of the model go on."""
         self._attempted.pop(request.response_id, None)
-        self._pace_of(request.model).answer()
+        for pace in self._paces.pop(request.response_id, ()):
+            pace.answer(request.response_id)
 
     def leave(self) -> None:
         """Note that the case has ended."""
         self._clock.stop()
-        for pace in self._waited_for:
-            pace.leave(self)
+        for call, paces in self._paces.items():
+            for pace in paces:
+                pace.leave(call)

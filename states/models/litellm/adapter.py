@@ -126,8 +126,7 @@ class LiteLLM(LLM):
         self.params = params
         register_secrets(model_secrets(params))  # hidden in the results of tools
         self._supports_schema = supports_schema
-        if supports_tools is not None:
-            self.supports_tools = supports_tools  # pyright: ignore[reportIncompatibleVariableOverride]
+        self._supports_tools = supports_tools
         problems = self._problems()
         if problems:
             raise StateDefinitionError(f"LiteLLM({model!r}) cannot be used: {'; '.join(problems)}")
@@ -159,6 +158,8 @@ class LiteLLM(LLM):
     @cached_property
     def supports_tools(self) -> bool:  # type: ignore[override]  # an attribute once it is known
         """Whether the model calls tools natively; the first access may import litellm."""
+        if self._supports_tools is not None:
+            return self._supports_tools
         entry = self._entry
         return entry is None or bool(entry.get("supports_function_calling"))
 
