@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import pairwise
 
 from agent_brain.errors import TransitionError
 from agent_brain.limits import SPENDING, StopReason
@@ -22,9 +24,22 @@ class StepReport:
         waits: What the run waits for, if it waits for a person.
         cut: The limit that stopped an inner net, if one did.
         error: What the state raised, if the net has an edge for its errors.
+        inner: The text of an inner net that was cut short, if it is that of the state.
+        unfinished: Whether the run ends within the step, which is repeated when it is resumed.
+        sources: Where in ``said`` the text of another model response begins, and its ID.
     """
 
-    __slots__ = ("cut", "error", "finished", "requested", "said", "waits")
+    __slots__ = (
+        "cut",
+        "error",
+        "finished",
+        "inner",
+        "requested",
+        "said",
+        "sources",
+        "unfinished",
+        "waits",
+    )
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -33,6 +48,36 @@ class StepReport:
         self.waits: StopReason | None = None
         self.cut: StopReason | None = None
         self.error: Exception | None = None
+        self.inner = ""
+        self.unfinished = False
+        self.sources: tuple[tuple[int, str | None], ...] = ()
+
+    def unrecorded(self, recorded: Iterable[str]) -> str:
+        """Return the text that no message holds yet.
+
+        Args:
+            recorded: The texts of the messages of the assistant in this turn.
+        """
+        known = [text.strip() for text in recorded if text.strip()]
+        missing: list[str] = []
+        for of_response, text in self._texts():
+            said = text.strip()
+            if any(said == one or said.endswith(f"\n{one}") for one in known):
+                continue
+            if not of_response and known and said.startswith(known[-1]):  # the beginning is
+                text = said.removeprefix(known[-1])
+            if text.strip():
+                missing.append(text)
+        return "\n\n".join(missing)
+
+    def _texts(self) -> Iterator[tuple[bool, str]]:
+        """Yield what was said, by its sources, and whether they are model responses."""
+        texts: dict[str | int, list[str]] = {}
+        starts = [(0, None), *self.sources, (len(self.said), None)]
+        for (start, source), (end, _) in pairwise(starts):
+            texts.setdefault(source or start, []).extend(self.said[start:end])
+        for key, parts in texts.items():
+            yield isinstance(key, str), "".join(parts)
 
 
 def stops_before(reached: StopReason, *, costs_nothing: bool) -> bool:

@@ -34,6 +34,7 @@ from agent_brain.memories.branches.kept import (
     keep_branch,
 )
 from agent_brain.memories.control import SUSPENDED, Control, HumanRequests
+from agent_brain.memories.message import PARTIAL, Message
 from agent_brain.memories.runs.human_requests import key_of_branch
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
@@ -191,6 +192,22 @@ class Engine:
         """Return the text of the last step that streamed any."""
         return self._record.answer()
 
+    async def partial_answer(self) -> Message | None:
+        """Return what was said in a step that the run has ended within, if no message has it."""
+        if not self._record.report.unfinished:
+            return None
+        text = self._record.unrecorded(await self.memory.turn())
+        if not text:
+            return None
+        node = self._net.find(self.at.state or "")
+        state = None if node is None else node.state
+        return Message.assistant(
+            text,
+            cause_by=type(state).__name__,
+            sent_from=getattr(state, "sent_from", None),
+            metadata={PARTIAL: True},
+        )
+
     @property
     def finish_reason(self) -> str | None:
         """Why the model response that gave the answer ended, if one did."""
@@ -328,6 +345,10 @@ class Engine:
             with anyio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._exit(node, stream)
         finally:
+            report = self._record.report
+            report.unfinished = True
+            if report.inner:
+                self._record.say(report.inner, None)
             self._record.count_open_responses()
             if self._observation is not None:
                 await self._observation.fail(failure)
@@ -350,7 +371,7 @@ class Engine:
             return False
         report, self._record.used = self._record.report, True
         report.waits = report.cut = None
-        report.error = error
+        report.unfinished, report.error = False, error
         if self.memory.control.next_actions:
             await close_open_calls(self.memory, f"state {node.name!r} failed")
         return True
@@ -380,19 +401,22 @@ class Engine:
             if reason in SUSPENDED:
                 self.reason = reason
                 return None, []
+            report.unfinished = True
             following = await self._stop(reason)
             self._resumed = self._has_forked  # the fallback state ends the step of the branches
             return following, [StateExited(following.name if following else None, at=at)]
         memory = self.memory
         control = memory.control
-        following = target = None
+        following = None
         if self.reason is None:  # the fallback state is the last
             try:
                 target = None if report.error else await node.state.next_state(memory)
+                following = next_node(node, target, report, done=control.done)
             except BaseException as error:
                 if not await self._fail(node, error):
+                    report.unfinished = True
                     raise failure_of(error, node.name, type(node.state).__name__)  # noqa: B904
-            following = next_node(node, target, report, done=control.done)
+                following = node.on_error
         name = None if following is None else following.name
         self.over = following is None
         failed = None if report.error is None else words_of(report.error)
@@ -494,6 +518,8 @@ class Engine:
             )
             if over and not isinstance(error, Exception):  # left while it only waited
                 self._record.report.waits = self._collect_requests(order)
+            elif not aside and order.branches:
+                self._record.report.inner = order.branches[0].answer
             raise
         report = self._record.report
         self._record.used = self._record.used or bool(order.branches)

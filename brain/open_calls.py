@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message, Role, is_partial
+from agent_brain.memories.wrapper import offers
 
 
 async def open_results(memory: Memory, why: str) -> list[Message]:
@@ -32,6 +33,17 @@ async def undo_half_a_step(memory: Memory) -> None:
     await memory.drop_branches()
     if not memory.control.next_actions:
         await close_open_calls(memory, "the run was interrupted")
+
+
+async def drop_partial_answer(memory: Memory) -> None:
+    """Remove the partial answer of a run that continues, as it will give the whole one.
+
+    It stays in a memory that cannot delete messages.
+    """
+    partial = [message.id for message in await memory.turn() if is_partial(message)]
+    delete = getattr(memory, "delete", None)
+    if partial and delete is not None and offers(memory, "delete"):
+        await delete(partial)
 
 
 async def close_open_calls(memory: Memory, why: str) -> None:

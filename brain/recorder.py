@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent_brain.budget import Budget
 from agent_brain.decision import StepReport
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message, Role
 from agent_brain.memories.runs.human_requests import key_of_branch
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.events import (
@@ -83,6 +84,14 @@ class StepRecorder:
         """Return the text of the last step that streamed any."""
         return "".join(self.report.said or self._text)
 
+    def unrecorded(self, messages: Iterable[Message]) -> str:
+        """Return the text of the step, as far as no message holds it.
+
+        Args:
+            messages: The messages of the turn.
+        """
+        return self.report.unrecorded(m.content for m in messages if m.role is Role.ASSISTANT)
+
     def say(self, text: str, finish_reason: str | None) -> None:
         """Record text that was already streamed."""
         self.used = True
@@ -121,9 +130,12 @@ class StepRecorder:
     def _note_text(self, event: TextDelta) -> TextDelta:
         if event.thought:
             return event
-        self.report.said.append(event.text)
+        said = self.report.said
         if event.response_id is None or event.response_id != self._answered_by:
+            if event.response_id is not None or self._answered_by is not None:
+                self.report.sources += ((len(said), event.response_id),)
             self._answered_by, self.finish_reason = event.response_id, None
+        said.append(event.text)
         return dataclasses.replace(event, thought=True) if self._as_thoughts else event
 
     def _note_request(self, event: ActionRequested) -> Event:
@@ -146,6 +158,8 @@ class StepRecorder:
         if event.response_id in self._open_responses:
             self._open_responses.remove(event.response_id)
         self.budget.spend(event.usage)
+        if self.report.sources:  # the response is complete
+            self.report.sources += ((len(self.report.said), None),)
         if event.response_id is not None and event.response_id == self._answered_by:
             self.finish_reason = event.finish_reason
         return event

@@ -23,7 +23,12 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.turns import answer_of
 from agent_brain.nets.net import Net
-from agent_brain.open_calls import close_open_calls, open_results, undo_half_a_step
+from agent_brain.open_calls import (
+    close_open_calls,
+    drop_partial_answer,
+    open_results,
+    undo_half_a_step,
+)
 from agent_brain.result import OutputT_co, Result
 from agent_brain.states.events import (
     NOWHERE,
@@ -439,10 +444,15 @@ class Run(Generic[OutputT_co]):
         except BaseException:
             memory.control = before
             raise
+        await drop_partial_answer(memory)
         return False
 
     async def _finish(self, reason: StopReason) -> None:
         control = self._plan.memory.control
+        if self._engine is not None and reason not in SUSPENDED:
+            partial = await self._engine.partial_answer()
+            if partial is not None:
+                await self._plan.memory.update([partial])
         control.stop(
             reason.value,
             seconds=self._budget.seconds(),

@@ -37,6 +37,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.message import Attachment as Attachment
     from agent_brain.memories.message import Message as Message
     from agent_brain.memories.message import Role as Role
+    from agent_brain.memories.message import is_partial as is_partial
     from agent_brain.memories.messages import MessagesMemory as MessagesMemory
     from agent_brain.memories.recall.results import Recalled as Recalled
     from agent_brain.memories.registry import create_memory as create_memory

@@ -27,6 +27,12 @@ from agent_brain.tools.ids import new_id
 from agent_brain.tools.models import assembler, template
 from agent_brain.tools.text import clean, clean_json, to_compact_json, to_text
 
+PARTIAL = "partial"
+"""The key in the metadata of a partial answer; see :func:`is_partial`."""
+
+CUT_OFF = "[This answer was cut off]"
+"""What a model reads behind a partial answer."""
+
 
 class Role(StrEnum):
     """The author of a message, as chat APIs name it."""
@@ -239,6 +245,20 @@ class Message(BaseModel, frozen=True, extra="forbid", defer_build=True):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Message:
         return self
+
+
+def is_partial(message: Message) -> bool:
+    """Return whether ``message`` is the beginning of an answer whose run was cut short.
+
+    A run that ends within a step, as it is cancelled, fails or reaches a limit, records the text
+    that its reader has seen in that step. If the run is resumed, the whole answer replaces it.
+    """
+    return message.metadata.get(PARTIAL) is True
+
+
+def text_for_model(message: Message) -> str:
+    """Return the text of ``message`` as a model is shown it: a partial answer says what it is."""
+    return f"{message.content}\n\n{CUT_OFF}" if is_partial(message) else message.content
 
 
 _assemble = assembler(Message)

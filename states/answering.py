@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from enum import Enum
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message, Role, is_partial
 from agent_brain.memories.runs.turns import answer_of, is_answer
 from agent_brain.states import prompts
 from agent_brain.states.base import State
@@ -104,7 +104,7 @@ class AnswerState(State):
         if self.ask:
             return True
         last = (await memory.turn())[-1:]  # the answer of an earlier turn does not count
-        answered = bool(last) and is_answer(last[0])
+        answered = bool(last) and is_answer(last[0]) and not is_partial(last[0])
         return not answered or (self.output_type is not None and not last[0].metadata.get(OUTPUT))
 
     def _message(self, text: str, call: ModelCall) -> Message:

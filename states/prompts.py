@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import PARTIAL, Message, Role, is_partial, text_for_model
 from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.text import to_compact_json
@@ -110,8 +110,8 @@ async def assemble(
     hint = memory.control.hint
     if hint:
         request.append(Message.user(hint, cause_by=HINT_CAUSE))
-    if plain or _has_system(memory, request, len(first)):
-        request[:] = _with_one_system(request)
+    if plain or _is_to_be_formed(memory, request, len(first)):
+        request[:] = _formed(request)
     return request if _ends_with_request(request) else [*request]
 
 
@@ -121,8 +121,10 @@ class Request(list[Message]):
     __slots__ = ()
 
 
-def _has_system(memory: Memory, request: list[Message], start: int) -> bool:
-    """Whether a request holds system messages from ``start`` on; looks at those that are new.
+def _is_to_be_formed(memory: Memory, request: list[Message], start: int) -> bool:
+    """Whether a request holds system messages, or partial answers, from ``start`` on.
+
+    Looks at those that are new.
 
     A request mostly is that of the step before and some messages more, and comparing two lists of
     the same objects costs next to nothing.
@@ -131,7 +133,7 @@ def _has_system(memory: Memory, request: list[Message], start: int) -> bool:
     end = len(known)
     same = request[:end] == known or request[start:end] == known[start:]  # but for the prompt
     for message in request[end if same else start :]:
-        if message.role is SYSTEM:
+        if message.role is SYSTEM or (message.metadata and is_partial(message)):
             return True
     memory.last_request = request
     return False
@@ -191,7 +193,7 @@ def as_request(messages: Sequence[Message], closing: str = GO_ON) -> Sequence[Me
     """``messages`` in the form that every model takes.
 
     One system message, first, with the text of all of them; and a user message or tool results at
-    the end.
+    the end. A partial answer is marked as one.
 
     Args:
         messages: What a model is to see.
@@ -199,19 +201,26 @@ def as_request(messages: Sequence[Message], closing: str = GO_ON) -> Sequence[Me
     """
     if isinstance(messages, Request):
         return messages
-    request = _with_one_system(messages)
+    request = _formed(messages)
     if not _ends_with_request(request):
         request.append(Message.user(closing, cause_by=CLOSING_CAUSE))
     return request
 
 
-def _with_one_system(messages: Sequence[Message]) -> list[Message]:
-    systems = [message for message in messages if message.role is SYSTEM]
-    if not systems or (len(systems) == 1 and messages[0] is systems[0]):
-        return [*messages]
+def _formed(messages: Sequence[Message]) -> list[Message]:
+    request = [_marked(m) if m.metadata and is_partial(m) else m for m in messages]
+    systems = [message for message in request if message.role is SYSTEM]
+    if not systems or (len(systems) == 1 and request[0] is systems[0]):
+        return request
     text = "\n\n".join(message.content for message in systems if message.content)
-    rest = [message for message in messages if message.role is not SYSTEM]
+    rest = [message for message in request if message.role is not SYSTEM]
     return [systems[0].model_copy(update={"content": text}), *rest]
+
+
+def _marked(message: Message) -> Message:
+    """Return a partial answer as a model is shown it."""
+    metadata = {name: value for name, value in message.metadata.items() if name != PARTIAL}
+    return message.model_copy(update={"content": text_for_model(message), "metadata": metadata})
 
 
 def _ends_with_request(messages: Sequence[Message]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_brain.memories.errors import MemoryUseError
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message, Role, text_for_model
 from agent_brain.memories.views.tokens import MESSAGE_TOKENS, Counter, cut
 
 HEAD = (
@@ -82,5 +82,6 @@ def _line(message: Message) -> str:
     if message.role is Role.TOOL:
         who = f"result of {message.name or 'a tool'}"
     when = message.created_at.strftime("%Y-%m-%d %H:%M")
-    text = message.content.strip().replace("\n", "\n  ")  # so that no text can imitate another line
+    said = text_for_model(message).strip()
+    text = said.replace("\n", "\n  ")  # so that no text can imitate another line
     return f"- [{when}] {who}: {text}"

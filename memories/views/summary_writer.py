@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import anyio.lowlevel
 from pydantic import BaseModel
 
-from agent_brain.memories.message import Message, Role
+from agent_brain.memories.message import Message, Role, text_for_model
 from agent_brain.memories.views.tokens import Counter, cut
 from agent_brain.tools.json_values import json_values
 from agent_brain.tools.text import shorten
@@ -107,7 +107,7 @@ async def outline(previous_summary: str, messages: Sequence[Message]) -> str:
     """
     lines = [previous_summary] if previous_summary else []
     for message in messages:
-        text = " ".join(message.content.split())
+        text = " ".join(text_for_model(message).split())
         calls = ", ".join(call.name for call in message.tool_calls)
         if calls:
             text = f"{text} (called {calls})".strip()

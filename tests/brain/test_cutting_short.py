@@ -80,7 +80,7 @@ async def test_a_timeout_stops_a_running_tool() -> None:
     assert await no_call_is_open(brain.memory)
 
 
-async def test_cancelling_closes_a_running_model_call() -> None:
+async def test_cancelling_closes_a_running_model_call_and_keeps_what_it_said() -> None:
     llm = HangingLLM()
     brain = Brain(react(llm))
     async with anyio.create_task_group() as group:
@@ -88,7 +88,7 @@ async def test_cancelling_closes_a_running_model_call() -> None:
         await llm.waiting.wait()
         group.cancel_scope.cancel()
     assert llm.closed == 1
-    assert await brain.memory.dump() == []
+    assert [message.content for message in await brain.memory.dump()] == ["word"]
 
 
 async def test_a_timeout_closes_a_running_model_call() -> None:
