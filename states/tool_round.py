@@ -120,12 +120,12 @@ class ToolRound(Work):
     async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
         """Run the calls; yield what happens to each."""
         self._attach(context)
-        if (undecided := self.undecided()) is not None:
+        if (undecided := await self.undecided()) is not None:
             yield undecided
             return
         self._take_places()
         try:
-            self.sort_out()
+            await self.sort_out()
             if self._nested and self._hooks is not None:
                 await self._enter_nested(self._hooks)
             async with AsyncExitStack() as stack, aclosing(await self._live(stack)) as events:
@@ -146,7 +146,7 @@ class ToolRound(Work):
     async def complete(self, context: WorkContext, report: Callable[[Any], object]) -> None:
         """Run the calls; pass ``report`` what happens to each."""
         self._attach(context)
-        if (undecided := self.undecided()) is not None:
+        if (undecided := await self.undecided()) is not None:
             report(undecided)
             return
         if any(call.tool is not None and call.tool.nested for call in self._calls):
@@ -154,7 +154,7 @@ class ToolRound(Work):
             return
         self._take_places()
         try:
-            self.sort_out()
+            await self.sort_out()
             await self.run_all(report)
             if not self._waits:
                 await self.record()
@@ -222,7 +222,7 @@ class ToolRound(Work):
             self._context
         )
 
-    def undecided(self) -> ApprovalRequested | None:
+    async def undecided(self) -> ApprovalRequested | None:
         """Return the request for the calls that wait for a person's decision, if any do."""
         control = self.control
         if control.dry_run or not self._asks:
@@ -235,7 +235,7 @@ class ToolRound(Work):
                 continue
             if action.id in control.pending:
                 continue
-            if control.decision_on(action) is None and tool.needs_approval(action.args):
+            if control.decision_on(action) is None and await tool.needs_approval(action.args):
                 found.append(action)
         if not found:
             return None
@@ -250,12 +250,12 @@ class ToolRound(Work):
         pauses = self._context is not None and self._context.pauses
         return pauses and not (asked and self.control.decision_on(call.action) is not None)
 
-    def sort_out(self) -> None:
+    async def sort_out(self) -> None:
         """Sort the calls into those with a result, those that the Brain runs, and others."""
         if self.control.pending:
             self._restore()
         for call in self._calls:
-            if call.outcome is None and self._plain(call):
+            if call.outcome is None and await self._plain(call):
                 self._todo.append(call)
 
     def _restore(self) -> None:
@@ -410,14 +410,14 @@ class ToolRound(Work):
             request = replace(request, tool=call.tool)
         if response is not None:
             return entered, request, _outcome_of(response)
-        return entered, request, self._refused_change(asked, request)
+        return entered, request, await self._refused_change(asked, request)
 
-    def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
+    async def _refused_change(self, asked: ToolRequest, request: ToolRequest) -> Outcome | None:
         """Return the refusal of a call that a hook has changed to one that may not run."""
         was, action, tool = asked.action, request.action, request.tool
         if (action.name, action.args) == (was.name, was.args) or tool is None:
             return None
-        if not self.control.dry_run and tool.needs_approval(action.args):
+        if not self.control.dry_run and await tool.needs_approval(action.args):
             return _refusal(
                 f"A hook changed this call, and {action.name!r} with the changed arguments needs "
                 "a person's approval"
@@ -470,7 +470,7 @@ class ToolRound(Work):
         assert call.outcome is not None
         return ActionFinished(call.action, message, call.outcome.exception)
 
-    def _plain(self, call: _Call) -> bool:
+    async def _plain(self, call: _Call) -> bool:
         """Return whether a call runs here: it is neither refused nor left to the Brain."""
         action, tool, control = call.action, call.tool, self.control
         if tool is None:
@@ -480,7 +480,8 @@ class ToolRound(Work):
             return False
         if control.human_requests is not None and not self._as_decided(call, tool):
             return False
-        if not self._asks and not control.dry_run and tool.needs_approval(call.action.args):
+        asks = self._asks or control.dry_run or not tool.requires_approval
+        if not asks and await tool.needs_approval(call.action.args):
             call.outcome = _refusal(
                 f"{action.name!r} needs a person's approval, which cannot be asked for here"
             )

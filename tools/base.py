@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
+from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
 from agent_brain.tools.frozen import thawed
 from agent_brain.tools.limiter import Limiter, read_rate
@@ -48,8 +48,8 @@ class BaseTool(ABC):
         input_schema: JSON Schema of an object: the arguments by name.
         timeout: Seconds after which a call is cancelled and reported as an error; None waits.
         requires_approval: True stops the run before each call until a person approves it; a
-            function of the validated arguments (a dict) decides per call. If it raises, approval
-            is required.
+            function of the validated arguments (a dict), sync or async, decides per call. If it
+            raises, approval is required.
         idempotent: Running a call twice has the same effect as running it once, so an interrupted
             call may be repeated.
         max_result_tokens: Longer results are shortened to this many estimated tokens (head and
@@ -118,10 +118,8 @@ class BaseTool(ABC):
             if not isinstance(getattr(self, name), bool):
                 found.append(f"{name} must be True or False, not {getattr(self, name)!r}")
         approval: Any = self.requires_approval
-        if inspect.iscoroutinefunction(approval) or not (
-            isinstance(approval, bool) or callable(approval)
-        ):
-            found.append("requires_approval must be True, False or a function that is not async")
+        if not (isinstance(approval, bool) or callable(approval)):
+            found.append("requires_approval must be True, False or a function")
         return found
 
     def _schema_problems(self) -> list[str]:
@@ -170,7 +168,7 @@ class BaseTool(ABC):
         """
         return await self.execute(**self.validate(args))
 
-    def needs_approval(self, args: Mapping[str, Any]) -> bool:
+    async def needs_approval(self, args: Mapping[str, Any]) -> bool:
         """Return whether a person must approve a call with ``args`` before it runs.
 
         A call with invalid arguments needs no approval, as it will not run.
@@ -179,7 +177,9 @@ class BaseTool(ABC):
             return False
         try:
             valid = self.validate(args)
-            return self.requires_approval is True or bool(self.requires_approval(valid))
+            if self.requires_approval is True:
+                return True
+            return bool(await maybe_await(self.requires_approval(valid)))
         except ToolArgumentsError:
             return False
         except Exception:  # when in doubt, a person decides

@@ -127,9 +127,9 @@ async def test_a_predicate_decides_by_the_arguments_and_asks_when_it_fails():
         done.append(amount)
         return "spent"
 
-    assert spend.needs_approval({"amount": "11"})
-    assert spend.needs_approval({"amount": 1})  # the function raised
-    assert not spend.needs_approval({"amount": "many"})  # it will not run
+    assert await spend.needs_approval({"amount": "11"})
+    assert await spend.needs_approval({"amount": 1})  # the function raised
+    assert not await spend.needs_approval({"amount": "many"})  # it will not run
 
     cheap = tool(requires_approval=lambda args: args["amount"] > 10)(spend.function)
     llm = ScriptedLLM([[Action(name="spend", args={"amount": 3})], "ok"])
@@ -448,3 +448,30 @@ async def test_edited_arguments_that_do_not_fit_are_refused_and_the_call_waits()
     assert shop.paid == []
     assert (await brain.resume(edit={"a": {"amount": 7}})).answer == "done"
     assert shop.paid == [7]
+
+
+async def test_a_predicate_may_be_async():
+    asked, spent = [], []
+
+    async def expensive(args: dict[str, Any]) -> bool:
+        await anyio.lowlevel.checkpoint()
+        asked.append(args["amount"])
+        if args["amount"] < 0:
+            raise ValueError("a person decides")
+        return bool(args["amount"] > 10)
+
+    @tool(requires_approval=expensive)
+    async def spend(amount: int) -> str:
+        """Spend."""
+        spent.append(amount)
+        return "spent"
+
+    calls = [Action(name="spend", args={"amount": amount}) for amount in (3, 11, -1)]
+    brain = Brain("react", tools=[spend], llm=ScriptedLLM([*([call] for call in calls), "ok"]))
+    waiting = [(await brain.run("Spend")).stop_reason]
+    waiting.append((await brain.resume(approve=True)).stop_reason)
+    asked_for = brain.memory.control.next_actions[0].id
+    result = await brain.resume(deny=[asked_for])
+
+    assert waiting == ["approval", "approval"]
+    assert (result.stop_reason, spent, asked) == ("done", [3, 11], [3, 11, -1])
