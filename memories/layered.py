@@ -39,7 +39,7 @@ from agent_brain.memories.store.filters import (
 from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.rollback import plan_undoing
-from agent_brain.memories.store.session import Session, branch_key
+from agent_brain.memories.store.session import History, Session, branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
@@ -585,6 +585,8 @@ def make_layered(
     ttl: timedelta | float | None = None,
     clock: Callable[[], datetime] = utc_now,
     readonly: bool = False,
+    history: History | None = None,
+    lease_wait: float = 0,
     **options: Any,
 ) -> LayeredMemory:
     """Create a layered memory from options, for ``Brain(memory="layered")``.
@@ -602,7 +604,12 @@ def make_layered(
         ttl: How long both remember messages.
         clock: Returns the time (aware) by which messages expire.
         readonly: Only read both.
+        history: How many steps of runs the journal keeps of both.
+        lease_wait: How long a run waits for another one of the session to end, in seconds.
         **options: For the short-term memory, such as ``max_messages``.
+
+    Raises:
+        MemoryDefinitionError: There are options for a memory that is given as an object.
     """
     from agent_brain.memories.registry import create_memory
 
@@ -612,11 +619,20 @@ def make_layered(
         "tenant": tenant,
         "ttl": ttl,
         "clock": clock,
-        **({"readonly": True} if readonly else {}),
     }
+    more = {"readonly": readonly, "history": history, "lease_wait": lease_wait}
+    place |= {name: value for name, value in more.items() if value}
     if short is None:
         short = WindowedMemory(tools, **place, **options)
-    elif tools:
+    else:
+        if not isinstance(long, str):  # nothing is made
+            defaults = (None, "default", utc_now)
+            options |= {name: value for name, value in place.items() if value not in defaults}
+        if options:
+            raise MemoryDefinitionError(
+                f"{', '.join(f'{name}=' for name in options)}: options go with memories that are "
+                "made here, not with short= or long= as objects"
+            )
         short.add_tools(tools)
     if isinstance(long, str):
         if journal is not None:

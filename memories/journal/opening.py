@@ -28,7 +28,7 @@ def open_journal(place: str | PathLike[str], *, readonly: bool = False) -> Journ
     if scheme in ("redis", "rediss", "unix"):
         from agent_brain.memories.journal.redis.journal import RedisJournal
 
-        return RedisJournal(text)
+        return RedisJournal(text, readonly=readonly)
     if scheme in ("postgres", "postgresql"):
         from agent_brain.memories.journal.postgres.journal import PostgresJournal
 

@@ -36,6 +36,11 @@ def check_options(
             raise MemoryDefinitionError(
                 f"{what}=True opens a session of a journal: give journal= too"
             )
+    if lease_wait and (journal is None or shared):
+        raise MemoryDefinitionError(
+            "lease_wait= waits for another run of a session of a journal to end: "
+            + ("a shared session has no lease" if shared else "give journal= too")
+        )
     for what, value in (("session", session), ("tenant", tenant)):
         if not (isinstance(value, str) or (what == "tenant" and value is None)) or value == "":
             raise MemoryDefinitionError(f"{what}= must be a text that is not empty: {value!r}")
@@ -53,17 +58,25 @@ def check_options(
         )
 
 
-def history_to_keep(history: History | None, journal: Journal | None) -> History:
+def history_to_keep(
+    history: History | None, journal: Journal | None, *, shared: bool = False
+) -> History:
     """Return how many steps a journal keeps.
 
     Raises:
-        MemoryDefinitionError: ``history`` is something else, or there is no journal.
+        MemoryDefinitionError: ``history`` is something else, or no steps can be kept.
     """
     if history is None:
         return HISTORY if journal is not None and journal.persistent else "last"
     if history in ("all", "last") or (type(history) is int and history > 0):
         if journal is None:
             raise MemoryDefinitionError("history= keeps steps in a journal: give journal= too")
+        if shared:
+            raise MemoryDefinitionError("history= keeps steps of runs: shared=True stores none")
+        if history != "last" and not journal.has_history:
+            raise MemoryDefinitionError(
+                f"history={history!r}: {type(journal).__name__} keeps no entries of earlier steps"
+            )
         return history
     raise MemoryDefinitionError(
         f'history= must be "all", "last" or a number of steps above 0, not {history!r}'

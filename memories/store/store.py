@@ -112,7 +112,7 @@ class MessageStore:
         self._owned: Journal | None = None
         if isinstance(journal, str | PathLike):
             journal = self._owned = open_journal(journal, readonly=readonly)
-        history = history_to_keep(history, journal)
+        history = history_to_keep(history, journal, shared=shared)
         self.session = (
             None
             if journal is None

@@ -101,6 +101,7 @@ class RedisJournal(Journal):
             removes it then. An append by a journal without it keeps the session for ever.
         durability: What the server's settings must guarantee.
         timeout: Seconds to wait for a connection, and for an answer.
+        readonly: Never write; for viewers, backups and replicas.
 
     Raises:
         JournalError: The package redis is missing.
@@ -119,12 +120,14 @@ class RedisJournal(Journal):
         ttl: timedelta | float | None = None,
         durability: Literal["memory", "disk"] = "memory",
         timeout: float = 10.0,
+        readonly: bool = False,
     ) -> None:
         check_durability(durability)
         kept = ttl_milliseconds(ttl)
         check_timeout(timeout)
         self.prefix = prefix
         self.durability = durability
+        self.readonly = readonly
         self._keys = Keys(prefix)
         self._server = Server(url, timeout)
         self._ttl = "" if kept is None else str(kept)
@@ -149,7 +152,7 @@ class RedisJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
-        checked_session(session)
+        self._writable(session)
         entries = checked_entries(entries)
         checked_seqs([] if expect is None else [expect])
         base = expect or self._starts_after
@@ -245,25 +248,26 @@ class RedisJournal(Journal):
         self, session: str, seqs: Collection[int] | None = None, *, scrub: bool = True
     ) -> int:
         """See :meth:`Journal.delete`; the class says which copies remain."""
-        checked_session(session)
+        self._writable(session)
         if seqs is None:
             return int((await self._run(scripts.DELETE_SESSION, session))[1])
         return int((await self._run(scripts.DELETE, session, _numbers(seqs)))[1])
 
     async def retire(self, session: str, seqs: Collection[int]) -> int:
         """See :meth:`Journal.retire`."""
-        checked_session(session)
+        self._writable(session)
         return int((await self._run(scripts.RETIRE, session, _numbers(seqs)))[1])
 
     async def trim(self, session: str, before: int | None = None, *, scrub: bool = False) -> int:
         """See :meth:`Journal.trim`."""
-        checked_session(session)
+        self._writable(session)
         checked_seqs([] if before is None else [before])
         limit = "+inf" if before is None else f"({before}"
         return int((await self._run(scripts.TRIM, session, limit))[1])
 
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`. Long sessions are sent in parts, which become it at once."""
+        self._writable(session)
         entries = checked_loaded(entries)
         if found := await self.last(session):
             raise conflict(session, 0, found)
@@ -280,8 +284,8 @@ class RedisJournal(Journal):
 
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`. What is added is sent in parts before."""
-        going = [checked_session(key) for key in remove]
-        coming = {checked_session(key): checked_loaded(some) for key, some in add.items()}
+        going = [self._writable(key) for key in remove]
+        coming = {self._writable(key): checked_loaded(some) for key, some in add.items()}
         coming = {key: some for key, some in coming.items() if some}
         for key in coming.keys() - {*going}:
             if found := await self.last(key):
@@ -358,6 +362,7 @@ class RedisJournal(Journal):
 
     async def purge(self) -> int:
         """See :meth:`Journal.purge`. Redis has removed their entries before."""
+        self._writable()
         removed = 0
         while count := (await self._run(scripts.PURGE, ""))[1]:
             removed += count
@@ -372,7 +377,7 @@ class RedisJournal(Journal):
         self._leases.pop(lease.token, None)
 
     async def _take_lease(self, lease: Lease, *, over: str | None = None) -> Holder | None:
-        checked_session(lease.session)
+        self._writable(lease.session)
         details = (lease.token, lease.owner.to_text(), _ms(lease.seconds), over or "")
         self._leases[lease.token] = lease
         try:
@@ -443,11 +448,21 @@ class RedisJournal(Journal):
             raise self._is_closed()
         keys = self._keys.of(session)
         if not self._is_open:
-            await check_server(self._server, self._keys, self.durability)
+            await check_server(self._server, self._keys, self.durability, readonly=self.readonly)
             self._is_open = True
         answer = await self._server.run(script, keys, session, *args)
         self._check(session, answer)
         return answer
+
+    def _writable(self, session: str = "") -> str:
+        """Check that a session may be written to; return its key.
+
+        Raises:
+            JournalError: The journal was opened for reading only.
+        """
+        if self.readonly:
+            raise JournalError(f"{self!r} was opened with readonly=True")
+        return checked_session(session)
 
     def _is_closed(self) -> JournalError:
         return JournalError(f"{self!r} is closed: make a new one")

@@ -30,8 +30,10 @@ def check_durability(durability: str) -> None:
         )
 
 
-async def check_server(server: Server, keys: Keys, durability: str) -> None:
-    """Check the server's settings and the layout of the journal; begin one if there is none.
+async def check_server(server: Server, keys: Keys, durability: str, *, readonly: bool) -> None:
+    """Check the server's settings and the layout of the journal.
+
+    If there is none, one is begun, unless it is only to be read.
 
     Raises:
         JournalError: The server cannot be used as asked, or the journal is of another version.
@@ -46,7 +48,13 @@ async def check_server(server: Server, keys: Keys, durability: str) -> None:
     _warn_of_eviction(server, facts)
     if durability == "disk":
         await _check_disk(server, facts)
-    (_, version) = await server.run(OPEN, [keys.layout], VERSION)
+    version: bytes | None
+    if readonly:
+        version = await server.ask("GET", keys.layout)
+    else:
+        _, version = await server.run(OPEN, [keys.layout], VERSION)
+    if version is None:
+        raise JournalError(f"There is no journal {keys.prefix!r} in Redis at {server.place}")
     if version != VERSION.encode():
         raise JournalError(
             f"The journal {keys.prefix!r} in Redis at {server.place} has layout version "

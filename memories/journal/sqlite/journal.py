@@ -95,6 +95,10 @@ class SQLiteJournal(Journal):
         accept_loss: bool = False,
     ) -> None:
         self.path = _path(path)
+        if self.path == IN_RAM and (readonly or accept_loss):
+            raise MemoryDefinitionError(
+                "readonly= and accept_loss= are for files: ':memory:' is new"
+            )
         self.readonly = readonly
         self.durability = _durability(self.path, durability)
         self._operations = Operations(self.path, _ttl(ttl))
