@@ -195,6 +195,26 @@ def _address(text: str) -> tuple[str, int]:
         type=click.Path(path_type=Path),
     ),
     option(
+        "--host hosts",
+        "NAME",
+        "A name of the server that requests may have, such as chat.example.org; repeatable. "
+        "Without tokens, localhost is one.",
+        multiple=True,
+    ),
+    option(
+        "--origin origins",
+        "URL",
+        "The address of the chat page in browsers where a proxy sends another Host, or of other "
+        "pages that may send requests; repeatable.",
+        multiple=True,
+    ),
+    option(
+        "--trust-proxy proxies",
+        "ADDRESS",
+        "A proxy in front of the server, whose X-Forwarded-For says who asks; repeatable.",
+        multiple=True,
+    ),
+    option(
         "--rate",
         "N",
         "Requests of one client per minute.",
@@ -237,6 +257,9 @@ def serve(
     http: str,
     token: str | None,
     users: Path | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    proxies: tuple[str, ...],
     rate: int,
     at_once: int,
     max_body: int,
@@ -253,9 +276,10 @@ def serve(
     from agent_brain.cli.serve import serve as serve_agent
 
     host, port = _address(http)
-    access = access_options(host, token, users, show_tools=show_tools)
+    access = access_options(host, token, users, hosts=hosts, origins=origins)
     limits = make_limits(rate=rate, at_once=at_once, max_body=max_body)
-    serve_agent(options, (host, port), {**access, "limits": limits}, queue=queue)
+    access |= {"show_tools": show_tools, "limits": limits}
+    serve_agent(options, (host, port), access, queue=queue, proxies=proxies)
 
 
 @app.command()

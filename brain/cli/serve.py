@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Mapping
+import logging
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from agent_brain.cli.exit_codes import UserError, notify, user_errors
 from agent_brain.cli.net_reference import is_file
 from agent_brain.cli.options import Options
 from agent_brain.cli.session import build
+from agent_brain.request_id import request_id
 from agent_brain.serving.access import is_loopback
 from agent_brain.serving.sessions import Sessions
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from agent_brain.serving.web import ServerLimits
 
 LOCAL_USER = "local"
+_ORIGIN = re.compile(r"https?://[^/\s]+")
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -31,6 +35,7 @@ def serve(
     access: Mapping[str, Any],
     *,
     queue: str | None = None,
+    proxies: Sequence[str] = (),
 ) -> None:
     """Serve the agent that ``options`` describe until the process is told to stop.
 
@@ -39,7 +44,9 @@ def serve(
         address: The host and the port.
         access: The arguments of ``make_app`` that say who may ask.
         queue: The queue whose workers do the runs, as ``module:name``.
+        proxies: Proxies in front of the server.
     """
+    _show_logs()
     users = {*access.get("token", {}).values()}
     most = 1000 if len(users) < 2 else 100
     with user_errors():
@@ -57,8 +64,21 @@ def serve(
             host=address[0],
             port=address[1],
             servers=options.servers,
+            trusted_proxies=proxies,
             on_ready=_ready,
         )
+
+
+def _show_logs() -> None:
+    """Write warnings and errors to stderr, each with the ID of the request that it belongs to."""
+
+    def add_request(record: logging.LogRecord) -> bool:
+        record.request = f" [{known}]" if (known := request_id.get()) else ""
+        return True
+
+    handler = logging.StreamHandler()
+    handler.addFilter(add_request)
+    logging.basicConfig(format="%(levelname)s%(request)s %(message)s", handlers=[handler])
 
 
 def _ready(url: str) -> None:
@@ -118,7 +138,12 @@ def make_limits(*, rate: int, at_once: int, max_body: int) -> ServerLimits:
 
 
 def access_options(
-    host: str, token: str | None, users: Path | None, *, show_tools: bool
+    host: str,
+    token: str | None,
+    users: Path | None,
+    *,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the arguments of ``make_app`` that say who may ask.
 
@@ -126,17 +151,22 @@ def access_options(
         UserError: Other computers can reach the address and no token is required, or the file of
             users cannot be used.
     """
+    if wrong := [each for each in origins if not _ORIGIN.fullmatch(each)]:
+        raise UserError(
+            f"--origin {wrong[0]!r}: write scheme and host, as https://chat.example.org"
+        )
     tokens = {} if users is None else _read_users(users)
     if token:
         tokens[token] = LOCAL_USER
+    pages = {"cors_origins": origins}
     if tokens:
-        return {"token": tokens, "show_tools": show_tools}
+        return {"token": tokens, "hosts": [*LOCAL_HOSTS, *hosts] if hosts else None, **pages}
     if not is_loopback(host):
         raise UserError(
             f"Other computers can reach {host or 'every address of this one'}: give --token or "
             "--users"
         )
-    return {"user": LOCAL_USER, "hosts": LOCAL_HOSTS, "show_tools": show_tools}
+    return {"user": LOCAL_USER, "hosts": [*LOCAL_HOSTS, *hosts], **pages}
 
 
 def _read_users(path: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import uvicorn
@@ -11,7 +12,12 @@ MAX_HEADERS = 100
 
 
 def http_config(
-    app: Any, *, max_head: int = MAX_HEAD, max_headers: int = MAX_HEADERS, **options: Any
+    app: Any,
+    *,
+    max_head: int = MAX_HEAD,
+    max_headers: int = MAX_HEADERS,
+    proxies: Iterable[str] = (),
+    **options: Any,
 ) -> uvicorn.Config:
     """Return the configuration of a server that keeps at most ``max_head`` bytes of a head.
 
@@ -19,8 +25,11 @@ def http_config(
         app: The ASGI application.
         max_head: Maximum size in bytes of a request line with its headers, and of trailers.
         max_headers: Maximum number of headers, trailers included.
+        proxies: Addresses or networks whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` say who
+            asks.
         options: Further options of ``uvicorn.Config``.
     """
+    proxies = tuple(proxies)
     http: Any = "h11"
     try:
         from agent_brain.serving.bounded_http import BoundedProtocol
@@ -30,5 +39,11 @@ def http_config(
         limits = {"max_head": max_head, "max_headers": max_headers}
         http = type("Protocol", (BoundedProtocol,), limits)
     return uvicorn.Config(
-        app, http=http, h11_max_incomplete_event_size=max_head, log_level="warning", **options
+        app,
+        http=http,
+        h11_max_incomplete_event_size=max_head,
+        log_level="warning",
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=[*proxies],
+        **options,
     )

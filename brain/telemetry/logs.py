@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from agent_brain.errors import BrainDefinitionError
+from agent_brain.request_id import request_id
 from agent_brain.states.hook_requests import (
     HookRequest,
     ModelRequest,
@@ -27,9 +28,10 @@ _current: ContextVar[HookRequest | None] = ContextVar("agent_brain_log_place", d
 
 
 class RunFilter(logging.Filter):
-    """Adds to every record the run that it belongs to.
+    """Adds to every record the run and the HTTP request that it belongs to.
 
-    The attributes are ``run_id``, ``session``, ``tenant``, ``state``, ``step`` and ``path``.
+    The attributes are ``run_id``, ``session``, ``tenant``, ``state``, ``step`` and ``path``, and
+    ``request_id``, which a server also sends as the header ``x-request-id``.
 
     Give it to handlers::
 
@@ -45,6 +47,8 @@ class RunFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Add the attributes; return True."""
         request = _current.get()
+        if not hasattr(record, "request_id"):
+            record.request_id = request_id.get()
         for name in FIELDS:
             if not hasattr(record, name):
                 setattr(record, name, None if request is None else getattr(request, name))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
 from playwright.sync_api import expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from agent_brain import Brain
 from tests.page.model import Script
+from tests.support.proxies import from_docs, proxy
 
+BARE_NGINX = "server { listen 443 ssl; location / { proxy_pass http://127.0.0.1:8000; } }"
 NO_STORAGE = """Object.defineProperty(window, "sessionStorage", {
     get() { throw new DOMException("no", "SecurityError"); }
 });"""
@@ -75,3 +81,49 @@ def test_a_browser_that_lets_the_page_keep_nothing_can_use_it(serve, open_chat):
     chat.ask("Hello!")
 
     expect(chat.answers).to_have_text("Welcome.")
+
+
+@pytest.fixture
+def behind(tmp_path) -> Iterator[Callable[[str, str, int], str]]:
+    """Put proxies in front of servers, until the pages are closed."""
+    with ExitStack() as stack:
+
+        def start(kind: str, sites: str, port: int) -> str:
+            return stack.enter_context(proxy(kind, sites, port, tmp_path))
+
+        yield start
+
+
+@pytest.mark.parametrize("kind", ["nginx", "caddyfile"])
+def test_the_page_works_behind_the_proxies_of_the_docs(behind, serve, open_chat, pauses, kind):
+    pause = pauses()
+    server = serve(Brain(llm=Script(["Wel", pause, "come."])))
+    chat = open_chat(behind(kind, from_docs(kind), server.port))
+
+    chat.ask("Hello!")
+    expect(chat.answers).to_have_text("Wel")  # nothing is held back
+    pause.release()
+
+    expect(chat.answers).to_have_text("Welcome.")
+
+
+def test_the_page_works_behind_a_proxy_that_sends_its_own_host(behind, serve, open_chat):
+    server = serve(Brain(llm=Script(["Welcome."])))
+    chat = open_chat(behind("nginx", BARE_NGINX, server.port))
+
+    chat.ask("Hello!")
+
+    expect(chat.answers).to_have_text("Welcome.")
+
+
+def test_a_page_that_is_refused_says_which_option_allows_it(behind, serve, open_chat):
+    server = serve(Brain(llm=Script(["Welcome."])))
+    # over plain HTTP, browsers send this header for names of the local computer only
+    plain = BARE_NGINX.replace("proxy_pass", 'proxy_set_header Sec-Fetch-Site ""; proxy_pass')
+    chat = open_chat(behind("nginx", plain, server.port))
+    chat.tolerate("403")
+
+    chat.input.fill("Hello!")
+    chat.input.press("Enter")
+
+    expect(chat.page.get_by_role("alert").filter(has_text="--origin")).to_be_visible()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
@@ -25,18 +25,23 @@ PATIENCE = 60.0  # seconds to start, and to stop
 
 @contextmanager
 def live_server(
-    sessions: Sessions, *, app: Starlette | None = None, **options: Any
+    sessions: Sessions,
+    *,
+    app: Starlette | None = None,
+    proxies: Sequence[str] = (),
+    **options: Any,
 ) -> Iterator[str]:
     """Serve on a free port meanwhile, as ``agent-brain serve`` does, and yield the URL.
 
     Args:
         sessions: The sessions.
         app: An application that serves them; by default that of ``make_app``.
+        proxies: Proxies that are trusted.
         options: Of ``make_app``.
     """
     started: Future[None] = Future()
     with listen("127.0.0.1", 0) as listener:
-        config = server_config(make_app(sessions, **options) if app is None else app)
+        config = server_config(make_app(sessions, **options) if app is None else app, proxies)
         config.timeout_graceful_shutdown = 2
         server = Server(config, sessions, 2.0, lambda: started.set_result(None))
 

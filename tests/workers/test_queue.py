@@ -444,7 +444,7 @@ async def test_an_event_of_a_class_of_its_own_is_read_from_the_queue(tmp_path: P
     queue = RunQueue(tmp_path / "app.db", {"reader": Brain(reading_net())}, poll=0.05)
     async with working(queue) as client:
         run = await client.submit("reader", "Read.", session="42")
-        events = [each async for each in run.events()]
+        events: list[Any] = [each async for each in run.events()]
         [own] = [each for each in events if isinstance(each.event, OtherEvent)]
         assert (own.event.kind, own.event.state) == ("pages_read", "PAGES")
         assert own.event.data == FIELDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.requests import HTTPConnection
@@ -16,9 +16,12 @@ from agent_brain.serving.web.errors import as_http_error, error_response
 from agent_brain.serving.web.requests import HttpError
 from agent_brain.serving.web.throttle import Throttle
 from agent_brain.tools.aio import maybe_await
+from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.serving.web.app import WebSettings
+
+logger = get_logger(__name__)
 
 Identify: TypeAlias = Callable[[HTTPConnection], Caller | Awaitable[Caller | None] | None]
 HEALTH = ("/healthz", "/readyz")  # not limited: whoever watches the server must know
@@ -61,7 +64,7 @@ class Access:
         tokens: Mapping[str, str | None],
         identify: Identify | None,
         user: str | None,
-        hosts: frozenset[str] | None,
+        hosts: Iterable[str] | None,
         origins: frozenset[str],
     ) -> None:
         self.origins = origins
@@ -70,7 +73,7 @@ class Access:
         self._tokens = [(key.encode(), name) for key, name in tokens.items()]
         self._identify = identify
         self._user = user
-        self._hosts = hosts
+        self._hosts = None if hosts is None else frozenset(map(_host, hosts))
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """Return ``app`` behind the checks."""
@@ -126,14 +129,31 @@ class Access:
             raise
 
     def _check_origin(self, connection: HTTPConnection) -> None:
+        if _path(connection) in HEALTH:  # whoever watches the server may know no name of it
+            return
         headers = connection.headers
         host = _host(headers.get("host", ""))
         if self._hosts is not None and host not in self._hosts:
-            raise HttpError(421, "wrong_host", f"This server is not {host[:100]!r}")
+            raise HttpError(
+                421,
+                "wrong_host",
+                f"This server has no name {host[:100]!r}: if it is to have it, start it with "
+                "--host (make_app: hosts=)",
+            )
         origin = headers.get("origin")
-        if origin is not None and origin not in self.origins:  # "null" may be any page's
-            if origin.partition("://")[2] != headers.get("host"):
-                raise HttpError(403, "wrong_origin", "Web pages of other hosts may not ask")
+        if origin is None or origin in self.origins or _is_open(connection):
+            return
+        if headers.get("sec-fetch-site") == "same-origin":  # no page can set it
+            return
+        if origin.partition("://")[2] != headers.get("host"):  # "null" may be any page's
+            logger.warning("Refused a request of a web page of %r", origin[:200])
+            raise HttpError(
+                403,
+                "wrong_origin",
+                f"This server refuses web pages of {origin[:200]!r}. If that is its own address "
+                "behind a proxy, start it with --origin (make_app: cors_origins=), or let the "
+                "proxy send the Host of the request",
+            )
 
     async def _caller(self, connection: HTTPConnection) -> Caller:
         headers = {k: v for k, v in connection.headers.items() if k not in SECRET_HEADERS}

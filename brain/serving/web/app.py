@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from agent_brain.errors import AgentBrainError, BrainDefinitionError
+from agent_brain.request_id import request_id
 from agent_brain.serving.caller import Caller
 from agent_brain.serving.http_config import MAX_HEAD, MAX_HEADERS
 from agent_brain.serving.sessions import Sessions
@@ -22,6 +23,7 @@ from agent_brain.serving.web import about, ag_ui, routes, steps, vercel, websock
 from agent_brain.serving.web.access import Access, Identify, checked_tokens
 from agent_brain.serving.web.errors import error_response
 from agent_brain.serving.web.openai import endpoints as openai
+from agent_brain.serving.web.request_ids import RequestIds
 from agent_brain.serving.web.requests import HttpError
 from agent_brain.serving.web.throttle import Throttle
 
@@ -113,7 +115,8 @@ def make_app(
         limits: Limits on requests.
         hosts: Allowed values of the header ``Host``; None allows all. For a server without tokens
             on the local computer, its names: else web pages could reach it (DNS rebinding).
-        cors_origins: Origins of web pages of other hosts that may send requests.
+        cors_origins: Origins of web pages of other hosts that may send requests, and of the chat
+            page itself where a proxy in front of the server sends another ``Host``.
         show_tools: Whether the OpenAI, AG-UI and AI SDK endpoints show tool calls.
         name: The name of the agent: the model of the OpenAI endpoints.
 
@@ -137,7 +140,7 @@ def make_app(
         tokens=tokens,
         identify=identify,
         user=user,
-        hosts=None if hosts is None else frozenset(map(str.lower, hosts)),
+        hosts=hosts,
         origins=frozenset(cors_origins),
     )
     cors = Middleware(
@@ -145,6 +148,7 @@ def make_app(
         allow_origins=[*access.origins],
         allow_methods=["*"],
         allow_headers=["*"],
+        expose_headers=["x-request-id"],
     )
 
     @asynccontextmanager
@@ -158,7 +162,11 @@ def make_app(
     app = Starlette(
         routes=_routes(),
         lifespan=lifespan,
-        middleware=[*([cors] if access.origins else []), Middleware(access.wrap)],
+        middleware=[
+            Middleware(RequestIds),
+            *([cors] if access.origins else []),
+            Middleware(access.wrap),
+        ],
         exception_handlers={
             AgentBrainError: _answer,
             HttpError: _answer,
@@ -189,6 +197,7 @@ async def _answer(request: Request, error: Exception) -> Response:
 async def _answer_unexpected(request: Request, error: Exception) -> Response:
     response = error_response(error)
     response.headers["connection"] = "close"  # as the server does: Starlette raises the error again
+    response.headers["x-request-id"] = request_id.get() or ""  # it is outside of RequestIds
     return response
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.responses import JSONResponse, Response
 
 from agent_brain.errors import (
@@ -18,6 +20,7 @@ from agent_brain.errors import (
     StepNotFoundError,
     TooManySessionsError,
 )
+from agent_brain.request_id import request_id
 from agent_brain.serving.web.requests import HttpError
 from agent_brain.tools.secrets import get_logger, scrub
 
@@ -55,5 +58,10 @@ def as_http_error(error: Exception) -> HttpError:
 def error_response(error: Exception) -> Response:
     """Return the response that describes ``error``."""
     http = as_http_error(error)
-    body = {"error": {"type": http.type, "message": http.message}}
-    return JSONResponse(body, http.status, headers=http.headers)
+    return JSONResponse(error_body(http), http.status, headers=http.headers)
+
+
+def error_body(error: HttpError) -> dict[str, Any]:
+    """Return ``error`` as JSON."""
+    told = {"type": error.type, "message": error.message, "request_id": request_id.get()}
+    return {"error": told}

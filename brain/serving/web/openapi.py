@@ -157,7 +157,8 @@ def _schemas() -> Json:
             "required": ["id", "event"],
         },
     )
-    texts = {"type": {"type": "string"}, "message": {"type": "string"}}
+    text: Json = {"type": "string"}
+    texts = {"type": text, "message": text, "request_id": text}
     error = {"type": "object", "properties": texts, "required": ["type", "message"]}
     add("Error", {"type": "object", "properties": {"error": error}, "required": ["error"]})
     return schemas

@@ -32,6 +32,7 @@ def serve_http(
     host: str = "127.0.0.1",
     port: int = 8000,
     servers: Iterable[McpSource] = (),
+    trusted_proxies: Iterable[str] = (),
     shutdown_timeout: float = 10.0,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
@@ -47,6 +48,8 @@ def serve_http(
         host: The address to listen on.
         port: The port; 0 for any free one.
         servers: MCP servers whose tools the sessions use, as for :meth:`Brain.connect`.
+        trusted_proxies: Addresses or networks of proxies in front of the server: what their headers
+            ``X-Forwarded-For`` and ``X-Forwarded-Proto`` say is believed. Nobody else's are.
         shutdown_timeout: Seconds that runs have to end.
         on_ready: Called with the URL when the server accepts connections.
 
@@ -56,7 +59,7 @@ def serve_http(
         McpServerError: The MCP servers could not be started or reached.
     """
     with listen(host, port) as listener:
-        config = server_config(app)
+        config = server_config(app, trusted_proxies)
         url = f"http://{shown(host)}:{listener.getsockname()[1]}"
         server = Server(config, sessions, shutdown_timeout, lambda: on_ready(url))
 
@@ -69,13 +72,14 @@ def serve_http(
             runner.run(main())
 
 
-def server_config(app: Starlette) -> uvicorn.Config:
+def server_config(app: Starlette, proxies: Iterable[str] = ()) -> uvicorn.Config:
     """Return how uvicorn serves what :func:`make_app` returned, or what it is mounted in."""
     limits: ServerLimits = getattr(app.state, "limits", ServerLimits())
     return http_config(
         app,
         max_head=limits.max_head,
         max_headers=limits.max_headers,
+        proxies=proxies,
         access_log=False,
         server_header=False,
         ws="websockets-sansio",

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from agent_brain.errors import AgentBrainError
 from agent_brain.serving.session import Session
-from agent_brain.serving.web.errors import as_http_error
+from agent_brain.serving.web.errors import as_http_error, error_body
 from agent_brain.serving.web.frames import ndjson_line
 from agent_brain.serving.web.requests import (
     HttpError,
@@ -119,8 +119,7 @@ async def _receive(socket: WebSocket, session: Session) -> int:
             return NO_TEXT
         error = await _try(socket, session, text)
         if error is not None:
-            body = {"error": {"type": error.type, "message": error.message}}
-            if not await _send(socket, json.dumps(body, ensure_ascii=False)):
+            if not await _send(socket, json.dumps(error_body(error), ensure_ascii=False)):
                 return TOO_SLOW
 
 

@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
+from openai import NotFoundError, OpenAI
 
 from agent_brain import Brain
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving import Caller, Sessions
 from agent_brain.serving.web import ServerLimits, make_app
+from agent_brain.telemetry import RunFilter
 from tests.serving.models import EchoLLM
 from tests.serving.web.support import RawClient, RemoteGate, eventually
 from tests.support.live_server import live_server
@@ -89,6 +93,7 @@ def test_another_users_session_and_one_that_never_was_get_the_same_answer():
             httpx.Client(base_url=url, headers=bearer("a-token")) as ann,
             httpx.Client(base_url=url, headers=bearer("b-token")) as bob,
         ):
+            bob.headers["x-request-id"] = "r1"
             ask(ann, "hers")
             for method, path in [
                 ("DELETE", ""), ("GET", ""), ("POST", "/stop"), ("POST", "/cancel"), ("POST", "/resume"),
@@ -114,7 +119,8 @@ def test_another_users_session_and_one_that_never_was_get_the_same_answer():
 
 
 def test_unknown_callers_reach_only_sessions_that_the_server_made():
-    with live_server(sessions()) as url, httpx.Client(base_url=url) as client:
+    same = {"x-request-id": "r1"}
+    with live_server(sessions()) as url, httpx.Client(base_url=url, headers=same) as client:
         answers = {}
         for name in ("guess", "x" * 22):
             for method, path, body in [
@@ -257,6 +263,156 @@ def test_pages_of_other_origins_are_refused(origin):
 def test_the_page_of_the_server_itself_may_ask():
     with live_server(sessions(), user="ann") as url:
         assert httpx.post(f"{url}/sessions", headers={"origin": url}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "headers,status",
+    [
+        ({"sec-fetch-site": "same-origin"}, 201),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "none"}, 403),
+        ({}, 403),
+        ({"host": "chat.example"}, 201),
+        ({"x-forwarded-host": "chat.example"}, 403),
+    ],
+    ids=str,
+)
+def test_behind_a_proxy_that_sends_another_host_the_browser_says_whose_page_asks(headers, status):
+    with live_server(sessions(), user="ann") as url:
+        origin = {"origin": "https://chat.example"}
+        assert httpx.post(f"{url}/sessions", headers={**origin, **headers}).status_code == status
+
+
+def test_a_refused_page_is_told_and_logged_which_option_allows_it(caplog):
+    origin = {"origin": "https://chat.example"}
+    with live_server(sessions(), user="ann") as url:
+        refused = httpx.post(f"{url}/sessions", headers=origin)
+    assert "--origin" in refused.json()["error"]["message"]
+    assert "https://chat.example" in caplog.text
+    with live_server(sessions(), user="ann", cors_origins=["https://chat.example"]) as url:
+        assert httpx.post(f"{url}/sessions", headers=origin).status_code == 201
+
+
+@pytest.mark.parametrize("path", ["/", "/info", "/openapi.json", "/healthz", "/page/app.js"])
+def test_what_is_open_to_all_is_sent_to_pages_of_any_origin(path):
+    with live_server(sessions(), token="secret") as url:
+        answer = httpx.get(f"{url}{path}", headers={"origin": "https://chat.example"})
+    assert answer.status_code == 200
+    assert "access-control-allow-origin" not in answer.headers  # a page cannot read it
+
+
+def test_health_is_told_to_who_sends_no_host():
+    with live_server(sessions(), user="ann", hosts=["localhost"]) as url:
+        for path, status in [("/healthz", 200), ("/readyz", 200), ("/sessions", 421)]:
+            with RawClient(url) as client:
+                client.send(f"GET {path} HTTP/1.0\n\n")
+                assert client.answer()[0] == status
+            assert httpx.get(f"{url}{path}", headers={"host": "10.0.0.7"}).status_code == status
+
+
+@pytest.mark.parametrize("trusted,status", [(["127.0.0.1"], 200), (["10.0.0.0/8"], 429), ([], 429)])
+def test_only_trusted_proxies_say_who_asks(trusted, status):
+    limits = ServerLimits(per_minute=1)
+    with live_server(sessions(), limits=limits, proxies=trusted) as url:
+        answers = [
+            httpx.get(f"{url}/sessions", headers={"x-forwarded-for": f"192.0.2.{n}"})
+            for n in range(2)
+        ]
+    assert [answer.status_code for answer in answers] == [200, status]
+
+
+# Request IDs
+
+
+@pytest.mark.parametrize(
+    "given,kept",
+    [
+        ([], False),
+        (["a1b2-c3/d4.5_6:7=8+9@x~"], True),
+        (["x" * 128], True),
+        (["x" * 129], False),
+        ([""], False),
+        (["a b"], False),
+        (["a\tb"], False),
+        (["é"], False),
+        (['"a"'], False),
+        (["<a>"], False),
+        (["a", "a"], False),
+    ],
+    ids=str,
+)
+def test_every_reply_has_a_request_id(given, kept):
+    headers = [(b"x-request-id", value.encode("latin-1")) for value in given]
+    with live_server(sessions(), token="secret", limits=ServerLimits(max_body=10)) as url:
+        replies = [
+            httpx.get(f"{url}/healthz", headers=headers),
+            httpx.get(f"{url}/page/app.js", headers=headers),
+            httpx.get(f"{url}/nothing", headers=headers),
+            httpx.get(f"{url}/nothing", headers=[*headers, *bearer("secret").items()]),
+            httpx.post(f"{url}/sessions", headers=headers, content=b"x" * 11),
+            httpx.post(f"{url}/v1/chat/completions", headers=headers),
+        ]
+    ids = [reply.headers.get_list("x-request-id") for reply in replies]
+    assert all(len(each) == 1 for each in ids)
+    if kept:
+        assert ids == [given] * len(ids)
+    else:
+        assert len({each[0] for each in ids}) == len(ids)
+        assert all(each[0].startswith("req_") for each in ids)
+    for reply, each in zip(replies, ids, strict=True):
+        if reply.is_error:
+            assert reply.json()["error"]["request_id"] == each[0]
+
+
+def test_the_request_id_is_in_what_is_logged_for_the_request(caplog):
+    caplog.handler.addFilter(RunFilter())
+    failing = Sessions(Brain(llm=EchoLLM(OSError("broken"))))
+
+    def fails(caller: object) -> object:
+        raise ValueError("a bug")
+
+    for served, options in [(failing, {}), (sessions(), {"make_deps": fails})]:
+        with live_server(served, user="ann", **options) as url:
+            reply = httpx.post(
+                f"{url}/sessions/s/runs", json={"task": "Hi"}, headers={"x-request-id": "r-42"}
+            )
+        assert reply.headers["x-request-id"] == "r-42"
+        assert "r-42" in [record.request_id for record in caplog.records if record.exc_info]
+        caplog.clear()
+
+
+def test_a_detached_run_logs_the_id_of_the_request_that_has_started_it(caplog):
+    caplog.handler.addFilter(RunFilter())
+    with live_server(sessions(OSError("broken")), user="ann") as url:
+        httpx.post(
+            f"{url}/sessions/s/runs",
+            json={"task": "Hi", "detached": True},
+            headers={"x-request-id": "r-43"},
+        )
+        eventually(lambda: "r-43" in [getattr(each, "request_id", "") for each in caplog.records])
+
+
+def test_a_websocket_has_a_request_id_too():
+    with live_server(sessions(), user="ann") as url, RawClient(url) as client:
+        client.send(
+            "GET /sessions/s/ws HTTP/1.1\nHost: HOST\nUpgrade: websocket\nConnection: Upgrade\n"
+            "X-Request-Id: r-44\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\nSec-WebSocket-Version: 13\n\n"
+        )
+        head, _ = client.read_head()
+    assert b"x-request-id: r-44" in head.lower()
+
+
+def test_openais_client_shows_the_request_id():
+    with live_server(sessions(), token="secret") as url:
+        with OpenAI(base_url=f"{url}/v1", api_key="secret", max_retries=0) as client:
+            asked: Any = {"model": "agent-brain", "messages": [{"role": "user", "content": "Hi"}]}
+            answer = client.chat.completions.create(**asked)
+            assert answer._request_id.startswith("req_")
+            with pytest.raises(NotFoundError) as error:
+                client.models.retrieve("none")
+            assert error.value.request_id.startswith("req_")
 
 
 def test_pages_of_chosen_origins_may_ask():

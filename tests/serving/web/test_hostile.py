@@ -42,7 +42,7 @@ def is_clean_error(answer: httpx.Response) -> bool:
         word in answer.text
         for word in ("Traceback", "site-packages", ".py", "/work", "/root", "0x")
     )
-    return set(error) == {"type", "message"} and len(text) < 3000 and not told
+    return set(error) == {"type", "message", "request_id"} and len(text) < 3000 and not told
 
 
 # Heads
@@ -374,9 +374,10 @@ def test_the_head_of_a_stream_is_complete_at_once():
 
 
 def test_a_path_that_is_unknown_is_not_found(url):
-    answer = httpx.get(f"{url}/nothing/here")
+    answer = httpx.get(f"{url}/nothing/here", headers={"x-request-id": "r1"})
     assert answer.status_code == 404
-    assert answer.json() == {"error": {"type": "not_found", "message": "Not Found"}}
+    told = {"type": "not_found", "message": "Not Found", "request_id": "r1"}
+    assert answer.json() == {"error": told}
 
 
 # Many

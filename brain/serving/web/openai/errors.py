@@ -25,6 +25,7 @@ from agent_brain.errors import (
     SessionNotFoundError,
     TooManySessionsError,
 )
+from agent_brain.request_id import request_id
 from agent_brain.tools.secrets import scrub
 
 INVALID = "invalid_request_error"
@@ -62,8 +63,8 @@ class ApiError(Exception):
 
     def body(self) -> dict[str, Any]:
         """Return the JSON object of the error."""
-        error = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
-        return {"error": error}
+        told = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        return {"error": {**told, "request_id": request_id.get()}}
 
 
 def invalid(message: str, param: str | None = None, code: str | None = None) -> ApiError:

@@ -98,7 +98,9 @@ async function textOf(response) {
 async function errorOf(response) {
   try {
     const { error } = await response.json();
-    return new ApiError(response.status, error.type, error.message);
+    const failed = response.status >= 500 && error.request_id; // what the server's log has too
+    const message = failed ? `${error.message} (request ${error.request_id})` : error.message;
+    return new ApiError(response.status, error.type, message);
   } catch {
     return new ApiError(response.status, "http_error", `The server answered ${response.status}.`);
   }
