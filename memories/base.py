@@ -223,7 +223,10 @@ class Memory(ABC):
 
     @abstractmethod
     async def dump(self) -> list[Message]:
-        """Return a copy of all that the memory holds without the current goal, oldest first."""
+        """Return a copy of all that the memory holds, oldest first, without the current goal.
+
+        The goal is in :meth:`goal`; :meth:`context` has both, and :meth:`turn` those of this turn.
+        """
 
     async def context(self) -> list[Message]:
         """Return what a model sees: earlier turns, the goal, and what this turn produced.

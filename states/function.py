@@ -8,7 +8,9 @@ from enum import Enum
 from typing import TypeAlias
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import closing
+from agent_brain.states.answering import last_answer
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.work import StreamItem
@@ -18,6 +20,8 @@ StateFunction: TypeAlias = Callable[[Memory], Awaitable[str | None] | AsyncItera
 
 class FunctionState(State):
     """A state that calls an async function of the memory and streams what it returns or yields.
+
+    Text that the function returns is recorded as an assistant message; what it yields is not.
 
     ::
 
@@ -72,6 +76,8 @@ class FunctionState(State):
             text = await made
             if text:
                 yield text
+                if text != await last_answer(memory):  # the function may have recorded it
+                    await memory.update([Message.assistant(text, cause_by=type(self).__name__)])
 
     async def next_state(self, memory: Memory) -> Enum | None:
         """Return what ``choose`` returns, else ``on_done``."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, Self, TypeAlias
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -13,6 +17,8 @@ from agent_brain.states.errors import StateDefinitionError
 from agent_brain.tools.suggest import did_you_mean
 
 Scope: TypeAlias = Literal["run", "session"]
+
+_locks: WeakKeyDictionary[Memory, threading.RLock] = WeakKeyDictionary()
 
 
 class Notes(BaseModel):
@@ -30,7 +36,7 @@ class Notes(BaseModel):
     A subclass declares the fields, each with a default. States read the record, change their copy,
     and write it back as the last thing they do, so that an interrupted step writes nothing. Nets on
     one memory share its records: two nets of the same kind, one inside the other, need memories of
-    their own.
+    their own. Tools, several of which may run at once, use :meth:`change`.
 
     Its lifetime is an argument of the class. The default, ``scope="run"``, keeps it in
     ``memory.control.scratch``, which is emptied when a run begins. ``class Basket(Notes,
@@ -43,6 +49,8 @@ class Notes(BaseModel):
     Raises:
         StateDefinitionError: A scope that is neither of these.
     """
+
+    __slots__ = ("_read",)  # what the memory held when it was read; no part of the record
 
     _scope: ClassVar[Scope] = "run"
 
@@ -63,7 +71,33 @@ class Notes(BaseModel):
     def read(cls, memory: Memory) -> Self:
         """Return the record, or an empty one."""
         noted = cls._room(memory).get(cls.__name__)
-        return cls() if noted is None else cls.model_validate(noted)
+        notes = cls() if noted is None else cls.model_validate(noted)
+        object.__setattr__(notes, "_read", (noted,))
+        return notes
+
+    @classmethod
+    @contextmanager
+    def change(cls, memory: Memory) -> Iterator[Self]:
+        """Read the record, and write it at the end of the ``with`` block, as one change.
+
+        ::
+
+            with Basket.change(memory) as basket:
+                basket.items.append(item)
+
+        Others who change records of the memory so, in other threads too, wait meanwhile. Do not
+        await inside the block. If it raises, nothing is written.
+
+        Args:
+            memory: The memory, such as ``context.memory`` in a tool.
+
+        Raises:
+            ScratchError: As :meth:`write`.
+        """
+        with _lock_of(memory):
+            notes = cls.read(memory)
+            yield notes
+            notes.write(memory)
 
     @classmethod
     def load(cls, memory: Memory) -> Self:
@@ -78,7 +112,7 @@ class Notes(BaseModel):
 
         Raises:
             ScratchError: A field holds what JSON does not hold, or what is not of its type and
-                could not be read again.
+                could not be read again; or the record was changed since this one was read.
         """
         name, state = type(self).__name__, memory.control.state
         try:
@@ -93,8 +127,25 @@ class Notes(BaseModel):
             raise ScratchError(
                 field, f"is not stored, as it could not be read again: {wrong}", state=state
             ) from error
-        self._room(memory)[name] = stored
+        with _lock_of(memory):
+            room = self._room(memory)
+            read = getattr(self, "_read", None)
+            if read is not None and room.get(name) is not read[0]:
+                raise ScratchError(
+                    name,
+                    "is not stored: another call or state has changed it since it was read. Change "
+                    f"it in one go: 'with {name}.change(memory) as notes', without await inside",
+                    state=state,
+                )
+            room[name] = stored
+            object.__setattr__(self, "_read", (stored,))
 
     @classmethod
     def _room(cls, memory: Memory) -> dict[str, Any]:
         return memory.control.session if cls._scope == "session" else memory.control.scratch
+
+
+def _lock_of(memory: Memory) -> threading.RLock:
+    """Return the lock of the records of a memory, which tools in threads change at once."""
+    found = _locks.get(memory)
+    return _locks.setdefault(memory, threading.RLock()) if found is None else found

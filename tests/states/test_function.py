@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_brain import Brain, Memory, Net
+from agent_brain import Brain, Memory, Message, Net
 from agent_brain.errors import NetDefinitionError, StateDefinitionError
 from agent_brain.states import FunctionState
 
@@ -70,3 +70,24 @@ def test_an_edge_without_on_done_or_choose_is_refused_with_both_names() -> None:
     states = {Step.SORT: FunctionState(text), Step.PRICE: FunctionState(text)}
     with pytest.raises(NetDefinitionError, match=r"on_done= or choose="):
         Net(states, transitions={Step.SORT: Step.PRICE})
+
+
+@pytest.mark.parametrize("itself", [False, True], ids=["returned", "recorded by the function"])
+async def test_returned_text_is_recorded_once(itself: bool) -> None:
+    async def reply(memory: Memory) -> str:
+        if itself:
+            await memory.update([Message.assistant("4 euros")])
+        return "4 euros"
+
+    brain = Brain(Net({Step.PRICE: FunctionState(reply)}))
+    for _ in range(2):
+        result = await brain.run("How much?")
+        assert [message.content for message in result.messages] == ["How much?", "4 euros"]
+
+
+async def test_yielded_text_is_left_to_the_function_to_record() -> None:
+    async def reply(memory: Memory) -> AsyncIterator[str]:
+        yield "4 euros"
+
+    result = await Brain(Net({Step.PRICE: FunctionState(reply)})).run("How much?")
+    assert (result.answer, len(result.messages)) == ("4 euros", 1)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
 import pytest
 
-from agent_brain import Brain, Memory, Message, MessagesMemory, Net, State
+from agent_brain import Brain, Memory, Message, MessagesMemory, Net, State, react, tool
 from agent_brain.errors import ScratchError, StateDefinitionError
 from agent_brain.memories import LayeredMemory, RamJournal, SQLiteJournal, TodoMemory, create_memory
 from agent_brain.nets import ParallelState
 from agent_brain.states import Notes
-from agent_brain.testing import FakeMemory, run_state
+from agent_brain.testing import FakeMemory, ScriptedLLM, run_state
+from agent_brain.tools import Action, ToolContext
 
 pytestmark = pytest.mark.anyio
 
@@ -207,3 +210,79 @@ async def test_a_value_that_json_does_not_hold_is_refused_when_it_is_written() -
 
     with pytest.raises(ScratchError, match="'Loose' is not stored"):
         Loose(anything=object()).write(FakeMemory("go"))
+
+
+# Changes by several at once
+
+
+def adding(tool_: Any, count: int = 8) -> Brain:
+    calls = [Action(name=tool_.name, args={"item": f"item {number}"}) for number in range(count)]
+    return Brain(react(ScriptedLLM([calls, "Done."])), MessagesMemory([tool_]))
+
+
+async def test_sync_tools_of_one_round_change_the_same_record_one_after_the_other() -> None:
+    all_run = threading.Barrier(8, timeout=20)
+
+    @tool
+    def add_item(item: str, context: ToolContext) -> str:
+        """Add an item."""
+        all_run.wait()
+        with Basket.change(context.memory) as basket:
+            basket.items.append(item)
+        return "added"
+
+    brain = adding(add_item)
+    await brain.run("go")
+    assert sorted(Basket.read(brain.memory).items) == [f"item {number}" for number in range(8)]
+
+
+async def test_a_record_that_another_call_has_changed_is_not_overwritten() -> None:
+    """It says what to do instead."""
+
+    @tool
+    async def add_item(item: str, context: ToolContext) -> str:
+        """Add an item."""
+        basket = Basket.read(context.memory)
+        basket.items.append(item)
+        await anyio.lowlevel.checkpoint()
+        basket.write(context.memory)
+        return "added"
+
+    brain = adding(add_item, 3)
+    result = await brain.run("go")
+    told = [message.content for message in result.messages if message.tool_call_id]
+    assert told.count("added") == len(Basket.read(brain.memory).items) == 1
+    assert sum("with Basket.change(memory)" in text for text in told) == 2
+
+
+async def test_an_await_inside_a_change_does_not_lose_a_change() -> None:
+    @tool
+    async def add_item(item: str, context: ToolContext) -> str:
+        """Add an item."""
+        with Basket.change(context.memory) as basket:
+            basket.items.append(item)
+            await anyio.lowlevel.checkpoint()
+        return "added"
+
+    brain = adding(add_item, 3)
+    result = await brain.run("go")
+    told = [message.content for message in result.messages if message.tool_call_id]
+    assert told.count("added") == len(Basket.read(brain.memory).items) == 1
+
+
+def test_a_change_that_raises_writes_nothing() -> None:
+    memory = FakeMemory("go")
+    with pytest.raises(KeyError), Basket.change(memory) as basket:
+        basket.items.append("tea")
+        raise KeyError("no")
+    assert Basket.read(memory) == Basket()
+
+
+def test_a_record_is_changed_and_written_again_by_whoever_read_it() -> None:
+    memory = FakeMemory("go")
+    basket = Basket.read(memory)
+    for item in ("tea", "milk"):
+        basket.items.append(item)
+        basket.write(memory)
+    Basket(items=["new"]).write(memory)  # made anew, and not read
+    assert Basket.read(memory) == Basket(items=["new"])
