@@ -41,6 +41,7 @@ from agent_brain.states.models.llm import Thought
 from agent_brain.states.work import StreamItem, Work, WorkContext, perform, position_of
 from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
 from agent_brain.tools.errors import FinalError
+from agent_brain.tools.stubborn import ended_when_cancelled
 from agent_brain.tools.text import to_text
 
 
@@ -256,7 +257,7 @@ class _FunctionCall(Work):
         function, item = self.function, self.outcome.item
         name = getattr(function, "__name__", type(function).__name__)
         if is_async_function(function):
-            value = await function(item)
+            value = await ended_when_cancelled(function(item), f"function {name!r}")
         else:
             call = partial(function, item)
             value = await maybe_await(await run_in_thread(name, call, kind="function"))

@@ -18,6 +18,7 @@ from agent_brain.states.errors import (
 from agent_brain.states.events import Event
 from agent_brain.states.work import Work, WorkContext, perform, position_of
 from agent_brain.tools.aio import is_stray_cancellation, maybe_await
+from agent_brain.tools.stubborn import ended_when_cancelled
 from agent_brain.tools.values import is_count
 
 T = TypeVar("T")
@@ -145,7 +146,8 @@ async def _do(
         given = work(report)
         if not isinstance(given, Awaitable):
             raise StateDefinitionError(f"Together([{work!r}]): the function is not async")
-        return await given
+        name = getattr(work, "__name__", type(work).__name__)
+        return await ended_when_cancelled(given, f"function {name!r}")
     events = perform(work, context)
     try:
         async for event in events:

@@ -14,6 +14,7 @@ from agent_brain.states.answering import last_answer
 from agent_brain.states.base import State
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.work import StreamItem
+from agent_brain.tools.stubborn import ended_when_cancelled
 
 StateFunction: TypeAlias = Callable[[Memory], Awaitable[str | None] | AsyncIterator[StreamItem]]
 
@@ -73,7 +74,8 @@ class FunctionState(State):
                 async for item in items:
                     yield item
         else:
-            text = await made
+            name = getattr(self.function, "__name__", "")
+            text = await ended_when_cancelled(made, f"function {name!r}")
             if text:
                 yield text
                 if text != await last_answer(memory):  # the function may have recorded it

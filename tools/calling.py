@@ -21,6 +21,7 @@ from agent_brain.tools.errors import (
 )
 from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.secrets import hide_registered
+from agent_brain.tools.stubborn import ended_when_cancelled
 from agent_brain.tools.text import shorten, to_text
 
 
@@ -67,7 +68,7 @@ async def call_tool(
     token = enter_call(context or ToolContext(action))
     try:
         if tool.limiter is None and tool.timeout is None:
-            result = await tool.invoke(action.args)
+            result = await ended_when_cancelled(tool.invoke(action.args), f"tool {action.name!r}")
         else:
             async with tool.limiter or nullcontext():  # the timeout begins after the wait
                 result = await _invoke_in_time(tool, action)
@@ -99,7 +100,7 @@ def fit_result(result: object, max_tokens: int | None, error: Exception | None =
 
 async def _invoke_in_time(tool: BaseTool, action: Action) -> object:
     with anyio.move_on_after(tool.timeout) as scope:
-        return await tool.invoke(action.args)
+        return await ended_when_cancelled(tool.invoke(action.args), f"tool {action.name!r}")
     if scope.cancelled_caught:
         raise ToolError(f"Tool {tool.name!r} took longer than {tool.timeout:g} s and was stopped")
     raise AssertionError("unreachable: the scope was left without a result or a cancellation")
