@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agent_brain.errors import BrainUseError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry
 
@@ -34,12 +35,14 @@ class SessionInfo:
 
     Attributes:
         id: The ID of the session.
-        title: The beginning of its first question.
+        title: The beginning of its first question, or what a person has named it.
         updated_at: When its last run began.
         status: ``"idle"``, ``"running"`` or ``"waiting"`` for a person; ``"closed"`` if it is not
             open, so that its state is only in the journal.
         failed: Whether its last run failed.
         origin: What it was copied from; None if it was not.
+        cursor: Its place in the list: ``after`` of :meth:`Sessions.list`; empty if it was not
+            listed.
     """
 
     id: str
@@ -48,6 +51,7 @@ class SessionInfo:
     status: str = "closed"
     failed: bool = False
     origin: Origin | None = None
+    cursor: str = ""
 
 
 class Catalog:
@@ -59,23 +63,44 @@ class Catalog:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def sessions(self, owner: str | None) -> list[SessionInfo]:
-        """Return the sessions of ``owner``, the newest first."""
-        keys = await self._journal.sessions(_key(owner, "")[: -len('""]}')])
-        found = [info for key in keys if (info := await self._read(key)) is not None]
-        return sorted(found, key=lambda info: info.updated_at, reverse=True)
+    async def sessions(
+        self, owner: str | None, *, limit: int | None, after: str | None, search: str
+    ) -> list[SessionInfo]:
+        """Return sessions of ``owner``, the last changed first; see :meth:`Sessions.list`."""
+        records = await self._journal.records(_key(owner, "")[: -len('""]}')])
+        places = sorted((_milliseconds(record.updated), record.key) for record in records)
+        last = None if after is None else _place(owner, after)
+        found: list[SessionInfo] = []
+        for place in reversed(places):
+            if limit is not None and len(found) >= limit:
+                break
+            if last is not None and place >= last:
+                continue
+            info = await self._read(place[1])
+            if info is not None and matches(info, search):
+                found.append(replace(info, cursor=f"{place[0]}.{info.id}"))
+        return found
 
     async def get(self, owner: str | None, session: str) -> SessionInfo | None:
         """Return the session of that ID, if ``owner`` has one."""
         return await self._read(_key(owner, session))
 
-    async def note(self, owner: str | None, info: SessionInfo) -> SessionInfo:
-        """Record a session; return it with the title and the origin that it had, if it is known."""
+    async def note(
+        self, owner: str | None, info: SessionInfo, *, rename: bool = False
+    ) -> SessionInfo:
+        """Record a session; return it as it is recorded.
+
+        Args:
+            owner: Whose it is.
+            info: The session. If it is known, its title and its origin stay.
+            rename: Change the title too.
+        """
         key = _key(owner, info.id)
         old = await self._journal.read(key)
         if old:
             known = _info(old[-1])
-            info = replace(info, title=known.title, origin=known.origin)
+            title = info.title if rename else known.title
+            info = replace(info, title=title, origin=known.origin)
         data: dict[str, JsonValue] = {
             "id": info.id,
             "title": info.title,
@@ -103,6 +128,27 @@ def make_title(question: str) -> str:
     """Return the beginning of ``question`` on one line."""
     line = " ".join(question.split())
     return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"
+
+
+def matches(info: SessionInfo, search: str) -> bool:
+    """Return whether the title of a session contains ``search``, in any case."""
+    return search.casefold() in info.title.casefold()
+
+
+def _milliseconds(moment: datetime | None) -> int:
+    return 0 if moment is None else round(moment.timestamp() * 1000)
+
+
+def _place(owner: str | None, cursor: str) -> tuple[int, str]:
+    """Return what a cursor stands for: when a session was changed, and its key.
+
+    Raises:
+        BrainUseError: It is no cursor.
+    """
+    moment, _, session = cursor.partition(".")
+    if not (moment.isascii() and moment.isdecimal() and len(moment) < 18 and session):
+        raise BrainUseError(f"after={cursor[:100]!r}: give the cursor of a session in the list")
+    return int(moment), _key(owner, session)
 
 
 def _key(owner: str | None, session: str) -> str:

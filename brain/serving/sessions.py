@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import delete_key, session_key
-from agent_brain.serving.catalog import Catalog, Origin, SessionInfo, make_title
+from agent_brain.serving.catalog import Catalog, Origin, SessionInfo, make_title, matches
 from agent_brain.serving.forking import Edits, copy_as_of
 from agent_brain.serving.pool import Pool
 from agent_brain.serving.session import Session, WhenBusy
@@ -216,23 +216,68 @@ class Sessions:
                 await _close(opened)
 
     async def list(
-        self, *, user: str | None = None, tenant: str | None = None
+        self,
+        *,
+        user: str | None = None,
+        tenant: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+        search: str = "",
     ) -> list[SessionInfo]:
-        """Return the sessions of a user that had a run, the newest first.
+        """Return the sessions of a user that had a run, the last changed first.
 
         Callers who are not identified get none, as knowing an ID grants access.
+
+        Args:
+            user: Whose.
+            tenant: The user's tenant.
+            limit: Maximum number; None for all.
+            after: The ``cursor`` of the last session that the caller knows; None begins.
+            search: Only those whose title contains this text, in any case.
+
+        Raises:
+            BrainUseError: ``after`` is no cursor.
         """
         owner = owner_of(user, tenant)
         if owner is None:
             return []
         if self._catalog is not None:
-            found = await self._catalog.sessions(owner)
+            found = await self._catalog.sessions(owner, limit=limit, after=after, search=search)
         else:
-            found = [
-                known.info for known in self._pool.values() if known.info and known.owner == owner
-            ]
-            found.sort(key=lambda info: info.updated_at, reverse=True)
+            found = self._opened(owner, after, search)[:limit]
         return [self._with_status(info, SessionKey(owner, info.id)) for info in found]
+
+    def _opened(self, owner: str, after: str | None, search: str) -> Sequence[SessionInfo]:
+        """Return the open sessions of ``owner`` as :meth:`list` does, without a journal."""
+        found = [
+            replace(known.info, cursor=known.info.updated_at.isoformat() + known.id)
+            for known in self._pool.values()
+            if known.info and known.owner == owner and matches(known.info, search)
+        ]
+        found.sort(key=lambda info: info.cursor, reverse=True)
+        return [info for info in found if after is None or info.cursor < after]
+
+    async def rename(
+        self, session: str, title: str, *, user: str | None = None, tenant: str | None = None
+    ) -> SessionInfo:
+        """Give a session another title, of which the first 80 characters are kept.
+
+        Raises:
+            SessionNotFoundError: There is no such session, or it had no run.
+            BrainUseError: The title is empty.
+        """
+        if not (title := make_title(title)):
+            raise BrainUseError("A session needs a title that is not empty")
+        key = SessionKey(owner_of(user, tenant), session)
+        if not await self._has(key):
+            raise _not_found(session)
+        async with self.use(session, user=user, tenant=tenant) as opened:
+            if opened.info is None or opened.deleted:
+                raise _not_found(session)
+            opened.info = replace(opened.info, title=title)
+            if self._catalog is not None:
+                opened.info = await self._catalog.note(key.owner, opened.info, rename=True)
+            return self._with_status(opened.info, key)
 
     async def delete(
         self, session: str, *, user: str | None = None, tenant: str | None = None

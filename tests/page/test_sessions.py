@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 from playwright.sync_api import expect
 
 from agent_brain import Brain
@@ -110,3 +111,61 @@ def test_an_unknown_session_is_an_error_in_words(serve, open_chat):
     chat.tolerate("404")
 
     expect(chat.page.locator("#problem")).to_contain_text("nothing-here")
+
+
+def test_the_list_is_asked_for_once_and_events_say_the_rest(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=Script(["One."], ["Two."]))).url)
+    asked: list[str] = []
+    chat.page.on("request", lambda each: asked.append(f"{each.method} {each.url}"))
+    links = chat.page.get_by_role("navigation", name="Chats").get_by_role("link")
+
+    for question in ("First question", "Second question"):
+        chat.ask(question)
+        chat.wait_until_idle()
+    expect(links).to_contain_text(["First question"])
+    expect(chat.page).to_have_title("First question – Agent Brain")
+
+    assert [each for each in asked if "/sessions" in each and each.startswith("GET")] == [
+        each for each in asked if each.startswith("GET") and "/sessions/" in each
+    ]
+
+
+def test_a_chat_is_renamed(serve, open_chat):
+    chat = open_chat(serve(Brain(llm=Script(["One."], ["Two."]))).url)
+    links = chat.page.get_by_role("navigation", name="Chats").get_by_role("link")
+    dialog = chat.page.get_by_role("dialog")
+
+    chat.ask("First")
+    chat.wait_until_idle()
+    chat.button("Rename First").click()
+    dialog.get_by_label("Title").fill("The best <b>one</b>")
+    dialog.get_by_label("Title").press("Enter")
+    expect(links).to_contain_text(["The best <b>one</b>"])
+    chat.ask("Second")
+    chat.wait_until_idle()
+    chat.button("Rename The best <b>one</b>").click()
+    dialog.get_by_role("button", name="Cancel").click()
+
+    expect(links).to_contain_text(["The best <b>one</b>"])
+    expect(chat.page).to_have_title("The best <b>one</b> – Agent Brain")
+    chat.page.reload()
+    expect(links).to_contain_text(["The best <b>one</b>"])
+
+
+def test_more_chats_are_loaded_and_found(serve, open_chat, tmp_path):
+    server = serve(Brain(llm=Script(*(["Yes."] for _ in range(60)))), journal=tmp_path / "j.db")
+    for n in range(60):
+        body = {"task": f"Question {n} of sixty"}
+        path = f"{server.url}sessions/s{n}/runs"
+        httpx.post(path, json=body, headers={"accept": "application/json"}).raise_for_status()
+    chat = open_chat(server.url)
+    links = chat.page.get_by_role("navigation", name="Chats").locator("li > a:first-child")
+
+    expect(links).to_have_count(50)
+    chat.button("More chats").click()
+    expect(links).to_have_count(60)
+    expect(chat.button("More chats")).to_be_hidden()
+    chat.page.get_by_label("Search chats").fill("QUESTION 7")
+
+    expect(links).to_have_count(1)
+    expect(links).to_contain_text(["Question 7 of sixty"])

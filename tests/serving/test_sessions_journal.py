@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from agent_brain import Action, Brain, SQLiteJournal
+from agent_brain.errors import BrainUseError, SessionNotFoundError
 from agent_brain.serving import Session, Sessions
 from tests.serving.models import EchoLLM, Gate, PartsLLM
 from tests.support.journals import Killed, MortalJournal
@@ -174,3 +175,70 @@ async def test_a_deletion_that_fails_can_be_repeated(tmp_path):
             await sessions.delete("one", user="ann")
             assert await sessions.list(user="ann") == []
             assert await store.sessions() == []
+
+
+@pytest.fixture(params=["a journal", "no journal"])
+async def listed(request, tmp_path):
+    """Sessions of ann, asked about Oslo, Bergen and so on in this order."""
+    journal = tmp_path / "j.db" if request.param == "a journal" else None
+    async with Sessions(Brain(llm=EchoLLM()), journal=journal) as sessions:
+        for name in ("Oslo", "Bergen", "Tromsø", "Stavanger", "New Bergen"):
+            async with sessions.use(name.lower(), user="ann") as session:
+                await ask(session, f"Where is {name}?")
+        yield sessions
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 9])
+async def test_sessions_are_listed_page_by_page(listed, limit):
+    everything = await listed.list(user="ann")
+    assert [info.id for info in everything] == [
+        "new bergen", "stavanger", "tromsø", "bergen", "oslo",
+    ]  # fmt: skip
+    found, after = [], None
+    while page := await listed.list(user="ann", limit=limit, after=after):
+        assert len(page) <= limit
+        found += page
+        after = page[-1].cursor
+    assert found == everything
+
+
+async def test_a_page_continues_although_sessions_change_meanwhile(listed):
+    first = await listed.list(user="ann", limit=2)
+    async with listed.use("bergen", user="ann") as session:
+        await ask(session, "Again")
+    await listed.delete("stavanger", user="ann")
+    rest = await listed.list(user="ann", limit=9, after=first[-1].cursor)
+    assert [info.id for info in rest] == ["tromsø", "oslo"]
+
+
+@pytest.mark.parametrize(
+    "search,found",
+    [("", 5), ("BERGEN", 2), ("tromsØ", 1), ("where is", 5), ("is  ", 0), ("nowhere", 0)],
+)
+async def test_sessions_are_found_by_their_titles(listed, search, found):
+    assert len(await listed.list(user="ann", search=search)) == found
+    assert len(await listed.list(user="ann", search=search, limit=1)) == min(1, found)
+    assert await listed.list(user="bob", search=search) == []
+
+
+async def test_a_session_is_renamed_and_keeps_its_title(listed):
+    info = await listed.rename("oslo", "  The\n capital ", user="ann")
+    assert info.title == "The capital"
+    async with listed.use("oslo", user="ann") as session:
+        await ask(session, "And then?")
+        assert session.info.title == "The capital"
+    assert [info.title for info in await listed.list(user="ann", search="capital")] == [
+        "The capital"
+    ]
+    with pytest.raises(BrainUseError, match="not empty"):
+        await listed.rename("oslo", " \n", user="ann")
+    for session, user in [("oslo", "bob"), ("nothing", "ann"), ("oslo", None)]:
+        with pytest.raises(SessionNotFoundError):
+            await listed.rename(session, "Mine", user=user)
+
+
+@pytest.mark.parametrize("after", ["x", "1", "1.", ".a", "²2.a", "9" * 30 + ".a"])
+async def test_a_cursor_that_is_none_is_refused(tmp_path, after):
+    async with Sessions(Brain(llm=EchoLLM()), journal=tmp_path / "j.db") as sessions:
+        with pytest.raises(BrainUseError, match="cursor"):
+            await sessions.list(user="ann", after=after)

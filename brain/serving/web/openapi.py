@@ -23,6 +23,7 @@ REF = "#/components/schemas/{model}"
 Json = dict[str, Any]
 _BODIES: dict[Callable[..., Any], type[BaseModel]] = {
     session_routes.create_session: session_routes.NewSession,
+    session_routes.rename_session: session_routes.RenameSession,
     session_routes.start_run: session_routes.StartRun,
     session_routes.resume_run: session_routes.ResumeRun,
     session_routes.send_message: session_routes.SendMessage,
@@ -40,6 +41,11 @@ _STATUS = {
 _NUMBER: Json = {"type": "integer", "minimum": 1}
 _QUERIES: dict[Callable[..., Any], Json] = {
     session_routes.watch_events: {"after": {"type": "string"}},
+    session_routes.list_sessions: {
+        "limit": {**_NUMBER, "maximum": 200, "default": session_routes.LIMIT},
+        "after": {"type": "string"},
+        "search": {"type": "string"},
+    },
     steps.list_steps: {
         "before": _NUMBER,
         "after": _NUMBER,

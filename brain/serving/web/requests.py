@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from agent_brain.serving.caller import Caller
@@ -79,6 +79,20 @@ def invalid_json(error: ValidationError) -> HttpError:
     if error.errors()[0]["type"] == "json_invalid":
         return HttpError(400, "invalid_json", f"This is not JSON: {problems}")
     return HttpError(422, "invalid_request", problems)
+
+
+def query_number(request: Request, name: str, kind: Any) -> int | None:
+    """Return a number of the query; None if it is not there.
+
+    Raises:
+        HttpError: It is not what ``kind`` describes (422).
+    """
+    text = request.query_params.get(name)
+    try:
+        return None if text is None else TypeAdapter(kind).validate_strings(text)
+    except ValidationError as error:
+        problem = invalid_json(error)
+        raise HttpError(422, "invalid_request", f"{name}: {problem.message}") from None
 
 
 async def _read_body(request: Request) -> bytes:

@@ -20,6 +20,7 @@ from agent_brain.serving.web.requests import (
     HttpError,
     deps_of,
     owner_args,
+    query_number,
     read_json,
     sessions_of,
     settings_of,
@@ -31,6 +32,8 @@ from agent_brain.serving.web.views import (
     describe_usage,
 )
 
+LIMIT = 50  # sessions in a list
+SessionLimit: TypeAlias = Annotated[int, Field(ge=1, le=200)]
 T = TypeVar("T")
 Few: TypeAlias = Annotated[T, Field(max_length=1000)]  # millions would take seconds to refuse
 
@@ -43,6 +46,12 @@ class Body(BaseModel):
 
 class NewSession(Body):
     """The body of ``POST /sessions``."""
+
+
+class RenameSession(Body):
+    """The body of ``PATCH /sessions/{id}``."""
+
+    title: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class UserMessage(Body):
@@ -88,9 +97,26 @@ async def create_session(request: Request) -> Response:
 
 
 async def list_sessions(request: Request) -> Response:
-    """List the caller's sessions, the newest first."""
-    found = await sessions_of(request).list(**owner_args(request))
-    return JSONResponse({"sessions": [describe_info(info) for info in found]})
+    """List the caller's sessions, the last changed first, and where the list continues."""
+    limit = query_number(request, "limit", SessionLimit) or LIMIT
+    found = await sessions_of(request).list(
+        **owner_args(request),
+        limit=limit + 1,
+        after=request.query_params.get("after"),
+        search=request.query_params.get("search", ""),
+    )
+    listed = found[:limit]
+    more = listed[-1].cursor if len(found) > limit else None
+    return JSONResponse({"sessions": [describe_info(info) for info in listed], "next": more})
+
+
+async def rename_session(request: Request) -> Response:
+    """Give a session another title."""
+    body = await read_json(request, RenameSession)
+    info = await sessions_of(request).rename(
+        request.path_params["session"], body.title, **owner_args(request)
+    )
+    return JSONResponse(describe_info(info))
 
 
 async def read_session(request: Request) -> Response:
@@ -189,6 +215,7 @@ def routes() -> list[Route]:
         Route("/sessions", create_session, methods=["POST"]),
         Route("/sessions", list_sessions, methods=["GET"]),
         Route(one, read_session, methods=["GET"]),
+        Route(one, rename_session, methods=["PATCH"]),
         Route(one, delete_session, methods=["DELETE"]),
         Route(f"{one}/runs", start_run, methods=["POST"]),
         Route(f"{one}/resume", resume_run, methods=["POST"]),

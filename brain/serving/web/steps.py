@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from anyio import to_thread
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -24,8 +24,8 @@ from agent_brain.serving.forking import NO_STEPS, no_step
 from agent_brain.serving.session import Session
 from agent_brain.serving.web.requests import (
     HttpError,
-    invalid_json,
     owner_args,
+    query_number,
     read_json,
     sessions_of,
 )
@@ -57,8 +57,8 @@ class ForkSession(Body):
 
 async def list_steps(request: Request) -> Response:
     """List the kept steps of a session: the last ones, or those before or after a step."""
-    limit = _query(request, "limit", Annotated[int, Field(ge=1, le=200)]) or LIMIT
-    before, after = (_query(request, name, StepNumber) for name in ("before", "after"))
+    limit = query_number(request, "limit", Annotated[int, Field(ge=1, le=200)]) or LIMIT
+    before, after = (query_number(request, name, StepNumber) for name in ("before", "after"))
     if before is not None and after is not None:
         raise HttpError(422, "invalid_request", "Give before or after, not both")
     async with _use(request) as session:
@@ -137,7 +137,7 @@ async def compare_sessions(request: Request) -> Response:
     sides: list[Side] = []
     names: list[dict[str, Any]] = []
     for session, name in ((request.path_params["session"], "step"), (other, "with_step")):
-        number = _query(request, name, StepNumber)
+        number = query_number(request, name, StepNumber)
         async with sessions_of(request).use(session, **owner_args(request)) as opened:
             sides.append(await _side(opened, number))
             title = opened.info.title if opened.info is not None else None
@@ -168,16 +168,6 @@ def _kept(session: Session) -> StoredSession:
     if stored is None:
         raise HttpError(409, "no_steps", NO_STEPS)
     return stored
-
-
-def _query(request: Request, name: str, kind: Any) -> int | None:
-    """Return a number of the query; None if it is not there."""
-    text = request.query_params.get(name)
-    try:
-        return None if text is None else TypeAdapter(kind).validate_strings(text)
-    except ValidationError as error:
-        problem = invalid_json(error)
-        raise HttpError(422, "invalid_request", f"{name}: {problem.message}") from None
 
 
 async def _parts_after(stored: StoredSession, after: int, limit: int) -> tuple[list[Part], bool]:

@@ -515,3 +515,24 @@ def test_an_event_of_a_class_of_its_own_is_streamed_with_its_fields(accept):
         **FIELDS,
     }  # fmt: skip
     assert schema["anyOf"][-1]["title"] == "OtherEvent"
+
+
+def test_the_list_of_sessions_comes_in_pages_and_titles_change():
+    with live_server(sessions(), user="ann") as url, httpx.Client(base_url=url) as client:
+        for n in range(5):
+            run(url, f"s{n}", f"Question {n}")
+        page = client.get("/sessions", params={"limit": 3}).json()
+        assert [each["id"] for each in page["sessions"]] == ["s4", "s3", "s2"]
+        rest = client.get("/sessions", params={"limit": 3, "after": page["next"]}).json()
+        assert [each["id"] for each in rest["sessions"]] == ["s1", "s0"]
+        assert rest["next"] is None
+        renamed = client.patch("/sessions/s0", json={"title": "The first"})
+        assert (renamed.status_code, renamed.json()["title"]) == (200, "The first")
+        found = client.get("/sessions", params={"search": "FIRST"}).json()["sessions"]
+        assert [each["title"] for each in found] == ["The first"]
+        assert client.patch("/sessions/none", json={"title": "x"}).status_code == 404
+        for body in ({}, {"title": ""}, {"title": 1}, {"title": "x" * 1001}):
+            assert client.patch("/sessions/s0", json=body).status_code == 422
+        assert client.patch("/sessions/s0", json={"title": " "}).status_code == 400
+        for limit in ("0", "201", "x"):
+            assert client.get("/sessions", params={"limit": limit}).status_code == 422

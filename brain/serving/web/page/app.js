@@ -4,7 +4,7 @@ import { chatAddress, readAddress, stepsAddress } from "./address.js";
 import { Api, ConnectionLost, sessionPath } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
-import { deleteDialog, tokenDialog } from "./dialogs.js";
+import { deleteDialog, renameDialog, tokenDialog } from "./dialogs.js";
 import { el } from "./dom.js";
 import { retry } from "./events.js";
 import { NetPicture } from "./net.js";
@@ -21,20 +21,30 @@ const STATUS = {
   idle: "",
 };
 
+const SEARCH_AFTER = 250; // ms
+
 const $ = (id) => document.getElementById(id);
 
 class App {
   #conversation = null;
   #opening = 0;
   #keepsSteps = false;
+  #next = null; // where the list of chats continues
+  #refreshing = 0;
+  #searching;
 
   constructor() {
     this.api = new Api(tokenDialog($("token")));
     this.confirmDelete = deleteDialog($("delete"));
     this.net = new NetPicture($("net-picture"), $("net-state"));
     this.end = new StickyEnd($("log"), $("messages"), $("jump"));
-    this.list = new SessionList($("sessions"), $("no-sessions"), (session) =>
-      this.#delete(session),
+    this.askTitle = renameDialog($("rename"));
+    this.list = new SessionList(
+      { list: $("sessions"), empty: $("no-sessions"), more: $("more-sessions") },
+      {
+        remove: (session) => this.#delete(session),
+        rename: (session) => this.#rename(session),
+      },
     );
     this.composer = new Composer(this.#composerParts(), {
       send: (message) => this.#send(message),
@@ -110,6 +120,8 @@ class App {
     addEventListener("hashchange", () => this.#route());
     addEventListener("keydown", (event) => this.#onKey(event));
     document.addEventListener("visibilitychange", () => document.hidden || this.#refreshList());
+    $("search").addEventListener("input", () => this.#search());
+    $("more-sessions").addEventListener("click", () => this.#showMore());
     $("new").addEventListener("click", () => this.#new());
     $("skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address names the session
@@ -224,7 +236,7 @@ class App {
       announce: whenCurrent((text) => ($("announcer").textContent = text)),
       runUsage: whenCurrent((usage) => showUsage($("usage"), "run", usage)),
       sessionUsage: whenCurrent((usage) => showUsage($("usage"), "chat", usage)),
-      changed: whenCurrent(() => this.#refreshList()),
+      changed: whenCurrent((changed) => this.#changed(changed)),
       arrived: whenCurrent((text) => this.composer.arrived(text)),
       gone: whenCurrent((message) => this.#gone(message)),
       problem: whenCurrent((message) => this.composer.fail(message)),
@@ -307,19 +319,65 @@ class App {
     if (!(await this.confirmDelete(session.title || "New chat"))) return;
     try {
       await this.api.json("DELETE", sessionPath(session.id));
+      this.list.remove(session.id);
       if (session.id === sessionInAddress()) this.#new();
     } catch (error) {
       this.composer.fail(error.message);
+      await this.#refreshList();
     }
-    await this.#refreshList();
+  }
+
+  async #rename(session) {
+    const title = await this.askTitle(session.title);
+    if (title === null) return;
+    try {
+      const renamed = await this.api.json("PATCH", sessionPath(session.id), { title });
+      this.list.change(renamed, { first: false });
+      if (session.id === sessionInAddress()) showTitle(renamed.title);
+    } catch (error) {
+      this.composer.fail(error.message);
+    }
+    this.list.focus(session.id);
+  }
+
+  /** Show in the list what events say of the open chat. */
+  #changed(session) {
+    const title = this.list.titleOf(session.id) ?? session.title;
+    this.list.change({ ...session, title });
+    this.list.mark(sessionInAddress());
+    showTitle(title);
+  }
+
+  /** Look for what is written in the search field, once nothing more is written. */
+  #search() {
+    clearTimeout(this.#searching);
+    this.#searching = setTimeout(() => this.#refreshList(), SEARCH_AFTER);
+  }
+
+  async #showMore() {
+    const { sessions, next } = await this.#list(this.#next);
+    this.#next = next;
+    this.list.add(sessions, { more: next !== null });
+  }
+
+  #list(after = null) {
+    const query = new URLSearchParams();
+    if ($("search").value.trim()) query.set("search", $("search").value.trim());
+    if (after !== null) query.set("after", after);
+    const asked = query.toString();
+    return this.api.json("GET", asked ? `sessions?${asked}` : "sessions");
   }
 
   async #refreshList() {
+    const refresh = ++this.#refreshing;
     try {
-      const { sessions } = await this.api.json("GET", "sessions");
+      const { sessions, next } = await this.#list();
+      if (refresh !== this.#refreshing) return; // a later one shows what it has found
       const current = sessionInAddress();
-      this.list.show(sessions, current);
-      showTitle(sessions.find(({ id }) => id === current)?.title);
+      this.#next = next;
+      this.list.show(sessions, current, { more: next !== null });
+      const title = this.list.titleOf(current);
+      if (title !== undefined) showTitle(title);
     } catch (error) {
       if (this.#conversation === null && !(error instanceof ConnectionLost))
         this.composer.fail(error.message);

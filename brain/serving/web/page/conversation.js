@@ -10,6 +10,8 @@ import { note } from "./notes.js";
 import { ToolCard } from "./tool_card.js";
 import { Turn } from "./turn.js";
 
+const TITLE = 80; // characters
+
 export class Conversation {
   #api;
   #view;
@@ -21,13 +23,14 @@ export class Conversation {
   #unsure = null; // text that was sent, perhaps: the connection was lost meanwhile
   #reading = new AbortController();
   #status = "idle";
+  #title = null; // of the list of chats
   #partial = false; // whether the beginning of the current run is missing
 
   /**
    * @param {Api} api
    * @param {string} id
    * @param {Object} view log (element), net, and the functions status(text), connection(state),
-   *     titleOf(session), announce(text), runUsage(usage), sessionUsage(usage), changed(), arrived(text), gone(message),
+   *     titleOf(session), announce(text), runUsage(usage), sessionUsage(usage), changed(session), arrived(text), gone(message),
    *     problem(message).
    */
   constructor(api, id, view) {
@@ -138,6 +141,7 @@ export class Conversation {
     this.#queued = [];
     this.#view.log.replaceChildren(...history(messages, this.#cards));
     if (session.origin) this.#view.log.prepend(this.#originNote(session));
+    this.#title = session.title;
     this.#setStatus(session.status);
     this.#view.sessionUsage(session.usage);
     if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
@@ -188,7 +192,10 @@ export class Conversation {
     this.#run = run;
     for (const again of this.#view.log.querySelectorAll(".note button")) again.remove();
     if (!resumed) this.#view.net.clear();
-    if (goal !== null) this.#read(goal);
+    if (goal !== null) {
+      this.#read(goal);
+      this.#title ??= titleFrom(goal.content);
+    }
     this.#beginTurn();
   }
 
@@ -201,7 +208,13 @@ export class Conversation {
     this.#setStatus("running");
     this.#view.runUsage(this.#turn.usage);
     this.#view.announce("The agent works.");
-    this.#view.changed();
+    this.#changed({ status: "running", failed: false });
+  }
+
+  /** Tell what has changed in the list of chats, which the server shows in the same way. */
+  #changed(changed) {
+    const updated = new Date().toISOString();
+    this.#view.changed({ id: this.id, title: this.#title, updated_at: updated, ...changed });
   }
 
   #beginPartialTurn() {
@@ -231,7 +244,7 @@ export class Conversation {
     this.#view.runUsage(turn.usage);
     if (waits) this.#ask(turn.asked, (element) => turn.append(element));
     this.#view.announce(endText(event, turn));
-    this.#view.changed();
+    this.#changed({ status: this.#status, failed: event.kind === "run_failed" });
     if (this.#partial) this.#reload();
     else this.#refresh();
   }
@@ -275,6 +288,12 @@ export class Conversation {
     this.#status = status;
     this.#view.status(status);
   }
+}
+
+/** Return the title that a chat gets from its first question. */
+function titleFrom(question) {
+  const line = question.trim().replace(/\s+/g, " ");
+  return line.length <= TITLE ? line : `${line.slice(0, TITLE - 1).trimEnd()}…`;
 }
 
 function endText({ kind, stop_reason: reason, error }, turn) {

@@ -1,4 +1,4 @@
-// The two questions that the page itself asks: for the token, and whether to delete a chat.
+// What the page itself asks: for the token, for the name of a chat, and whether to delete one.
 
 /** Return a function that asks for the token of the server. */
 export function tokenDialog(dialog) {
@@ -36,5 +36,22 @@ export function deleteDialog(dialog) {
       dialog.addEventListener("close", () => resolve(dialog.returnValue === "delete"), {
         once: true,
       });
+    });
+}
+
+/** Return a function that asks for the title of a chat; null if it stays. */
+export function renameDialog(dialog) {
+  const input = dialog.querySelector("input");
+  return (title) =>
+    new Promise((resolve) => {
+      input.value = title;
+      dialog.returnValue = "";
+      dialog.showModal();
+      input.select();
+      const onClose = () => {
+        const renamed = dialog.returnValue === "rename" && input.value.trim();
+        resolve(renamed || null);
+      };
+      dialog.addEventListener("close", onClose, { once: true });
     });
 }

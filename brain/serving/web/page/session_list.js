@@ -9,20 +9,56 @@ const STATUS = { running: "running", waiting: "waits for you", interrupted: "int
 export class SessionList {
   #list;
   #empty;
+  #more;
   #onDelete;
+  #onRename;
   #sessions = [];
   #current = null;
   #withSteps = false;
 
-  /** @param {(session: Object) => void} onDelete Called when a person wants to delete a chat. */
-  constructor(list, empty, onDelete) {
+  /**
+   * @param {Object} parts `list`, `empty` and `more`, a button that is shown if there are more chats.
+   * @param {Object} actions `remove(session)` and `rename(session)`, when a person wants it.
+   */
+  constructor({ list, empty, more }, { remove, rename }) {
     this.#list = list;
     this.#empty = empty;
-    this.#onDelete = onDelete;
+    this.#more = more;
+    this.#onDelete = remove;
+    this.#onRename = rename;
   }
 
   /** Show `sessions`; the one with the ID `current` is marked. */
-  show(sessions, current) {
+  show(sessions, current, { more = false } = {}) {
+    this.#more.hidden = !more;
+    this.#show(sessions, current);
+  }
+
+  /** Show `sessions` below the others. */
+  add(sessions, { more }) {
+    const known = new Set(sessions.map(({ id }) => id)); // changed while the others were read
+    this.#more.hidden = !more;
+    this.#show([...this.#sessions.filter(({ id }) => !known.has(id)), ...sessions], this.#current);
+  }
+
+  /** Show what has changed of a chat, which is then the first; add it if it is not there. */
+  change(changed, { first = true } = {}) {
+    const at = this.#sessions.findIndex(({ id }) => id === changed.id);
+    const session = { ...this.#sessions[at], ...changed };
+    const others = this.#sessions.filter(({ id }) => id !== changed.id);
+    others.splice(first || at < 0 ? 0 : at, 0, session);
+    this.#show(others, this.#current);
+  }
+
+  /** Leave out a chat. */
+  remove(gone) {
+    this.#show(
+      this.#sessions.filter(({ id }) => id !== gone),
+      this.#current,
+    );
+  }
+
+  #show(sessions, current) {
     this.#sessions = sessions;
     this.#current = current;
     const focused = document.activeElement?.closest?.("li")?.dataset.id;
@@ -36,7 +72,7 @@ export class SessionList {
   /** Say whether chats keep their steps; then each has a link to them. */
   set withSteps(withSteps) {
     this.#withSteps = withSteps;
-    this.show(this.#sessions, this.#current);
+    this.#show(this.#sessions, this.#current);
   }
 
   /** Mark the chat with this ID. */
@@ -48,8 +84,7 @@ export class SessionList {
 
   /** Return the title of a chat; undefined if it is not in the list. */
   titleOf(id) {
-    const item = [...this.#list.children].find((each) => each.dataset.id === id);
-    return item?.querySelector(".session-title").textContent;
+    return this.#sessions.find((session) => session.id === id)?.title;
   }
 
   /** Move the focus to a chat; to the first one if it is gone. */
@@ -73,6 +108,10 @@ export class SessionList {
       class: "quiet",
       "aria-label": `Delete ${title}`,
     });
+    const rename = button("✎", () => this.#onRename(session), {
+      class: "quiet",
+      "aria-label": `Rename ${title}`,
+    });
     const steps = this.#withSteps
       ? el(
           "a",
@@ -84,7 +123,7 @@ export class SessionList {
       "data-id": session.id,
       "data-status": session.failed && !STATUS[session.status] ? "failed" : session.status,
     };
-    return el("li", properties, link, steps, remove);
+    return el("li", properties, link, steps, rename, remove);
   }
 }
 
