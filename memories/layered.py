@@ -6,6 +6,7 @@ import copy
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from os import PathLike
@@ -15,7 +16,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches import journaled
-from agent_brain.memories.branches.forgetting import forget_in_branches
+from agent_brain.memories.branches.forgetting import forget_in, look_inside
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
@@ -24,6 +25,7 @@ from agent_brain.memories.recall.results import Recalled, checked_score, recalle
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import forking, removal
 from agent_brain.memories.store.checks import whole_number
+from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.erasure import Erasure, deleted
 from agent_brain.memories.store.events import replay
 from agent_brain.memories.store.expiry import utc_now
@@ -400,22 +402,19 @@ class LayeredMemory(WrappingMemory):
 
     async def forget(self, ids: Names | None = None, **which: Unpack[ForgetOptions]) -> int:
         """As :meth:`StoredMemory.forget`, in both."""
-        fits = removal.forgettable(ids, which, self.short.store.clock())
+        choice = forgettable(ids, which, self.short.store.clock())
         await self.open()
         found = await removal.everything(self.long) | await removal.everything(self.short)
         held = await in_thread_if_many(
             found.values(), lambda messages: {m.id: m for m in arranged(messages)}
         )
-        going, gone = await removal.choose(held, fits, which.get("text"))
+        going, gone = await removal.choose(held, choice)
+        inside = await look_inside(self, choice, held)
         for memory in (self.short, self.long):
             await memory._write("forget()")
-        await self._handed.forget(going, gone)
-        branches = await journaled.interrupted_branches(self.short)
-        branches += await journaled.interrupted_branches(self.long)
-        count = len(going) + await forget_in_branches(self, branches, ids, {**which})
-        if self.control.state is None:  # the run has ended, if there was one
-            await self._drop_all_branches()
-        return count
+        await self._handed.forget([*going, *inside.ids], replace(gone, ends_run=inside.ends_run))
+        await forget_in(self, inside, choice)
+        return len(going) + len(inside.ids)
 
     async def _drop_all_branches(self) -> None:
         self._kept = None
@@ -429,7 +428,7 @@ class LayeredMemory(WrappingMemory):
         """
         for memory in (self.short, self.long):
             await memory._write("clear()")
-        await self._drop_all_branches()
+        self._kept = None
         before = await self.count()
         shared = self.long.shared
         own = [m.id for m in await self._own() if not (keep_pinned and m.pinned)] if shared else []

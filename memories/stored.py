@@ -13,9 +13,8 @@ from typing import Any, Self, TypeVar
 from pydantic import JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
-from agent_brain.memories.branches import journaled
+from agent_brain.memories.branches import forgetting, journaled
 from agent_brain.memories.branches.counts import read_branch_counts
-from agent_brain.memories.branches.forgetting import forget_in_branches
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
@@ -26,6 +25,7 @@ from agent_brain.memories.runs.turn_notes import (
 )
 from agent_brain.memories.sessions.history import SavedStep, saved_steps
 from agent_brain.memories.store import forking, queries, removal
+from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.events import Change, Checkpointed, Cleared, GoalSet, Tagged
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.export import Loadable, content_of, load_into, write_export
@@ -186,7 +186,9 @@ class StoredMemory(Memory):
         """Read what is to be read, and forget what has expired, if there is anything."""
         if self.store.settled:
             return
-        await self.store.open(self._adopt, partial(removal.finish_removal, self))
+        left = await self.store.open(self._adopt, partial(removal.finish_removal, self))
+        if left is not None:
+            await forgetting.finish(self, left)
         if self.store.expiry:
             await removal.expire(self)
 
@@ -783,7 +785,6 @@ class StoredMemory(Memory):
             How many messages were removed.
         """
         await self._write("clear()")
-        await self._drop_all_branches()
         return await removal.clear(self, keep_pinned=keep_pinned)
 
     async def forget(
@@ -822,15 +823,9 @@ class StoredMemory(Memory):
         which = ForgetOptions(
             where=where, older_than=older_than, role=role, name=name, tags=tags, text=text
         )
-        fits = removal.forgettable(ids, which, self.store.clock())
+        choice = forgettable(ids, which, self.store.clock())
         await self._write("forget()")
-        wanted = None if ids is None else names("ids", ids)
-        count = await self._carry_out(removal.forget(self, fits, wanted, text))
-        branches = await journaled.interrupted_branches(self)
-        count += await forget_in_branches(self, branches, ids, {**which})
-        if self.control.state is None:  # the run has ended, if there was one
-            await self._drop_all_branches()
-        return count
+        return await self._carry_out(forgetting.forget(self, choice))
 
     # Files
 

@@ -10,17 +10,18 @@ from typing import Any, Unpack
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError
 
 from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.forgetting import stored_in
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, SnapshotError
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
+from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import LONG_AGO, utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.session import Session
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
-from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.views.groups import arranged
 from agent_brain.memories.wrapper import WrappingMemory, offers
 from agent_brain.tools.errors import ToolError
@@ -173,14 +174,14 @@ class TodoMemory(WrappingMemory):
         Items that contain ``text`` are removed, and those written since the oldest of the forgotten
         messages, as they may quote it.
         """
-        stored = [*_stored(self)]
-        fits = removal.forgettable(ids, which, stored[0].store.clock() if stored else utc_now())
+        stored = [*stored_in(self)]
+        choice = forgettable(ids, which, stored[0].store.clock() if stored else utc_now())
         held = {message.id: message for message in await self.messages()}
         for memory in stored:
             await memory.open()
             held |= await removal.everything(memory)
         arrived = {message.id: message for message in arranged(held.values())}
-        going, _ = await removal.choose(arrived, fits, None)
+        going, _ = await removal.choose(arrived, choice)
         since = min((held[i].created_at for i in going), default=None)
         text = "" if ids is not None else which.get("text") or ""
         await self._forget_items(since, text.casefold())  # first: a crash must not leave them
@@ -250,11 +251,6 @@ def _edits(kind: type[TodoMemory]) -> list[FunctionTool]:
     """Return the tools of a list, of no memory yet: their signatures are read once."""
     names = ("add_todo", "complete_todo", "revise_todo", "remove_todo")
     return [tool(name=name)(partial(getattr(kind, name), None)) for name in names]
-
-
-def _stored(memory: Memory) -> Iterator[StoredMemory]:
-    """Yield the memories with a store that ``memory`` wraps."""
-    return (inner for inner in _wrapped(memory) if isinstance(inner, StoredMemory))
 
 
 def _wrapped(memory: Memory) -> Iterator[Memory]:

@@ -250,13 +250,10 @@ class WrappingMemory(Memory):
 
     async def forget(self, ids: Names | None = None, **which: Unpack[ForgetOptions]) -> int:
         """As :meth:`StoredMemory.forget`."""
-        from agent_brain.memories.branches.forgetting import forget_in_branches
+        from agent_brain.memories.branches.forgetting import forget_kept
 
         count = await self._with("forget").forget(ids, **which)
-        count += await forget_in_branches(self, (), ids, {**which})
-        if self.control.state is None:  # the run has ended, if there was one
-            self._kept = None
-        return count
+        return count + await forget_kept(self, ids, which)
 
     async def export(self, path: str | PathLike[str] | None = None) -> dict[str, Any]:
         """As :meth:`StoredMemory.export`: over any inner memory."""

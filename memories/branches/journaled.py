@@ -96,14 +96,16 @@ async def drop_branches(memory: StoredMemory, place: Sequence[str], *, scrub: bo
                 await own.journal.delete(key, scrub=scrub)
 
 
-async def interrupted_branches(memory: StoredMemory) -> list[StoredMemory]:
-    """Return the branches in the journal of an interrupted run, unless it is in progress."""
+async def interrupted_branches(
+    memory: StoredMemory, step_place: Sequence[str]
+) -> list[StoredMemory]:
+    """Return the branches of a step in the journal, unless the run is in progress."""
     own = memory.store.session
     if own is None or not memory.durable or memory.busy:
         return []
     found: list[StoredMemory] = []
-    step = len(memory.step_place)
-    for key in await own.journal.sessions(below(own.key)):
+    step = len(step_place)
+    for key in await own.journal.sessions(below(branch_key(own.key, *step_place))):
         place = branch_place(own.key, key)
         first = await first_entry(own.journal, key)
         forked = first is not None and first.kind == "forked"

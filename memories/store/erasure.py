@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agent_brain.memories.control import Control
-from agent_brain.memories.message import Message
+from agent_brain.memories.journal.entry import to_line
+from agent_brain.memories.message import Message, Role
 
 LEAST_LETTERS = 2  # shorter texts are too common to be quotes
 
@@ -19,15 +20,34 @@ class Erasure:
 
     Attributes:
         calls: IDs of the calls that the messages asked for.
-        texts: What must not be quoted, in lower case.
+        texts: What must not be quoted as whole words, in lower case.
+        parts: What must not be there at all, also as a part of a word, in lower case.
         everything: Whether all messages were removed.
         for_good: Whether no copy may stay; otherwise only the calls must not run.
+        ends_run: Whether a run that waits or was interrupted ends, as one of its branches lost
+            something.
     """
 
     calls: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
     everything: bool = False
     for_good: bool = False
+    ends_run: bool = False
+
+    def finder(self) -> Callable[[Any], bool]:
+        """Return a function that says whether a JSON value quotes something that is gone."""
+        words = "|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in self.texts)
+        parts = "|".join(map(re.escape, self.parts))
+        both = re.compile("|".join(filter(None, (words, parts))) or r"(?!)")
+        return lambda value: any(both.search(leaf.casefold()) for leaf in leaves(value))
+
+    def is_in_line(self, line: str) -> bool:
+        """Return whether an entry of a journal, as JSON text, contains one of ``parts``."""
+        if not self.parts:
+            return False
+        text = line.casefold()
+        return any(to_line(part)[1:-1] in text for part in self.parts)
 
 
 def deleted(messages: Iterable[Message]) -> Erasure:
@@ -36,21 +56,33 @@ def deleted(messages: Iterable[Message]) -> Erasure:
 
 
 def forgotten(
-    messages: Iterable[Message], text: str | None = None, *, everything: bool = False
+    messages: Iterable[Message],
+    text: str | None = None,
+    parts: frozenset[str] = frozenset(),
+    *,
+    everything: bool = False,
 ) -> Erasure:
-    """Return what to remove with forgotten messages; ``text`` selected them, if it is not None."""
+    """Return what to remove with forgotten messages.
+
+    Args:
+        messages: The messages.
+        text: The text that selected them, if one did.
+        parts: See :attr:`Erasure.parts`.
+        everything: Whether they are all messages.
+    """
     chosen = list(messages)
-    texts = [text or "", *(leaf for message in chosen for leaf in texts_of(message))]
+    texts = [text or "", *(leaf for message in chosen for leaf in said_in(message))]
     return Erasure(
         calls=deleted(chosen).calls,
         texts=frozenset(t.strip().casefold() for t in texts if len(t.strip()) >= LEAST_LETTERS),
+        parts=parts,
         everything=everything,
         for_good=True,
     )
 
 
-def strike(control: Control, gone: Erasure, *, live: bool) -> None:
-    """Remove from ``control`` whatever holds or quotes what is ``gone``.
+def strike(control: Control, gone: Erasure, *, live: bool) -> bool:
+    """Remove from ``control`` whatever holds or quotes what is ``gone``; return whether it did.
 
     The registers of an ended run are not needed any more, so they are emptied. A run that waits, or
     was interrupted, ends if they held anything of it, as it cannot continue without it. A run that
@@ -61,34 +93,40 @@ def strike(control: Control, gone: Erasure, *, live: bool) -> None:
         gone: What is gone.
         live: A run is in progress over the memory.
     """
-    held = control.forget_calls(gone.calls)
     if gone.everything:
         control.session = {}
-    if control.status in ("idle", "ended"):
-        if gone.for_good:
-            control.empty()
-        return
-    held = _take_quotes(control, gone.texts) or held or gone.everything
-    if held and not live:
+    over = control.status in ("idle", "ended")
+    if over and gone.for_good:
+        control.empty()
+    quotes = gone.finder()
+    held = control.forget_calls(gone.calls | {*_quoting_calls(control, quotes)})
+    held = _take_quotes(control, quotes) or held or gone.everything
+    if (gone.ends_run and control.status != "idle") or (held and not over and not live):
         control.abort()
+    return held
 
 
-def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
-    """Remove registers that quote one of ``texts``; return whether there were any."""
-    if not texts:
-        return False
-    quoting = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in texts))
+def _quoting_calls(control: Control, quotes: Callable[[Any], bool]) -> Iterator[str]:
+    """Yield the IDs of the open calls that quote something: their arguments, results, decisions."""
+    asked = control.human_requests
+    for call in (*control.next_actions, *(() if asked is None else asked.calls)):
+        if quotes([call.args, call.unparsed]):
+            yield call.id
+    for call_id, begun in control.pending.items():
+        result = None if begun.result is None else [*texts_of(begun.result)]
+        if quotes([begun.action.args, begun.action.unparsed, result]):
+            yield call_id
+    for call_id, decided in ({} if asked is None else asked.decisions).items():
+        if quotes([decided.args, decided.reason]):
+            yield call_id
 
-    def quotes(value: Any) -> bool:
-        return any(quoting.search(leaf.casefold()) for leaf in _leaves(value))
 
+def _take_quotes(control: Control, quotes: Callable[[Any], bool]) -> bool:
+    """Remove registers that quote something; return whether there were any."""
     found = False
     registers: list[dict[str, Any]] = [control.scratch, control.session, control.ended]
     if (asked := control.human_requests) is not None:
         registers += [asked.questions, asked.answers]
-        quoted = [call.id for call in asked.calls if quotes(call.args)]
-        asked.forget(quoted)
-        found = bool(quoted)
     for register in registers:
         for name in [name for name, value in register.items() if quotes(value)]:
             del register[name]
@@ -103,11 +141,25 @@ def _take_quotes(control: Control, texts: frozenset[str]) -> bool:
     return found
 
 
-def texts_of(message: Message) -> Iterator[str]:
-    """Yield the texts of a message: its content, and those in the arguments of its calls."""
+def said_in(message: Message) -> Iterator[str]:
+    """Yield what a message says: its content, and the texts in the arguments of its calls."""
     yield message.content
     for call in message.tool_calls:
-        yield from _leaves(call.args)
+        yield from leaves(call.args, numbers=False)
+
+
+def texts_of(message: Message) -> Iterator[str]:
+    """Yield all texts of a message but IDs, times, and the names of tools and states."""
+    yield message.content
+    people = (message.name if message.role is not Role.TOOL else None, message.sent_from)
+    yield from filter(None, people)
+    yield from message.send_to
+    yield from message.tags
+    yield from leaves(message.metadata)
+    for call in message.tool_calls:
+        yield from leaves([call.args, call.unparsed])
+    for attached in message.attachments:
+        yield from filter(None, (attached.name, attached.url, attached.data))
 
 
 def _plain(value: Any) -> Any:
@@ -115,14 +167,16 @@ def _plain(value: Any) -> Any:
     return dump() if callable(dump) else value
 
 
-def _leaves(value: Any) -> Iterator[str]:
-    """Yield all texts in a JSON value, keys included."""
+def leaves(value: Any, *, numbers: bool = True) -> Iterator[str]:
+    """Yield all texts in a JSON value, keys included, and numbers as texts."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             yield str(name)
-            yield from _leaves(inner)
+            yield from leaves(inner, numbers=numbers)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _leaves(inner)
+            yield from leaves(inner, numbers=numbers)
+    elif numbers and isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)

@@ -54,6 +54,23 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
+class Forgetting:
+    """Something is being forgotten; the entry is removed when nothing of it is left.
+
+    Attributes:
+        ids: The IDs of messages in branches.
+        texts: Texts in lower case, wherever they are.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str] = ()
+
+    def entries(self) -> list[Entry]:
+        """Return the change as journal entries."""
+        return [entry("forgetting", {"ids": [*self.ids], "texts": [*self.texts]})]
+
+
+@dataclass(frozen=True, slots=True)
 class Tagged:
     """Messages were tagged, untagged, pinned or unpinned."""
 
@@ -196,6 +213,7 @@ Change: TypeAlias = (
     | Beside
     | GoalSet
     | Removed
+    | Forgetting
     | Tagged
     | ValueSet
     | Evicted
@@ -216,6 +234,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "goal": GoalSet,
     "delete": Removed,
     "forget": lambda ids: Removed(ids, forgotten=True),
+    "forgetting": _fields_of(Forgetting),
     "tag": _fields_of(Tagged),
     "view": _fields_of(ValueSet),
     "evicted": _fields_of(Evicted),

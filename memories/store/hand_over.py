@@ -133,8 +133,9 @@ class HandOver:
         """Forget messages in both memories; what a crash interrupts, the next opening finishes."""
 
         def note() -> list[Change]:
-            noted = self._noted
-            return [ValueSet(REMOVING, {**noted, "ids": [*noted.get("ids", []), *ids]})]
+            ids_noted, texts = self._noted.get("ids", []), self._noted.get("texts", [])
+            noted = {"ids": [*ids_noted, *ids], "texts": [*texts, *sorted(gone.parts)]}
+            return [ValueSet(REMOVING, noted)]
 
         await removal.remove(self._short, ids, gone, note)
         self.lose(ids)
@@ -162,19 +163,25 @@ class HandOver:
         async with self._removing:
             if not (noted := self._noted):
                 return
-            ids = noted.get("ids", [])
+            ids, texts = noted.get("ids", []), noted.get("texts", [])
             if noted.get("clear"):
                 await self._long.clear(keep_pinned=noted["keep_pinned"])
             elif ids:
                 await self._long.forget(ids)
+            for memory in (self._long, self._short):
+                for text in texts:
+                    await memory.forget(text=text)
             known = await removal.everything(self._short)
 
             def note() -> list[Change]:
-                later = self._noted.get("ids", [])[len(ids) :]
-                return [ValueSet(REMOVING, {"ids": later} if later else None)]
+                later = {
+                    "ids": self._noted.get("ids", [])[len(ids) :],
+                    "texts": self._noted.get("texts", [])[len(texts) :],
+                }
+                return [ValueSet(REMOVING, later if any(later.values()) else None)]
 
             chosen = frozenset(ids)
-            await removal.erase(self._short, ids, removal.EXPIRED, chosen, known.keys(), note)
+            await removal.erase(self._short, ids, removal.EXPIRED, chosen, known, note)
 
     async def finish(self) -> None:
         """Finish what a crash has interrupted: removing, and handing over."""

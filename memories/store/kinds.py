@@ -23,6 +23,7 @@ VERSIONS: Mapping[str, int] = MappingProxyType(
         "goal": 1,  # which message is the goal
         "delete": 1,
         "forget": 1,
+        "forgetting": 1,  # what is still to be forgotten: here, in branches, in the history
         "tag": 1,
         "view": 1,  # a value by name, such as a summary
         "evicted": 1,
@@ -44,7 +45,7 @@ VERSIONS: Mapping[str, int] = MappingProxyType(
 NOTED = ("call_begun", "call_finished", "part_finished")
 """Kinds that tell of calls and parts inside a step."""
 
-LASTING = frozenset(("delete", "forget", "amend", "evicted", "beside", *NOTED))
+LASTING = frozenset(("delete", "forget", "forgetting", "amend", "evicted", "beside", *NOTED))
 """Kinds that a rollback does not undo."""
 
 RUN = frozenset(("control", "step", "amend", *NOTED))

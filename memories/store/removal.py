@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pydantic import JsonValue
 
 from agent_brain.memories.control import Control
-from agent_brain.memories.errors import JournalError, MemoryUseError
-from agent_brain.memories.journal.entry import Row, Rows
+from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.entry import Row, Rows, to_line
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.erasure import Erasure, deleted, forgotten, strike, texts_of
+from agent_brain.memories.store.choice import Choice
+from agent_brain.memories.store.erasure import Erasure, deleted, forgotten, strike
 from agent_brain.memories.store.events import (
     MESSAGES,
     Added,
     Change,
     Checkpointed,
     Cleared,
+    Forgetting,
     Removed,
+    Tagged,
     ValueSet,
     read_change,
 )
-from agent_brain.memories.store.expiry import as_duration
-from agent_brain.memories.store.filters import (
-    ForgetOptions,
-    Names,
-    Query,
-    checked_text,
-    moment,
-    names,
-)
+from agent_brain.memories.store.filters import Names, names
 from agent_brain.memories.store.kinds import RUN
 from agent_brain.memories.store.log import id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
 from agent_brain.memories.store.queries import read_journal
 from agent_brain.memories.store.run_record import RunRecord
+from agent_brain.memories.store.session import as_rows, below
 from agent_brain.memories.views.groups import with_partners
 from agent_brain.tools.secrets import get_logger
 
@@ -48,6 +45,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 Plan: TypeAlias = Callable[[], Sequence[Change]]
 EXPIRED = Erasure(for_good=True)  # a run that waits keeps what it needs
+OVER = ("idle", "ended")  # the status of a run that needs no branches
+NOT_YET = "What was forgotten could not be wiped from the journal yet, the next use does it: %s"
 
 
 async def delete(memory: StoredMemory, ids: Names) -> int:
@@ -94,7 +93,7 @@ async def set_value(memory: StoredMemory, name: str, value: JsonValue, *, erase:
 
 
 async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Change] = ()) -> int:
-    """Remove everything; see :meth:`StoredMemory.clear`. ``note`` is recorded with it."""
+    """Remove everything, branches too; see :meth:`StoredMemory.clear`. ``note`` is recorded."""
     store = memory.store
     await store.log.decoded()
     before = len(store.log)
@@ -109,36 +108,16 @@ async def clear(memory: StoredMemory, *, keep_pinned: bool, note: Sequence[Chang
         control = _stored_control(store.session.run)
         strike(control, gone, live=_is_live(memory))
         changes.append(Checkpointed(RunRecord().reduced(control)))
-    await store.replace_all(changes, lambda: _strike(memory, gone))
+    await store.replace_all(changes, lambda: _strike(memory, gone), memory._drop_all_branches)
     return before - len(kept)
 
 
-async def forget(
-    memory: StoredMemory,
-    fits: Callable[[Message], bool],
-    ids: AbstractSet[str] | None,
-    text: str | None,
-) -> int:
-    """Forget the messages that ``fits`` accepts and their partners.
-
-    Args:
-        memory: The memory.
-        fits: Whether a message is to be forgotten.
-        ids: IDs that the choice is limited to, if it is.
-        text: The text that they were chosen by, if they were.
-    """
-    held = await everything(memory)
-    going, gone = await choose(held, fits, text)
-    return await erase(memory, going, gone, ids, held.keys())
-
-
-async def choose(
-    held: Mapping[str, Message], fits: Callable[[Message], bool], text: str | None
-) -> tuple[list[str], Erasure]:
-    """Return the IDs of the messages that ``fits`` accepts, partners included, and what is gone."""
-    found = [i async for i, message in in_slices(held.items()) if fits(message)]
+async def choose(held: Mapping[str, Message], choice: Choice) -> tuple[list[str], Erasure]:
+    """Return the IDs of the messages that are chosen, partners included, and what is gone."""
+    found = [i async for i, message in in_slices(held.items()) if choice.fits(message)]
     going = await in_thread_if_many(held.values(), partial(with_partners, found))
-    return going, await in_thread_if_many([held[i] for i in going], partial(forgotten, text=text))
+    gone = partial(forgotten, text=choice.text, parts=choice.parts)
+    return going, await in_thread_if_many([held[i] for i in going], gone)
 
 
 async def expire(memory: StoredMemory) -> None:
@@ -163,7 +142,7 @@ async def expire(memory: StoredMemory) -> None:
         elif going:
             held = await everything(memory)
             going_too = await in_thread_if_many(held.values(), partial(with_partners, ids))
-            await erase(memory, going_too, EXPIRED, frozenset(ids), held.keys())
+            await erase(memory, going_too, EXPIRED, frozenset(ids), held)
     except BaseException:
         staying += going
         raise
@@ -192,26 +171,43 @@ async def erase(
     ids: Sequence[str],
     gone: Erasure,
     meant: AbstractSet[str] | None,
-    held: AbstractSet[str],
+    held: Mapping[str, Message],
     note: Plan | None = None,
+    *,
+    quoting: Rows | None = None,
+    inside: AbstractSet[str] = frozenset(),
+    then: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
-    """Erase messages, and the values that may quote them.
+    """Erase messages, and what may quote them.
+
+    The first write says all that is to be done: what is interrupted is finished at the next use.
 
     Args:
         memory: The memory.
         ids: Their IDs, partners included.
-        gone: What is removed from the control of the run.
+        gone: What is removed from the state of the run, from values and from tags.
         meant: The IDs that were asked for; None if any message may be meant.
-        held: The IDs of all messages that there are.
+        held: All messages that there are, by ID.
         note: Returns what is recorded with it.
+        quoting: What :func:`quoting_rows` returned for the texts in ``gone``.
+        inside: The IDs of messages in branches.
+        then: Forgets in branches; called between the first write and the removal of entries.
     """
-    store = memory.store
-    stale = _stale_values(memory, {*ids}, None if meant is None else meant - held, held)
+    store, quoting, going = memory.store, quoting or Rows(), {*ids}
+    stale = _stale_values(memory, going, None if meant is None else meant - held.keys(), {*held})
+    if gone.parts:
+        quotes = replace(gone, texts=frozenset()).finder()
+        stale |= {name for name, value in store.values.items() if quotes(value)}
     changes: list[Change] = [
-        *([Removed(ids, forgotten=True)] if ids else []),
         *(ValueSet(name, None) for name in sorted(stale)),
+        *_tags_again(gone, quoting, {i: m for i, m in held.items() if i not in going}),
         *_struck(memory, gone),
     ]
+    due = bool(ids or changes or inside or quoting) or await _is_quoted(memory, gone)
+    if due and (inside or gone.parts or not ids):
+        changes.insert(0, Forgetting(sorted(inside), sorted(gone.parts)))
+    if ids:
+        changes.insert(0, Removed(ids, forgotten=True))
 
     def plan() -> list[Change]:
         noted = [*changes, *(note() if note else ())]
@@ -219,14 +215,58 @@ async def erase(
 
     await store.change(plan, lambda: _strike(memory, gone))
     try:
-        if changes or note:
+        if then is not None and due:
+            await then()
+        if due or note:
             await _scrub_after(memory, gone)
+        elif store.session is not None:
+            await store.session.remove([])  # what an earlier removal could not scrub
     finally:
         if stale and store.session is not None:
             store.reread()  # what a dropped summary covered counts again
         elif stale:
             store.take_back([*store.released.values()])
-    return len({*ids})
+    return len(going)
+
+
+async def quoting_rows(memory: StoredMemory, parts: Iterable[str]) -> Rows:
+    """Return the entries that count, of the session itself, which contain one of some texts."""
+    session, gone = memory.store.session, Erasure(parts=frozenset(parts))
+    if session is None or not gone.parts:
+        return Rows()
+    rows = await session.rows()
+    return await in_thread_if_many(rows, partial(_rows_with, gone))
+
+
+def _rows_with(gone: Erasure, rows: Rows) -> Rows:
+    return Rows(row for row in rows if gone.is_in_line(row[2]))
+
+
+async def _is_quoted(memory: StoredMemory, gone: Erasure) -> bool:
+    """Return whether a text is stored: in entries, the history, recorded calls or branches."""
+    session = memory.store.session
+    if not gone.parts:
+        return False
+    if session is None:
+        return any(gone.is_in_line(to_line(made.data)) for made in memory.store.traced.in_ram)
+    journal = session.journal
+    history: dict[str, bool] = {"history": True} if journal.has_history else {}
+    for key in (session.key, *await journal.sessions(below(session.key))):
+        found = as_rows(await journal.rows(key, **history))
+        if await in_thread_if_many(found.lines, lambda lines: any(map(gone.is_in_line, lines))):
+            return True
+    return False
+
+
+def _tags_again(gone: Erasure, quoting: Rows, staying: Mapping[str, Message]) -> Iterator[Change]:
+    """Yield changes that tag messages as they are, as entries about their tags are removed."""
+    quotes = replace(gone, texts=frozenset()).finder()
+    for row in quoting:
+        if row[1] == "tag":
+            change = cast("Tagged", read_change(*row))
+            others = {tag for tag in (*change.add, *change.remove) if not quotes(tag)}
+            for message in (staying[i] for i in change.ids if others and i in staying):
+                yield Tagged([message.id], sorted(message.tags), sorted(others - message.tags))
 
 
 def _stale_values(
@@ -248,17 +288,17 @@ def _stale_values(
 async def _scrub_after(memory: StoredMemory, gone: Erasure) -> None:
     """Scrub the journal; if that fails, what has only expired stays in it until the next time."""
     try:
-        await scrub(memory)
+        await scrub(memory, gone)
     except JournalError as error:
         if gone is not EXPIRED:
             raise
-        log.warning("Expired messages could not be wiped from the journal yet: %s", error)
+        log.warning(NOT_YET, error)
 
 
-async def scrub(memory: StoredMemory) -> None:
+async def scrub(memory: StoredMemory, gone: Erasure = EXPIRED) -> None:
     """Remove what the journal still has of forgotten messages and of outdated values.
 
-    The history goes with them, as it has the state of earlier steps.
+    The history goes with them, as it has the state of earlier steps, and the recorded calls.
     """
     session = memory.store.session
     if session is None:
@@ -266,29 +306,47 @@ async def scrub(memory: StoredMemory) -> None:
     else:
         await session.drop_history()
         rows = await session.rows()
-        await session.remove(await in_thread_if_many(rows, partial(_dead, memory)))
+        await session.remove(await in_thread_if_many(rows, lambda r: _dead(memory, r, gone)))
 
 
-async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> None:
-    """Finish what a process that was stopped inside forget(), clear() or rollback() has left."""
+async def finish_removal(memory: StoredMemory, rows: Rows, counting: Rows) -> Forgetting | None:
+    """Finish what a process that was stopped inside forget(), clear() or rollback() has left.
+
+    Returns:
+        What forget() was in the middle of, which is still to be done.
+    """
     session = memory.store.session
     if session is None:
-        return
+        return None
+    if (unfinished := unfinished_forgetting(counting)) is not None:
+        return unfinished
     erased = "forget" in counting.kinds or "clear" in rows.kinds[1:]
     counts = {*counting.seqs} if len(counting) < len(rows) else None
     left = [] if counts is None else [seq for seq in rows.seqs if seq not in counts]
     dead = _dead(memory, counting) if "forget" in counting.kinds else []
     try:
         if erased:
+            if session.run.control is None or session.run.control.get("status") in OVER:
+                await memory._drop_all_branches()
             await session.drop_history()
             await session.remove([*left, *dead])
         elif left:
             await session.set_aside(left)
     except JournalError as error:  # what they note stays, and is read at the next opening
-        log.warning("Forgotten messages could not be wiped from the journal yet: %s", error)
+        log.warning(NOT_YET, error)
+    return None
 
 
-def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:
+def unfinished_forgetting(rows: Rows) -> Forgetting | None:
+    """Return what is still to be forgotten; None if there is nothing."""
+    if "forgetting" not in rows.kinds:
+        return None
+    found = [cast("Forgetting", read_change(*row)) for row in rows if row[1] == "forgetting"]
+    ids, texts = ({x for f in found for x in getattr(f, name)} for name in ("ids", "texts"))
+    return Forgetting(sorted(ids), sorted(texts))
+
+
+def _dead(memory: StoredMemory, rows: Sequence[Row], gone: Erasure = EXPIRED) -> list[int]:
     """Return the entries that may quote something forgotten and are not needed any more.
 
     A message that was added again after it was forgotten counts. In a shared session the note that
@@ -297,16 +355,20 @@ def _dead(memory: StoredMemory, rows: Sequence[Row]) -> list[int]:
     store = memory.store
     run = set[int]() if store.session is None else store.session.run.standing
     standing = {*run, store.marked_at, *store.values_at.values()}
-    dead, gone = [], set[str]()
+    dead, removed = [], set[str]()
     for seq, kind, line in reversed(rows):
         if kind in RUN or kind in ("view", "evicted"):
             if seq not in standing:
                 dead.append(seq)
         elif kind == "forget":
-            gone.update(cast("Removed", read_change(seq, kind, line)).ids)
+            removed.update(cast("Removed", read_change(seq, kind, line)).ids)
             if not store.shared:
                 dead.append(seq)
-        elif kind in MESSAGES and gone and id_of(line) in gone:
+        elif (
+            (kind in MESSAGES and removed and id_of(line) in removed)
+            or kind == "forgetting"
+            or (kind == "tag" and gone.is_in_line(line))
+        ):
             dead.append(seq)
     return dead
 
@@ -336,42 +398,3 @@ def _struck(memory: StoredMemory, gone: Erasure) -> list[Change]:
 
 def _stored_control(run: RunRecord) -> Control:
     return Control.model_validate(run.whole())
-
-
-def forgettable(
-    ids: Names | None, which: ForgetOptions, now: datetime
-) -> Callable[[Message], bool]:
-    """Return the options of ``forget()`` as a function of a message.
-
-    Raises:
-        MemoryUseError: No option is given, or one makes no sense.
-    """
-    if ids is None and all(given is None for given in which.values()):
-        raise MemoryUseError("Say which messages to forget; clear() removes all of them")
-    for option in ("text", "where"):
-        if which.get(option) in ("", {}):
-            raise MemoryUseError(
-                f"{option}= is empty, which fits every message. Say which messages to forget; "
-                "clear() removes all of them"
-            )
-    older_than = which.get("older_than")
-    until = now - older_than if isinstance(older_than, timedelta) else older_than
-    if isinstance(older_than, timedelta):
-        as_duration("older_than", older_than)
-    elif until is not None:
-        moment("older_than", until)
-    fits = Query(
-        where=which.get("where"),
-        until=until,
-        role=which.get("role"),
-        name=which.get("name"),
-        tags=which.get("tags"),
-    ).predicate()
-    text = which.get("text")
-    part = "" if text is None else checked_text("text=", text).casefold()
-    wanted = None if ids is None else names("ids", ids)
-    return lambda message: (
-        (wanted is None or message.id in wanted)
-        and fits(message)
-        and any(part in said.casefold() for said in texts_of(message))
-    )

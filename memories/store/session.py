@@ -343,7 +343,7 @@ class Session:
         new = [row for row in rows if row[0] > self.last]
         if any(tried.get(seq) != (kind, line) for seq, kind, line in new):
             raise self.conflict(last)
-        self.landed = bool(new) or (last > self.last and attempt[0].kind == "forget")
+        self.landed = bool(new) or (last > self.last and attempt[0].kind.startswith("forget"))
 
     def conflict(self, found: int) -> SessionConflictError:
         """Return the error of a memory that does not know the last entry of the session."""

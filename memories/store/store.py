@@ -23,6 +23,7 @@ from agent_brain.memories.store.events import (
     Checkpointed,
     Cleared,
     Evicted,
+    Forgetting,
     GoalSet,
     PartNoted,
     Removed,
@@ -42,7 +43,7 @@ from agent_brain.memories.trace.model_calls import Traced
 from agent_brain.memories.trace.trace_log import TraceLog
 from agent_brain.memories.views.base import View
 
-Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[None]]
+Finish: TypeAlias = Callable[[Rows, Rows], Awaitable[Forgetting | None]]
 LOCAL_CHANGES = GoalSet | Checkpointed | CallNoted | PartNoted
 
 
@@ -171,17 +172,17 @@ class MessageStore:
 
     # Reading a session
 
-    async def open(self, adopt: Callable[[Session], None], finish: Finish) -> None:
-        """Read the session if that is necessary.
+    async def open(self, adopt: Callable[[Session], None], finish: Finish) -> Forgetting | None:
+        """Read the session if that is necessary; return what is still to be forgotten.
 
         Args:
             adopt: Called with the session when its control is to be taken over.
             finish: Called with all entries and the effective ones, to finish a removal that was
                 interrupted.
         """
-        session = self.session
+        session, unfinished = self.session, None
         if session is None or not (self.stale or self.shared):
-            return
+            return None
         async with session.lock:
             if self.stale:
                 rows = await session.read()
@@ -196,11 +197,12 @@ class MessageStore:
                 self.stale = False
                 self.settled = not self.shared and not self.expiry
                 if not self.readonly:
-                    await finish(rows, counting)
+                    unfinished = await finish(rows, counting)
                 del counting
                 await in_thread_if_many(rows, Rows.free)
             elif self.shared:
                 await self._read_new(session)
+        return unfinished
 
     async def _read_new(self, session: Session) -> None:
         """Carry out what other memories wrote to a shared session."""
@@ -361,11 +363,24 @@ class MessageStore:
                 raise
             traced.note(made, seq)
 
-    async def replace_all(self, changes: Sequence[Change], then: Callable[[], None]) -> None:
-        """Carry out ``changes``, the first of which clears, and remove what was before them."""
+    async def replace_all(
+        self,
+        changes: Sequence[Change],
+        then: Callable[[], None],
+        first: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Carry out ``changes``, the first of which clears, and remove what was before them.
+
+        Args:
+            changes: The changes.
+            then: As for :meth:`change`.
+            first: Called when they are written, before anything is removed.
+        """
         session = self.session
         before = Rows() if session is None else await session.rows()
         await self.change(lambda: changes, then)
+        if first is not None:
+            await first()
         if session is None:
             self.traced.clear()
         else:

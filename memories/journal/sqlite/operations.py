@@ -14,7 +14,11 @@ from agent_brain.memories.journal.lease import Lease
 from agent_brain.memories.journal.sqlite import entries as stored
 from agent_brain.memories.journal.sqlite import leases, sessions
 from agent_brain.memories.journal.sqlite.layout import MOST
-from agent_brain.memories.journal.sqlite.scrubbing import do_scrub, note_scrubbing
+from agent_brain.memories.journal.sqlite.scrubbing import (
+    do_scrub,
+    note_scrubbing,
+    scrubbing_noted,
+)
 from agent_brain.memories.journal.sqlite.sessions import SessionRow
 from agent_brain.memories.journal.sqlite.transactions import reading, writing
 
@@ -101,7 +105,7 @@ class Operations:
                 removed = self._remove_entries(db, session, seqs)
             if scrub and removed:
                 note_scrubbing(db)
-        if scrub and removed:
+        if scrub and (removed or scrubbing_noted(db)):
             do_scrub(db)
         return removed
 

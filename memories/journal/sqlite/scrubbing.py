@@ -30,7 +30,14 @@ def do_scrub(db: sqlite3.Connection) -> None:
     """
     noted = about(db).to_scrub
     deadline = time.monotonic() + db.execute("PRAGMA busy_timeout").fetchone()[0] / 1000
-    db.execute("VACUUM")
+    try:
+        db.execute("VACUUM")
+    except sqlite3.OperationalError as error:
+        raise sqlite3.OperationalError(
+            "the entries are deleted, but the file could not be rewritten without their bytes "
+            f"({error}), which takes as much space as it has; the next deletion, or the next "
+            "opening of the file, does it"
+        ) from error
     # SQLite waits for readers here, but not for another process that is emptying the log.
     while db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         if time.monotonic() > deadline:
