@@ -47,6 +47,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.memories.runs.counts import Spent as Spent
     from agent_brain.memories.runs.turns import StoredResult as StoredResult
     from agent_brain.memories.runs.turns import TurnRecord as TurnRecord
+    from agent_brain.memories.sessions.forgetting import forget_in_sessions as forget_in_sessions
     from agent_brain.memories.sessions.history import SavedStep as SavedStep
     from agent_brain.memories.sessions.listing import SessionInfo as SessionInfo
     from agent_brain.memories.sessions.listing import delete_session as delete_session

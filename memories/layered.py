@@ -38,8 +38,9 @@ from agent_brain.memories.store.filters import (
     checked_cursor,
     names,
 )
-from agent_brain.memories.store.hand_over import HANDED, REMOVING, HandOver
+from agent_brain.memories.store.hand_over import HANDED, HandOver
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
+from agent_brain.memories.store.removal import REMOVING
 from agent_brain.memories.store.rollback import plan_undoing
 from agent_brain.memories.store.session import History, Session, branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot

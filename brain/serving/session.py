@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
@@ -14,6 +15,8 @@ from agent_brain.human_input import Approve, Deny
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message, as_message
+from agent_brain.memories.store.choice import forgettable
+from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.session import Session as StoredSession
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.wrapper import WrappingMemory, offers
@@ -226,6 +229,19 @@ class Session:
         await self._catch_up()
         if isinstance(memory, StoredMemory | WrappingMemory) and offers(memory, "clear"):
             await memory.clear()
+
+    async def forget(self, text: str) -> int:
+        """Forget a text, also in events that readers could still get; return how many messages."""
+        memory = self.memory
+        await self._catch_up()
+        fits = forgettable(None, {"text": text}, utc_now()).fits
+        self.unread = [message for message in self.unread if not fits(message)]
+        self.log.clear()
+        if self.info is not None and fits(Message.user(self.info.title)):
+            self.info = replace(self.info, title="")
+        if isinstance(memory, StoredMemory | WrappingMemory) and offers(memory, "forget"):
+            return await memory.forget(text=text)
+        return 0
 
     def tidy(self, now: float, grace: float) -> None:
         """End a detached run, or drop the events of ended ones, that nobody reads any more.

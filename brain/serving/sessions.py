@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias, get_args
@@ -30,6 +31,7 @@ from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.opening import open_journal
 from agent_brain.memories.message import Message
 from agent_brain.memories.registry import create_memory
+from agent_brain.memories.sessions.forgetting import forget_in_sessions
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.session import delete_key, session_key
 from agent_brain.serving.catalog import Catalog, Origin, SessionInfo, make_title, matches
@@ -307,6 +309,44 @@ class Sessions:
                 if self._pool.get(key) is opened:  # not one that was opened after another deletion
                     self._pool.discard(key)
                 opened.log.close()
+
+    async def forget(self, text: str, *, user: str | None = None, tenant: str | None = None) -> int:
+        """Forget a text in all sessions of a user, as :func:`forget_in_sessions` does.
+
+        Runs of the user that are in progress end first. Readers that come back find no earlier
+        events of these sessions.
+
+        Args:
+            text: The text; case is ignored.
+            user: Whose sessions.
+            tenant: The user's tenant.
+
+        Returns:
+            How many messages were forgotten.
+
+        Raises:
+            BrainUseError: The user is not identified.
+            JournalError: Some sessions could not be changed; call it again.
+        """
+        owner = owner_of(user, tenant)
+        if owner is None:
+            raise BrainUseError("forget() is for the sessions of a user: give user= or tenant=")
+        count = 0
+        for key in [SessionKey(owner, s.id) for s in self._pool.values() if s.owner == owner]:
+            taken = self._pool.take(key, partial(self._open, key))
+            async with taken as opened, opened.exclusive():
+                count += await opened.forget(text)
+        if self._journal is not None and self._catalog is not None:
+            count += await forget_in_sessions(
+                self._journal, tenant=owner, memory=self._memory_of, text=text
+            )
+            for opened in self._pool.values():
+                if opened.owner == owner:
+                    opened.info = await self._catalog.get(owner, opened.id)
+        return count
+
+    async def _memory_of(self, *, session: str, tenant: str | None, journal: Journal) -> Memory:
+        return await self._make_memory(SessionKey(tenant, session), stored=True)
 
     async def fork(
         self,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, cast
 from agent_brain.memories.branches import journaled
 from agent_brain.memories.branches.kept import kept_branches
 from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.choice import Choice, forgettable, rest_of
 from agent_brain.memories.store.erasure import Erasure, strike
-from agent_brain.memories.store.events import MESSAGES, Forgetting
+from agent_brain.memories.store.events import MESSAGES, Forgetting, effective
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import ForgetOptions, Names
 from agent_brain.memories.store.log import decode
@@ -47,9 +48,9 @@ async def forget(memory: StoredMemory, choice: Choice) -> int:
     If it is interrupted, the next use of the memory finishes it.
     """
     session = memory.store.session
-    if session is not None:
-        unfinished = removal.unfinished_forgetting(await session.rows())
-        choice = choice.with_rest(unfinished)
+    rows = Rows() if session is None else effective(await session.rows())
+    choice = choice.with_rest(removal.unfinished_forgetting(rows))
+    noted = removal.ids_noted(rows)
     held = await removal.everything(memory)
     inside = await look_inside(memory, choice, held)
     quoting = await removal.quoting_rows(memory, choice.parts)
@@ -58,17 +59,19 @@ async def forget(memory: StoredMemory, choice: Choice) -> int:
     fits = choice.fits
     chosen = replace(choice, fits=lambda m: m.id in found or fits(m))
     going, gone = await removal.choose(held, chosen)
+    new = [i for i in going if i not in noted]
 
     async def forget_inside() -> None:
         await forget_in(memory, inside, choice)
 
     return await removal.erase(
         memory,
-        going,
+        new,
         replace(gone, ends_run=inside.ends_run),
         choice.ids,
         held,
         quoting=quoting,
+        unfinished=not {"forget", "forgetting"}.isdisjoint(rows.kinds) and not memory.shared,
         inside=inside.ids,
         then=forget_inside,
     ) + len(inside.ids)

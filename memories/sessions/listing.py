@@ -61,7 +61,7 @@ async def list_sessions(
         limit: At most so many.
     """
     prefix = "[" if tenant is ... else session_key("", tenant)[: -len('""]')]
-    records = [r for r in await journal.records(prefix) if _is_session(r.key)]
+    records = [r for r in await journal.records(prefix) if is_session(r.key)]
     records.sort(key=lambda record: record.updated or _LONG_AGO, reverse=True)
     return [await _info(journal, record) for record in records[:limit]]
 
@@ -80,7 +80,8 @@ async def delete_session(journal: Journal, session: str, *, tenant: str | None =
     return await delete_key(journal, session_key(session, tenant))
 
 
-def _is_session(key: str) -> bool:
+def is_session(key: str) -> bool:
+    """Return whether a key is that of a session, and not of a branch of one or something else."""
     try:
         tenant, session = json.loads(key)
     except (ValueError, TypeError, RecursionError):

@@ -17,6 +17,7 @@ from agent_brain.memories.store.events import MESSAGES, Change, ValueSet, effect
 from agent_brain.memories.store.lock import Lock
 from agent_brain.memories.store.log import MessageLog, id_of
 from agent_brain.memories.store.many import in_slices, in_thread_if_many
+from agent_brain.memories.store.removal import REMOVING
 from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 HANDED = "handed_over"  # the name of the value with the place up to which all was handed over
-REMOVING = "removing"  # the name of the value with what the long-term memory is still to remove
 MARK_EVERY = 64  # places after which the value is written again
 
 

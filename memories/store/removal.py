@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 Plan: TypeAlias = Callable[[], Sequence[Change]]
 EXPIRED = Erasure(for_good=True)  # a run that waits keeps what it needs
+REMOVING = "removing"  # the name of the value with what a layered memory is still to remove
 OVER = ("idle", "ended")  # the status of a run that needs no branches
 NOT_YET = "What was forgotten could not be wiped from the journal yet, the next use does it: %s"
 
@@ -175,6 +176,7 @@ async def erase(
     note: Plan | None = None,
     *,
     quoting: Rows | None = None,
+    unfinished: bool = False,
     inside: AbstractSet[str] = frozenset(),
     then: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
@@ -190,6 +192,7 @@ async def erase(
         held: All messages that there are, by ID.
         note: Returns what is recorded with it.
         quoting: What :func:`quoting_rows` returned for the texts in ``gone``.
+        unfinished: Whether the session says already that this is being forgotten.
         inside: The IDs of messages in branches.
         then: Forgets in branches; called between the first write and the removal of entries.
     """
@@ -197,14 +200,15 @@ async def erase(
     stale = _stale_values(memory, going, None if meant is None else meant - held.keys(), {*held})
     if gone.parts:
         quotes = replace(gone, texts=frozenset()).finder()
-        stale |= {name for name, value in store.values.items() if quotes(value)}
+        stale |= {name for name, value in store.values.items() if quotes(value)} - {REMOVING}
     changes: list[Change] = [
         *(ValueSet(name, None) for name in sorted(stale)),
         *_tags_again(gone, quoting, {i: m for i, m in held.items() if i not in going}),
         *_struck(memory, gone),
     ]
-    due = bool(ids or changes or inside or quoting) or await _is_quoted(memory, gone)
-    if due and (inside or gone.parts or not ids):
+    due = bool(ids or changes or inside or quoting or unfinished)
+    due = due or await _is_quoted(memory, gone)
+    if due and (inside or gone.parts or not ids) and (ids or changes or not unfinished):
         changes.insert(0, Forgetting(sorted(inside), sorted(gone.parts)))
     if ids:
         changes.insert(0, Removed(ids, forgotten=True))
@@ -224,7 +228,7 @@ async def erase(
     finally:
         if stale and store.session is not None:
             store.reread()  # what a dropped summary covered counts again
-        elif stale:
+        elif stale and store.keeps_evicted:
             store.take_back([*store.released.values()])
     return len(going)
 
@@ -344,6 +348,17 @@ def unfinished_forgetting(rows: Rows) -> Forgetting | None:
     found = [cast("Forgetting", read_change(*row)) for row in rows if row[1] == "forgetting"]
     ids, texts = ({x for f in found for x in getattr(f, name)} for name in ("ids", "texts"))
     return Forgetting(sorted(ids), sorted(texts))
+
+
+def ids_noted(rows: Rows) -> set[str]:
+    """Return the IDs of messages that were forgotten and may still be in a session."""
+    noted = set[str]()
+    for seq, kind, line in rows:
+        if kind == "forget":
+            noted.update(cast("Removed", read_change(seq, kind, line)).ids)
+        elif noted and kind in MESSAGES:
+            noted.discard(id_of(line))  # it was added again
+    return noted
 
 
 def _dead(memory: StoredMemory, rows: Sequence[Row], gone: Erasure = EXPIRED) -> list[int]:

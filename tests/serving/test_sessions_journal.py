@@ -242,3 +242,32 @@ async def test_a_cursor_that_is_none_is_refused(tmp_path, after):
     async with Sessions(Brain(llm=EchoLLM()), journal=tmp_path / "j.db") as sessions:
         with pytest.raises(BrainUseError, match="cursor"):
             await sessions.list(user="ann", after=after)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_a_user_is_forgotten_in_all_sessions_open_or_not(tmp_path, stored):
+    place = {"journal": tmp_path / "j.db"} if stored else {}
+    async with Sessions(Brain(llm=EchoLLM()), **place) as sessions:
+        for name in ("one", "two"):
+            async with sessions.use(name, user="ann") as session:
+                await ask(session, "I am zebra-4711")
+                await ask(session, "And now?")
+        async with sessions.use("one", user="bob") as session:
+            await ask(session, "I am zebra-4711")
+        if stored:
+            await sessions._pool.evict(next(iter(sessions._pool._places)))
+        assert await sessions.forget("Zebra-4711", user="ann") == 4
+        for name in ("one", "two"):
+            async with sessions.use(name, user="ann") as session:
+                said = [*await session.memory.goal(), *await session.memory.dump()]
+                assert [message.content for message in said] == ["And now?", "You said: And now?"]
+                seen = [item.event for item in session.log.since(0)]
+                assert "zebra" not in repr(seen)
+        assert "zebra" not in repr(await sessions.list(user="ann"))
+        async with sessions.use("one", user="bob") as session:
+            assert len(await session.memory.messages(text="zebra")) == 2
+        assert await sessions.forget("zebra", user="bob") == 2
+        with pytest.raises(BrainUseError, match="user="):
+            await sessions.forget("zebra")
+    left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"zebra" not in left

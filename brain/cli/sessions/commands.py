@@ -162,6 +162,24 @@ def rm(confirmed: bool, options: Options) -> ExitCode:  # noqa: FBT001
 @sessions.command()
 @with_options(
     *JOURNAL,
+    option("--tenant", "NAME", "Whose sessions. Default: nobody's.", callback=check_name),
+    option("confirmed --yes -y", None, "Do not ask.", is_flag=True),
+)
+@click.argument("text")
+def forget(text: str, confirmed: bool, options: Options) -> ExitCode:  # noqa: FBT001
+    """Forget TEXT in all sessions of a tenant: messages, history, recorded calls, notes, titles.
+
+    A message that contains it goes as a whole, case is ignored. Vectors are deleted when the memory
+    is opened the next time. Exit codes: 0 done, 1 not confirmed, 2 trouble.
+    """
+    from agent_brain.cli.sessions.removal import forget_text
+
+    return forget_text(options, text, confirmed=confirmed)
+
+
+@sessions.command()
+@with_options(
+    *JOURNAL,
     TENANT,
     option(
         "--output -o",

@@ -1,12 +1,13 @@
-"""Remove a session. Private."""
+"""Remove a session, or forget a text in many. Private."""
 
 from __future__ import annotations
 
-from agent_brain.cli.exit_codes import ExitCode
+from agent_brain.cli.exit_codes import ExitCode, UserError
 from agent_brain.cli.keyboard import read_keyboard
 from agent_brain.cli.options import Options
 from agent_brain.cli.sessions.places import describe, entries, find_session, use_journal
 from agent_brain.memories.journal.base import Journal, SessionRecord
+from agent_brain.memories.sessions.forgetting import forget_in_sessions
 from agent_brain.memories.store.session import delete_key
 from agent_brain.serving.catalog import Catalog
 
@@ -27,15 +28,33 @@ def remove_session(options: Options, *, confirmed: bool) -> ExitCode:
         finally:
             await journal.release(lease)
 
-    if not confirmed and not _agrees(use_journal(options, find)):
-        print("Nothing was removed")
-        return ExitCode.FAILED
+    if not confirmed:
+        known = use_journal(options, find)
+        if not _agrees(f"Remove {describe(known.key)} with {entries(known.entries)}"):
+            print("Nothing was removed")
+            return ExitCode.FAILED
     record = use_journal(options, remove, write=True)
     print(f"Removed {describe(record.key)}: {entries(record.entries)}")
     return ExitCode.ANSWERED
 
 
-def _agrees(record: SessionRecord) -> bool:
-    what = f"{describe(record.key)} with {entries(record.entries)}"
-    answer = read_keyboard(f"Remove {what}? There is no undo [y/N] ")
+def forget_text(options: Options, text: str, *, confirmed: bool) -> ExitCode:
+    """Forget a text in all sessions of a tenant, if the user agrees."""
+    if not text.strip():
+        raise UserError("The text is empty, which every message contains")
+    whose = "nobody" if options.tenant is None else repr(options.tenant)
+
+    async def forget(journal: Journal) -> int:
+        return await forget_in_sessions(journal, tenant=options.tenant, text=text)
+
+    if not confirmed and not _agrees(f"Forget {text!r} in all sessions of {whose}"):
+        print("Nothing was forgotten")
+        return ExitCode.FAILED
+    count = use_journal(options, forget, write=True)
+    print(f"Forgotten in the sessions of {whose}: {count} message{'' if count == 1 else 's'}")
+    return ExitCode.ANSWERED
+
+
+def _agrees(what: str) -> bool:
+    answer = read_keyboard(f"{what}? There is no undo [y/N] ")
     return (answer or "").strip().casefold() in ("y", "yes")

@@ -12,7 +12,7 @@ import pytest
 from agent_brain import Message, MessagesMemory
 from agent_brain.memories import JournalError, SQLiteJournal
 from tests.memories.forgetting.places import SECRET
-from tests.memories.forgetting.test_places import on_disk
+from tests.memories.forgetting.stores import on_disk
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 ROOM = 200_000  # bytes: enough for what says that messages are forgotten

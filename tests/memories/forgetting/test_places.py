@@ -9,12 +9,9 @@ import pytest
 from agent_brain import MessagesMemory
 from agent_brain.memories import SQLiteJournal
 from tests.memories.forgetting.places import PLACES, SECRET, TEXT
+from tests.memories.forgetting.stores import on_disk
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
-
-
-def on_disk(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.iterdir() if file.is_file())
 
 
 @pytest.mark.parametrize("place", PLACES)

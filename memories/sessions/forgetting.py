@@ -1,0 +1,110 @@
+"""Forgets in all sessions of a tenant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from inspect import isawaitable
+from typing import Any, TypeAlias, Unpack, cast
+
+from agent_brain.memories.base import Memory
+from agent_brain.memories.branches.forgetting import stored_in
+from agent_brain.memories.errors import JournalError
+from agent_brain.memories.journal.base import Journal
+from agent_brain.memories.sessions.listing import is_session
+from agent_brain.memories.sessions.redaction import redact
+from agent_brain.memories.store.choice import forgettable
+from agent_brain.memories.store.expiry import utc_now
+from agent_brain.memories.store.filters import ForgetOptions
+from agent_brain.memories.store.session import read_session_key, session_key
+from agent_brain.memories.stored import StoredMemory
+from agent_brain.memories.views.calls import Calls
+from agent_brain.memories.views.everything import Everything
+from agent_brain.memories.views.summary import Summarized
+from agent_brain.tools.text import count_tokens
+
+MakeMemory: TypeAlias = Callable[..., Memory | Awaitable[Memory]]
+
+
+async def forget_in_sessions(
+    journal: Journal,
+    *,
+    tenant: str | None,
+    memory: MakeMemory | None = None,
+    **which: Unpack[ForgetOptions],
+) -> int:
+    """Forget in every session of a tenant, as :meth:`StoredMemory.forget` does in one.
+
+    Forks are sessions too, and so are the long-term memories in the journal; their branches,
+    history and recorded calls are reached with them. With ``text`` alone, the stored events of a
+    queue's runs and the titles of a server's sessions lose the text too::
+
+        await forget_in_sessions(journal, tenant="ann", text="4111 1111 1111 1111")
+
+    Not reached: other journals and other tenants, to which a session was copied; exports, logs,
+    backups; a session that a process runs, which is named in the error.
+
+    Args:
+        journal: The journal.
+        tenant: Whose sessions; None for those of nobody.
+        memory: Makes the memory of a session from ``journal``, ``session`` and ``tenant``. Give the
+            kind that the sessions have if it stores something elsewhere, such as a
+            :class:`VectorMemory` its vectors. Default: one that reads any session.
+        **which: As for :meth:`StoredMemory.forget`.
+
+    Returns:
+        How many messages were forgotten, partners included.
+
+    Raises:
+        MemoryUseError: Nothing says which messages.
+        JournalError: Some sessions could not be changed, as they are in use or the journal fails;
+            what is to be forgotten in the others is. Call it again.
+    """
+    choice = forgettable(None, which, utc_now())
+    make = memory or _any_memory
+    prefix = session_key("", tenant)[: -len('""]')]
+    keys = [key for key in await journal.sessions(prefix) if is_session(key)]
+    count, failed = 0, dict[str, JournalError]()
+    for key in keys:
+        session, _ = read_session_key(key)
+        try:
+            made = make(journal=journal, session=session, tenant=tenant)
+            async with _in_use(await made if isawaitable(made) else made) as opened:
+                count += await cast("StoredMemory", opened).forget(**which)
+        except JournalError as error:
+            failed[session] = error
+    if failed:
+        reasons = "; ".join(f"{session!r}: {error}" for session, error in failed.items())
+        raise JournalError(
+            f"Forgotten in {len(keys) - len(failed)} of {len(keys)} sessions of {tenant!r}. Call "
+            f"it again for these: {reasons}"
+        ) from next(iter(failed.values()))
+    if choice.parts:
+        listed = json.dumps({"session": [tenant, ""]}, ensure_ascii=False)[: -len('""]}')]
+        for key in (*await journal.sessions(prefix), *await journal.sessions(listed)):
+            if key not in keys:
+                await redact(journal, key, choice.parts)
+    return count
+
+
+def _any_memory(**place: Any) -> Memory:
+    """Return a memory of a session that any kind of memory has written."""
+    return StoredMemory(
+        views=[Everything(), Summarized(None, None, None, count_tokens), Calls()], **place
+    )
+
+
+@asynccontextmanager
+async def _in_use(memory: Memory) -> AsyncIterator[Memory]:
+    """Keep runs away from a memory meanwhile, and close it."""
+    async with memory:
+        taken: list[StoredMemory] = []
+        try:
+            for stored in stored_in(memory):
+                await stored.acquire()
+                taken.append(stored)
+            yield memory
+        finally:
+            for stored in taken:
+                await stored.release()
