@@ -673,7 +673,8 @@ class StoredMemory(Memory):
             sent_from: Sent by one of these.
             tags: With at least one of these tags.
             without_tags: With none of these tags.
-            text: Containing this text, ignoring case.
+            text: Containing this text, ignoring case: in the content, names, tags, metadata,
+                attachments, or the arguments of calls.
             where: A function of a message, or a dict of values that its metadata must have.
             since: Created at this moment (aware) or later.
             until: Created before this moment (aware).
@@ -803,7 +804,12 @@ class StoredMemory(Memory):
         Their partners go along as in :meth:`delete`. A summary that may quote them is dropped. In a
         journal the text is overwritten, not only marked; what has left a window is found there too.
         The goal and pinned messages are not spared. The state of a run that has ended is emptied; a
-        run that waits ends if its state has a forgotten call or quotes a forgotten message.
+        run that waits ends if its state has a forgotten call or quotes something forgotten, also in
+        a branch. Earlier steps and recorded calls are removed.
+
+        With ``text`` alone, everything that contains it goes: values, notes, tags, decisions,
+        branches, recorded calls, also where no message has it. It reaches this session only; see
+        :func:`forget_in_sessions`. What is interrupted is finished at the next opening.
 
         Args:
             ids: These messages; the other arguments narrow the choice.
@@ -812,13 +818,15 @@ class StoredMemory(Memory):
             role: With one of these roles.
             name: Said by one of these speakers.
             tags: With at least one of these tags.
-            text: Containing this text, also in the arguments of a call, ignoring case.
+            text: Containing this text, ignoring case: as in :meth:`messages`.
 
         Returns:
             How many messages were forgotten, partners included.
 
         Raises:
             MemoryUseError: Nothing says which messages; :meth:`clear` removes all.
+            JournalError: The journal fails. If the first write was done, the messages are gone from
+                the memory, and the next call or the next opening does the rest.
         """
         which = ForgetOptions(
             where=where, older_than=older_than, role=role, name=name, tags=tags, text=text

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
-from agent_brain.memories.store.erasure import LEAST_LETTERS, texts_of
+from agent_brain.memories.store.erasure import LEAST_LETTERS, contains
 from agent_brain.memories.store.events import Forgetting
 from agent_brain.memories.store.expiry import as_duration
 from agent_brain.memories.store.filters import (
@@ -44,7 +44,7 @@ class Choice:
         ids, fits = frozenset(left.ids), self.fits
         parts = frozenset(left.texts)
         return Choice(
-            lambda m: fits(m) or m.id in ids or any(_contains(m, part) for part in parts),
+            lambda m: fits(m) or m.id in ids or any(contains(m, part) for part in parts),
             None if self.ids is None else self.ids | ids,
             self.text,
             self.parts | parts,
@@ -89,13 +89,9 @@ def forgettable(ids: Names | None, which: ForgetOptions, now: datetime) -> Choic
     alone = wanted is None and [name for name in which if which[name] is not None] == ["text"]  # type: ignore[literal-required]
     return Choice(
         lambda message: (
-            (wanted is None or message.id in wanted) and fits(message) and _contains(message, part)
+            (wanted is None or message.id in wanted) and fits(message) and contains(message, part)
         ),
         wanted,
         text,
         frozenset([part] if alone and len(part.strip()) >= LEAST_LETTERS else ()),
     )
-
-
-def _contains(message: Message, part: str) -> bool:
-    return any(part in said.casefold() for said in texts_of(message))

@@ -148,6 +148,11 @@ def said_in(message: Message) -> Iterator[str]:
         yield from leaves(call.args, numbers=False)
 
 
+def contains(message: Message, part: str) -> bool:
+    """Return whether a message contains a text, which is in lower case."""
+    return any(part in said.casefold() for said in texts_of(message))
+
+
 def texts_of(message: Message) -> Iterator[str]:
     """Yield all texts of a message but IDs, times, and the names of tools and states."""
     yield message.content

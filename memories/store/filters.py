@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.store.erasure import contains
 
 Names: TypeAlias = str | type | Iterable[str | type]  # a class gives its name
 Where: TypeAlias = Callable[[Message], bool] | Mapping[str, JsonValue]
@@ -53,7 +54,8 @@ class Query:
         sent_from: Sent by one of these.
         tags: With at least one of these tags.
         without_tags: With none of these tags.
-        text: Containing this text, ignoring case.
+        text: Containing this text, ignoring case, anywhere but in IDs, times, and the names of
+            tools and states.
         where: A function of the message, or values that its metadata must have.
         since: Created at this moment or later.
         until: Created before this moment.
@@ -102,7 +104,7 @@ class Query:
             yield lambda m: unwanted.isdisjoint(m.tags)
         if self.text is not None:
             text = checked_text("text=", self.text).casefold()
-            yield lambda m: text in m.content.casefold()
+            yield lambda m: contains(m, text)
         if self.where is not None:
             yield _where(self.where)
         if self.since is not None:
