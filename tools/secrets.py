@@ -37,6 +37,8 @@ _SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s+")
 _IS = r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
 _NOTHING = r"(?!(?:none|null|nil|true|false|undefined)\b|\[hidden\])"
 _WORD = rf"{_NOTHING}[^\s\"',;&}}]{{4,}}"
+_LONG_WORD = rf"{_NOTHING}[^\s\"',;&}}]{{8,}}"
+_PAIR = r"[\w.$-]{1,100}=[^\s;\"']{1,4096}"  # of a cookie
 _ODD = r"(?=[^\s\"',;&}]{0,200}\d)"  # words of a sentence have no digits
 _STRONG = (
     r"api[-_]?key|access[-_]?key(?:[-_]?id)?|secret[-_]?key|private[-_]?key|secret[-_]?access[-_]?key"
@@ -44,11 +46,27 @@ _STRONG = (
     r"|password|passwd"
 )
 _WEAK = "token|secret|pwd|passphrase"
+_PROVIDERS = "openai|azure|anthropic|google|gemini|mistral|cohere|groq|nvidia|aws|subscription"
+_DIGIT = r"(?=[A-Za-z_-]{0,64}\d)"  # names of packages and models have few
+_HEX = "[0-9a-f]"
+_BEGIN = "-----BEGIN [A-Z0-9 ]{0,40}"
 _PATTERNS = (
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
+    rf"{_BEGIN}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{{0,40}}-----|\Z)",
     r"\bsk-(?!learn)[\w-]{8,}",  # OpenAI, Anthropic and others
-    r"\b(?:sk|rk|pk)_(?:live|test)_\w{8,}",  # Stripe
-    r"\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}",
+    r"\b(?:sk|rk|pk)_(?:live|test)_\w{8,}|\bwhsec_\w{16,}",  # Stripe
+    r"\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}",
+    r"\bgl(?:pat|rt|dt|cbt|ptt|ft|soat|oas|agent)-[\w-]{16,}",  # GitLab
+    rf"\b(?:xai|pplx|csk)-{_DIGIT}[A-Za-z0-9]{{16,}}",  # xAI, Perplexity, Cerebras
+    rf"\b(?:nvapi|tvly|sq0[a-z]{{3}}|GOCSPX|NRAK|PMAK)-{_DIGIT}[\w-]{{16,}}",
+    rf"\b(?:tgp_v1|jina|pcsk|lsv2_[a-z]{{2}}|ntn|lin_api|figd)_{_DIGIT}[\w=-]{{16,}}",
+    rf"\b(?:pscale_[a-z]{{2,5}}|glsa|glc|sntry[su]|dckr_pat)_{_DIGIT}[\w=-]{{16,}}",
+    rf"\bfw_{_DIGIT}[A-Za-z0-9]{{16,}}",  # Fireworks
+    rf"\b(?:sk|e2b|sbp|rubygems|do[opr]_v1|shp(?:at|ca|pa|ss))_{_HEX}{{32,}}",
+    rf"\b(?:dapi|SK|fc-|key-){_HEX}{{32}}\b|\b{_HEX}{{32}}-us\d{{1,2}}\b",  # Databricks, Twilio …
+    rf"\bpa-{_DIGIT}[\w-]{{40,}}|\bATATT3[\w=-]{{32,}}|\bAGE-SECRET-KEY-1[0-9A-Z]{{32,}}",
+    r"\bSG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
+    rf"\bhvs\.{_DIGIT}[\w-]{{24,}}|\bpat\w{{14}}\.{_HEX}{{64}}",  # Vault, Airtable
+    r"\b\d{8,10}:AA[\w-]{32,}|\b[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}",  # Telegram, Discord
     r"\bxox[abeprs]-[\w-]{8,}|\bxapp-[\w-]{8,}",  # Slack
     r"(?<=hooks\.slack\.com/services/)[\w/]{8,}",
     r"\bA(?:KIA|SIA)[0-9A-Z]{12,}",  # AWS
@@ -61,6 +79,13 @@ _PATTERNS = (
     rf"(?i)(?:{_STRONG}){_IS}(?P<secret>{_WORD})",
     rf"(?i)(?<![a-z])(?:{_WEAK})(?:=|[\"']\s{{0,4}}[:=]\s{{0,4}})[\"']?(?P<secret>{_WORD})",
     rf"(?i)(?<![a-z])(?:{_WEAK}):\s{{0,4}}(?P<secret>{_ODD}{_WORD})",
+    rf"\b[A-Z][A-Z0-9_]{{0,80}}_(?:KEY|PASS|PAT)\b{_IS}(?P<secret>{_ODD}{_LONG_WORD})",
+    rf"(?i)\b(?:{_PROVIDERS})[-_]?key{_IS}(?P<secret>{_ODD}{_LONG_WORD})",
+    rf"(?i)\bcookie[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?(?P<secret>{_PAIR}(?:;\s{{0,4}}{_PAIR}){{0,100}})",
+    rf"(?i)\b(?:PHPSESSID|JSESSIONID|connect\.sid|sessionid|csrftoken)=(?P<secret>{_ODD}{_LONG_WORD})",
+    rf"(?i)(?<=\s)--(?:password|passwd|token|api-?key|secret)[ =](?P<secret>{_ODD}{_WORD})",
+    r"(?<=\s)(?:-u|--user)[ =][^\s:]{1,100}:(?P<secret>[^\s:/]{4,})(?=\s|\Z)",
+    rf"(?<=://)(?P<secret>{_DIGIT}[\w-]{{20,200}})(?=@)",
     r"(?<=[?&])(?:key|sig|signature|X-Amz-Signature|token)=(?P<secret>[^\s\"'&#]{4,})",
     r"(?<=://)[^\s/:@]{0,200}:(?P<secret>[^\s/@]{1,200})(?=@)",
 )

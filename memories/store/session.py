@@ -175,7 +175,7 @@ class Session:
 
     def _failed(self, error: ErrorT) -> ErrorT:
         """Note an error of the store that ends the run, if a run writes here; return it."""
-        if self.running and not self.shared:
+        if self.running and self.main.running and not self.shared:
             self.main.failure = error
         return error
 

@@ -70,7 +70,82 @@ SECRETS = {
         "MIIE",
     ),
     "private key, cut": ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaA", "b3BlbnNzaA"),
+    "PGP key": ("-----BEGIN PGP PRIVATE KEY BLOCK-----\nlQdGBF", "lQdGBF"),
+    "variable of a key": ("AZURE_OPENAI_KEY=0a1b2c3d4e5f60718293", "0a1b2c3d4e5f60718293"),
+    "variable of a key, exported": ("export MY_KEY='Zz9-yy8-xx7'", "Zz9-yy8-xx7"),
+    "variable of a key in JSON": ('{"COHERE_KEY": "q1w2e3r4t5"}', "q1w2e3r4t5"),
+    "variable of a key in YAML": ("SERVICE_KEY: q1w2e3r4t5", "q1w2e3r4t5"),
+    "variable of a password": ("DB_PASS=hunter2pass", "hunter2pass"),
+    "key of a provider": ("openai_key = 'q1w2e3r4t5'", "q1w2e3r4t5"),
+    "subscription": ("Ocp-Apim-Subscription-Key: 0a1b2c3d4e5f", "0a1b2c3d4e5f"),
+    "cookies": ("Cookie: sid=s3cr3tvalue; theme=dark", "s3cr3tvalue"),
+    "a cookie that is set": ("Set-Cookie: sid=s3cr3tvalue; Path=/; HttpOnly", "s3cr3tvalue"),
+    "cookies in JSON": ('{"cookie": "a=1; sid=s3cr3tvalue"}', "s3cr3tvalue"),
+    "cookie of a framework": (
+        "sent PHPSESSID=r2t5uvjq435r4q7ib3vtdjq120",
+        "r2t5uvjq435r4q7ib3vtdjq120",
+    ),
+    "option": ("mysql --password hunter2pass db", "hunter2pass"),
+    "option with a token": ("run --api-key=q1w2e3r4t5", "q1w2e3r4t5"),
+    "curl": ("curl -u ann:hunter2pass https://x", "hunter2pass"),
+    "URL of a database": ("postgres://ann:hunter2pass@db/prod", "hunter2pass"),
+    "URL with a token": ("https://q1w2e3r4t5y6u7i8o9p0aa@git.example/x", "q1w2e3r4t5y6u7i8o9p0aa"),
 }
+
+_64 = "q1w2e3r4t5y6u7i8" * 4  # letters and digits, as long as you like
+FORMS = {  # as published by those who issue them
+    "xAI": f"xai-{_64}",
+    "Perplexity": f"pplx-{_64[:48]}",
+    "NVIDIA": f"nvapi-{_64[:20]}_-{_64[:40]}",
+    "Together": f"tgp_v1_{_64[:43]}",
+    "Fireworks": f"fw_{_64[:22]}",
+    "Cerebras": f"csk-{_64[:48]}",
+    "Groq": f"gsk_{_64[:52]}",
+    "OpenRouter": f"sk-or-v1-{_64}",
+    "ElevenLabs": f"sk_{'0a1b2c3d' * 6}",
+    "Voyage": f"pa-{_64[:43]}",
+    "Jina": f"jina_{_64[:60]}",
+    "Tavily": f"tvly-dev-{_64[:32]}",
+    "Firecrawl": f"fc-{'0a1b2c3d' * 4}",
+    "E2B": f"e2b_{'0a1b2c3d' * 5}",
+    "LangSmith": f"lsv2_pt_{_64[:32]}_{_64[:10]}",
+    "Pinecone": f"pcsk_{_64[:60]}",
+    "Databricks": f"dapi{'0a1b2c3d' * 4}",
+    "SendGrid": f"SG.{_64[:22]}.{_64[:43]}",
+    "Mailgun": f"key-{'0a1b2c3d' * 4}",
+    "Mailchimp": f"{'0a1b2c3d' * 4}-us21",
+    "Twilio": f"SK{'0a1b2c3d' * 4}",
+    "Telegram": f"123456789:AA{_64[:33]}",
+    "Discord": f"MTIz{_64[:20]}.GaBcDe.{_64[:30]}",
+    "Notion": f"ntn_{_64[:46]}",
+    "Linear": f"lin_api_{_64[:40]}",
+    "Figma": f"figd_{_64[:40]}",
+    "Airtable": f"pat{_64[:14]}.{'0a1b2c3d' * 8}",
+    "Shopify": f"shpat_{'0a1b2c3d' * 4}",
+    "Square": f"sq0atp-{_64[:22]}",
+    "DigitalOcean": f"dop_v1_{'0a1b2c3d' * 8}",
+    "Supabase": f"sbp_{'0a1b2c3d' * 5}",
+    "PlanetScale": f"pscale_tkn_{_64[:32]}",
+    "Vault": f"hvs.{_64[:90]}",
+    "Grafana": f"glsa_{_64[:32]}_0a1b2c3d",
+    "New Relic": f"NRAK-{_64[:27].upper()}",
+    "Sentry": f"sntrys_{_64}",
+    "Atlassian": f"ATATT3xFfGF0{_64}",
+    "Docker": f"dckr_pat_{_64[:27]}",
+    "RubyGems": f"rubygems_{'0a1b2c3d' * 6}",
+    "Google client": f"GOCSPX-{_64[:28]}",
+    "Stripe webhook": f"whsec_{_64[:32]}",
+    "Postman": f"PMAK-{'0a1b2c3d' * 3}-{'0a1b2c3d' * 4}",
+    "GitLab runner": f"glrt-{_64[:20]}",
+    "age": f"AGE-SECRET-KEY-1{_64[:58].upper()}",
+    "Slack app": f"xapp-1-A0-{_64[:20]}",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_form_of_a_key_is_known(name):
+    assert scrub(f"before {FORMS[name]} after") == f"before {HIDDEN} after"
+    assert scrub(f'{{"x": "{FORMS[name]}"}}') == f'{{"x": "{HIDDEN}"}}'
 
 
 @pytest.mark.parametrize("name", SECRETS)
@@ -100,6 +175,20 @@ ORDINARY = [
     json.dumps({"id": 1234567890123456, "commit": hashlib.sha1(b"x").hexdigest()}),
     "2026-11-21T20:46:34Z 192.168.1.1 10:20:30 v1.2.3-rc.4",
     "D:\\data\\keys and /srv/.ssh/id_rsa.pub",
+    "xai-interpretability, an explainable xai-toolkit; pplx-70b-online and pplx-7b-chat",
+    "The model nvidia/llama-3.1-nemotron-70b-instruct, fireworks_ai/accounts/fw_models, fw_version_2",
+    "PRIMARY_KEY=user_id, sort_key: created_at, FOREIGN_KEY = users, cache_key=page:7",
+    "Press the ANY_KEY: then wait. MAX_TOKENS=500 EOS_TOKENS: 2",
+    "A cookie: a small file. Cookie policy: see below. Accept the cookies; cookie=yes",
+    "the primary key = 7, a foreign key: 12, keyboard --password-file secrets.txt",
+    "curl -u ann https://example.org:8443/a, ratio 3:4, at 10:30 -user ann",
+    "pat-down, pa-rty, key-value, SG.example, fc-barcelona, jina_ai, tvly-search, e2b_code",
+    "dapi, SK-II, MTIzabc.def.ghi, hvs.example, lin_api_docs, ntn_test, figd_x",
+    "sk_test of sklearn, sk_model_selection_train_test_split, pk_index_of_table",
+    "https://docs.example.org/en/latest/page@v2 and git@github.com:ann/project.git",
+    "12345:AAPL 123456789:example, http://localhost:8000/x@y",
+    "import { key } from './secret-santa'; const tokenCount = 12; token_count: 7",
+    "password reset, passwords: see the manual, reset your password here",
 ]
 
 
