@@ -40,7 +40,6 @@ from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import FinalError, InputNeeded, SleepNeeded, ToolArgumentsError
 from agent_brain.tools.progress import Progress, progress_sink
 from agent_brain.tools.result import Media
-from agent_brain.tools.secrets import scrub
 
 Report: TypeAlias = Callable[[Event], object]
 
@@ -449,7 +448,9 @@ class ToolRound(Work):
             call.outcome = outcome
             if response is not given:
                 limit = None if request.tool is None else request.tool.max_result_tokens
-                fitted = fit_result(response.content, limit, response.exception)
+                fitted = fit_result(
+                    response.content, limit, response.exception, is_error=response.is_error
+                )
                 call.outcome = fitted._replace(is_error=response.is_error, media=outcome.media)
         return call.outcome
 
@@ -552,7 +553,7 @@ class ToolRound(Work):
             self._waits = True
             return []
         if error is not None:
-            text = scrub(f"{action.name!r} failed with {type(error).__name__}: {error}")
+            text = f"{action.name!r} failed with {type(error).__name__}: {error}"
         elif run.stop_reason != "done":
             text = f"{text}\n[{action.name!r} was stopped early: {run.stop_reason}]".lstrip()
         limit = self.tools[action.name].max_result_tokens
@@ -647,11 +648,11 @@ def _attachment(media: Media) -> Attachment:
 
 
 def _outcome_of(response: ToolResponse) -> Outcome:
-    return Outcome(response.content, response.is_error, response.exception)
+    return fit_result(response.content, None, response.exception, is_error=response.is_error)
 
 
 def _refusal(why: str) -> Outcome:
-    return Outcome(f"{why}: it was not run", is_error=True)
+    return fit_result(f"{why}: it was not run", None, is_error=True)
 
 
 def is_progress(event: Event) -> bool:

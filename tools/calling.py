@@ -20,7 +20,7 @@ from agent_brain.tools.errors import (
     ToolError,
 )
 from agent_brain.tools.result import Media, ToolResult
-from agent_brain.tools.secrets import hide_registered
+from agent_brain.tools.secrets import hide_in_result
 from agent_brain.tools.stubborn import ended_when_cancelled
 from agent_brain.tools.text import shorten, to_text
 
@@ -81,21 +81,28 @@ async def call_tool(
         why = _exit_of_tool(error, action.name)
         if why is None:
             raise
-        return Outcome(str(why), is_error=True, exception=why)
+        return fit_result(str(why), None, why)
     finally:
         leave_call(token)
 
 
-def fit_result(result: object, max_tokens: int | None, error: Exception | None = None) -> Outcome:
-    """Return the outcome of a call: without configured secrets, and of limited length."""
+def fit_result(
+    result: object,
+    max_tokens: int | None,
+    error: Exception | None = None,
+    *,
+    is_error: bool = False,
+) -> Outcome:
+    """Return the outcome of a call: without secrets (:func:`hide_in_result`), of limited length."""
+    is_error = is_error or error is not None
     media: tuple[Media, ...] = ()
     if isinstance(result, ToolResult):
         media, result = result.media, result.content
-    text = hide_registered(to_text(result))
+    text = hide_in_result(to_text(result), is_error=is_error)
     if max_tokens is None:
-        return Outcome(text, error is not None, error, None, media)
+        return Outcome(text, is_error, error, None, media)
     shown = shorten(text, max_tokens)
-    return Outcome(shown, error is not None, error, None if shown is text else text, media)
+    return Outcome(shown, is_error, error, None if shown is text else text, media)
 
 
 async def _invoke_in_time(tool: BaseTool, action: Action) -> object:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from agent_brain.tools.secrets import hide_in_result
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -36,4 +38,4 @@ def report_progress(done: float, total: float | None = None, message: str | None
     """Report the progress of the current tool call. Has no effect if nobody listens."""
     sink = progress_sink.get()
     if sink is not None:
-        sink(Progress(done, total, message))
+        sink(Progress(done, total, None if message is None else hide_in_result(message)))

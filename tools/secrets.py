@@ -90,6 +90,7 @@ _PATTERNS = (
     r"(?<=://)[^\s/:@]{0,200}:(?P<secret>[^\s/@]{1,200})(?=@)",
 )
 
+_environment: Mapping[Any, Any] = {}  # when it was last read
 _values: tuple[str, ...] = ()  # registered, longest first, in each of their written forms
 
 
@@ -124,8 +125,18 @@ def register_secrets(values: Iterable[str]) -> None:
         _values = tuple(sorted(found, key=lambda form: (-len(form), form)))
 
 
+def hide_in_result(text: str, *, is_error: bool = False) -> str:
+    """Return a text of a tool as a model and others may read it; the same object if it is clean.
+
+    A result loses configured secrets only, as it may be the purpose of a tool to return something
+    that looks like one; an error loses what looks like a secret too.
+    """
+    return scrub(text) if is_error else hide_registered(text)
+
+
 def hide_registered(text: str) -> str:
     """Return ``text`` without the registered values; the same object if it has none."""
+    _register_environment()
     for value in _values:
         if value in text:
             text = text.replace(value, HIDDEN)
@@ -145,6 +156,7 @@ def secret_spans(
     text: str, secrets: Iterable[str] = (), patterns: Iterable[re.Pattern[str]] = ()
 ) -> list[tuple[int, int]]:
     """Return where the secrets in ``text`` begin and end, merged and in order."""
+    _register_environment()
     values = {*_values, *environment_secrets(), *(s for s in secrets if len(s) >= SHORTEST)}
     present = [re.escape(value) for value in values if value in text]
     known = [re.compile("|".join(sorted(present, key=len, reverse=True)))] if present else []
@@ -172,6 +184,19 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
 def is_secret_field(name: str) -> bool:
     """Return whether a field of this name holds a secret; ``"key"`` alone does not say so."""
     return _FIELD.search(name) is not None
+
+
+def _register_environment() -> None:
+    """Register the secrets of the environment, if it has changed since the last time.
+
+    A value that was there stays registered: what has used it may show it later.
+    """
+    global _environment  # noqa: PLW0603 - one environment of the process
+    now = getattr(os.environ, "_data", os.environ)  # as bytes: comparing it takes a microsecond
+    if now != _environment:
+        _environment = dict(now)
+        named = {name: value for name, value in os.environ.items() if _VARIABLE.search(name)}
+        register_secrets(configured_secrets(named))
 
 
 def environment_secrets() -> set[str]:

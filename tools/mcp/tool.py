@@ -13,7 +13,7 @@ from agent_brain.tools.mcp.spec import Approval, ServerSpec
 from agent_brain.tools.progress import Progress, ProgressSink, progress_sink
 from agent_brain.tools.result import Media, ToolResult
 from agent_brain.tools.schemas import Schema, read_schema
-from agent_brain.tools.secrets import hide_registered
+from agent_brain.tools.secrets import hide_in_result
 from agent_brain.tools.text import clean, count_tokens, shorten, to_text
 
 PROGRESS_TOKENS = 200  # of a message about progress
@@ -112,7 +112,7 @@ async def forward(
 ) -> None:
     """Pass on the progress that a server reports."""
     if message is not None:
-        message = hide_registered(shorten(clean(message), PROGRESS_TOKENS))
+        message = hide_in_result(shorten(clean(message), PROGRESS_TOKENS))
     sink(Progress(progress, total, message))
 
 

@@ -216,6 +216,13 @@ async def test_a_server_that_dies_at_the_start_of_a_call_is_noticed():
     assert "stopped before it answered" in outcomes[0].content
 
 
+async def test_a_password_in_an_error_of_a_server_is_hidden():
+    async with await McpTools.open([hostile()]) as mcp:
+        outcome = await call(mcp, "password_error")
+    assert outcome.is_error
+    assert "postgres://ann:[hidden]@db" in outcome.content
+
+
 async def test_a_server_that_dies_between_list_and_call_is_noticed():
     async with await McpTools.open([config(s=script("odd", "plain"))]) as mcp:
         os.kill(int((await call(mcp, "pid")).content), signal.SIGKILL)

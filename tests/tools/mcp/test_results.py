@@ -29,6 +29,7 @@ ANSWERS = {
 }
 FAILURES = {
     "failure": "no such city",
+    "failure_with_password": "no route to postgres://ann:[hidden]@db",
     "silent_failure": "MCP server 'results' reported an error without a reason",
 }
 

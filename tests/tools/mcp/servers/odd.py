@@ -137,6 +137,7 @@ RAW = {
         b'{"jsonrpc":"2.0","result":{"id":{},"a":%b},"id":%d}' % (b"[" * 3000 + b"]" * 3000, i)
     ),
     "own_error": lambda i: error(i, -32000, "the database is locked"),
+    "password_error": lambda i: error(i, -32000, "no route to postgres://ann:hunter2pass@db"),
     "closed_error": lambda i: error(i, -32000, "Connection closed"),
     "sse_error": lambda i: error(i, -32000, "SSE stream ended without a response"),
     "long_error": lambda i: error(i, -32000, "words " * 1_000_000),

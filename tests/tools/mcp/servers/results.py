@@ -42,6 +42,9 @@ ANSWERS: dict[str, CallToolResult] = {
     "structured": CallToolResult(content=[], structured_content={"sum": 3, "of": [1, 2]}),
     "both": CallToolResult(content=[TextContent(text="three")], structured_content={"sum": 3}),
     "nothing": CallToolResult(content=[]),
+    "failure_with_password": CallToolResult(
+        content=[TextContent(text="no route to postgres://ann:hunter2pass@db")], is_error=True
+    ),
     "failure": CallToolResult(content=[TextContent(text="no such city")], is_error=True),
     "silent_failure": CallToolResult(content=[], is_error=True),
     "wrong": CallToolResult(content=[TextContent(text="x")], structured_content={"sum": "three"}),
