@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from agent_brain.memories.branches.kept import (
     KeptBranches,
@@ -20,6 +20,7 @@ from agent_brain.memories.branches.kept import (
 from agent_brain.memories.control import Control, ToolScope
 from agent_brain.memories.errors import MemoryUseError
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
@@ -33,6 +34,10 @@ from agent_brain.tools.toolset import Choice, ToolLike, chooser, collect
 
 if TYPE_CHECKING:
     from agent_brain.memories.store.session import Session
+
+
+EarlierTurns: TypeAlias = tuple[Sequence[TurnNote], frozenset[str]]
+"""The turns before one, and the IDs of the messages that the memory held then."""
 
 
 class Memory(ABC):
@@ -56,10 +61,12 @@ class Memory(ABC):
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
     resumed: bool = False  # of a branch: a run that was interrupted had written to it
     lasting: bool = False  # of a branch: it is in the journal of the memory it is a branch of
+    begins_with_goal: bool = False  # set_goal() records a run in the same write
     last_request: Sequence[Message] = ()  # a request without system messages behind the prompt
     _turn_began: tuple[str, frozenset[str]] = "", frozenset()  # the goal, and the IDs before it
     _earlier_turns: tuple[TurnNote, ...] = ()  # that began in this object
     _origin: Origin | None = None  # of a branch
+    _beginning: Beginning | None = None  # a run that begins with the next goal
     _kept: KeptBranches | None = None  # the branches that wait, if they are in RAM
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
@@ -194,6 +201,8 @@ class Memory(ABC):
     ) -> None:
         """Start a turn and a run of it; built-in memories record both in one write.
 
+        The goal is set by :meth:`set_goal`, as a subclass has it.
+
         Args:
             goal: The goal of the turn.
             run_id: The ID of the run.
@@ -201,17 +210,22 @@ class Memory(ABC):
             before: Messages to record ahead of the goal: results of calls that the previous run
                 left open.
         """
-        if before:
-            await self.update([*before])
+        await begin_by_set_goal(self, goal, Beginning(run_id, state, before))
+
+    async def _before_turn(self) -> EarlierTurns:
+        """Return what :meth:`_note_turn` needs to know from before a turn."""
         kind = type(self)
         by_default = kind.turn is Memory.turn or kind.context is Memory.context
         earlier = [*await self.goal(), *await self.dump()] if by_default else []
-        notes = await self._turn_notes()
-        await self.set_goal(goal)
-        self._earlier_turns = tuple(note for note in notes if note.goal_id != goal.id)[-MOST:]
-        self._turn_began = goal.id, frozenset(message.id for message in earlier)
-        self.control.begin(run_id, state)
-        await self.checkpoint()
+        return await self._turn_notes(), frozenset(message.id for message in earlier)
+
+    async def _note_turn(self, earlier: EarlierTurns) -> None:
+        """Note which messages are older than the turn that has begun."""
+        notes, before = earlier
+        goal = await self.goal()
+        goal_id = goal[-1].id if goal else ""
+        self._earlier_turns = tuple(note for note in notes if note.goal_id != goal_id)[-MOST:]
+        self._turn_began = goal_id, before
 
     @abstractmethod
     async def update(self, messages: list[Message]) -> None:

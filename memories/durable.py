@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, as_message, checked_messages
+from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
@@ -222,13 +223,19 @@ class DurableMemory(WrappingMemory):
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn."""
         goal = as_message(goal)
-        await self._add("set_goal()", [], goal, lambda: self._record.set_goal(goal))
+        begins = self._record._beginning is not None
+        await self._add("set_goal()", [], goal, lambda: self._record.set_goal(goal), begins=begins)
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
         """Start a turn and a run of it, in one write."""
         goal, before = as_message(goal), checked_messages(before)
+        if is_replaced(self, "set_goal") or (before and is_replaced(self, "update")):
+            if before:
+                await self.update([*before])
+            await begin_by_set_goal(self, goal, Beginning(run_id, state))
+            return
 
         async def write() -> None:
             await self._record.begin(goal, run_id, state, before=before)

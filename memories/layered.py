@@ -163,7 +163,7 @@ class LayeredMemory(WrappingMemory):
     ) -> None:
         """Start a turn and a run of it, in one write of the short-term memory."""
         await self.open()
-        await self.short.begin(goal, run_id, state, before=before)
+        await super().begin(goal, run_id, state, before=before)
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages``; those that are in the long-term memory already are ignored."""

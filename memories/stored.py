@@ -19,6 +19,7 @@ from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError, MemoryUseError, ReadOnlyMemoryError
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.message import Message, as_message, checked_messages
+from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import (
     TurnNote,
@@ -97,6 +98,8 @@ class StoredMemory(Memory):
         MemoryDefinitionError: Options that make no sense.
         ToolDefinitionError: Two tools have the same name.
     """
+
+    begins_with_goal = True
 
     def __init__(
         self,
@@ -229,16 +232,16 @@ class StoredMemory(Memory):
     async def set_goal(self, goal: str | Message) -> None:
         """Start a turn; earlier goals stay where they were asked."""
         await self._write("set_goal()")
-        message = as_message(goal)
-        store = self.store
-        note_turn(store, self.control, message)
-        change = store.change(lambda: [GoalSet(message.id), *store.addition([message])])
-        await self._carry_out(change)
+        beginning, self._beginning = self._beginning, None
+        await self._start_turn(as_message(goal), beginning)
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
         """Start a turn and a run of it: all of it is recorded in one write, or nothing is.
+
+        A :meth:`set_goal` of a subclass is called for the goal, and an :meth:`update` for the
+        messages ahead of it, which is then a write of its own.
 
         Args:
             goal: The goal of the turn.
@@ -250,24 +253,34 @@ class StoredMemory(Memory):
             MemoryUseError: Something in ``before`` is not a message.
             SessionConflictError: Another memory has written to the session; nothing has changed.
         """
+        beginning = Beginning(run_id, state, checked_messages(before))
+        if is_replaced(self, "set_goal") or (before and is_replaced(self, "update")):
+            await begin_by_set_goal(self, goal, beginning)
+            return
         await self._write("begin()")
-        goal = as_message(goal)
-        messages = [*checked_messages(before), goal]
+        await self._start_turn(as_message(goal), beginning)
+
+    async def _start_turn(self, goal: Message, beginning: Beginning | None) -> None:
+        """Start a turn, and a run if one begins, in one write."""
         store = self.store
+        messages = [goal] if beginning is None else [*beginning.before, goal]
 
         def plan() -> list[Change]:
             changes: list[Change] = [GoalSet(goal.id), *store.addition(messages)]
-            if store.session is not None and self.durable:
+            if beginning is not None and store.session is not None and self.durable:
                 control = self.control.model_copy()  # begin() assigns, and changes nothing inside
-                control.begin(run_id, state)
+                control.begin(beginning.run_id, beginning.state)
                 changes.append(Checkpointed(store.session.run.reduced(control)))
             return changes
 
-        if store.session is not None:
+        def begin() -> None:
+            if beginning is not None:
+                self.control.begin(beginning.run_id, beginning.state)
+
+        if beginning is not None and store.session is not None:
             store.session.running = True
         note_turn(store, self.control, goal)
-        change = store.change(plan, then=lambda: self.control.begin(run_id, state))
-        await self._carry_out(change)
+        await self._carry_out(store.change(plan, then=begin))
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages`` in this order, all or none; known IDs are ignored.

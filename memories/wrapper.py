@@ -14,6 +14,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.control import Control
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store.filters import Filters, ForgetOptions, Names, Where
@@ -87,8 +88,11 @@ class WrappingMemory(Memory):
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
-        """Start a turn and a run of it."""
-        await self.inner.begin(goal, run_id, state, before=before)
+        """Start a turn and a run of it, with the methods that a subclass has replaced."""
+        if is_replaced(self, "set_goal") or (before and is_replaced(self, "update")):
+            await begin_by_set_goal(self, goal, Beginning(run_id, state, before))
+        else:
+            await self.inner.begin(goal, run_id, state, before=before)
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages`` in this order, all or none."""

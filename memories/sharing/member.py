@@ -147,7 +147,7 @@ class MemberMemory(WrappingMemory):
         known = self.control.session.get(KEPT_AS)
         self.control.session[KEPT_AS] = taken.model_dump(mode="json")
         try:
-            await self.inner.begin(goal, run_id, state, before=before)
+            await super().begin(goal, run_id, state, before=before)
         except BaseException:
             self._unsure = self.inner.durable
             _put_back(self.control.session, known)

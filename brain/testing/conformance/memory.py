@@ -10,11 +10,13 @@ from typing import Any, TypeAlias
 
 import anyio
 
+from agent_brain.brain import Brain
 from agent_brain.memories.base import Memory
 from agent_brain.memories.branches.kept import keep_branch
 from agent_brain.memories.journal import Journal, RamJournal
 from agent_brain.memories.message import Message
 from agent_brain.memories.store.snapshot import Snapshot
+from agent_brain.nets.library.react import react
 from agent_brain.testing.conformance.check import (
     Check,
     behaviours,
@@ -26,6 +28,7 @@ from agent_brain.testing.conformance.check import (
 )
 from agent_brain.testing.conformance.journaled import JOURNALED
 from agent_brain.testing.conformance.queries import QUERIES
+from agent_brain.testing.scripted import ScriptedLLM
 from agent_brain.tools.action import Action
 
 MakeMemory: TypeAlias = Callable[[], Memory | Awaitable[Memory]]
@@ -275,6 +278,32 @@ async def begin_starts_a_turn_and_a_run(memory: Memory) -> None:
     control = memory.control
     expect((control.run_id, control.state), ("run-1", "START"), "run_id and state")
     expect((control.status, control.scratch), ("running", {}), "status and scratch")
+
+
+@needs(4)
+async def a_run_uses_the_methods_of_a_subclass(memory: Memory) -> None:
+    """set_goal(), update(), goal() and dump() are called in a run as a subclass has them."""
+    kind, called = type(memory), set[str]()
+
+    def noted(name: str) -> Any:
+        inherited = getattr(kind, name)
+
+        async def method(self: Memory, *arguments: Any) -> Any:
+            called.add(name)
+            return await inherited(self, *arguments)
+
+        return method
+
+    methods = ("set_goal", "update", "goal", "dump")
+    call = Action(name="f", args={})
+    await memory.update([Message.assistant("", [call])])
+    memory.control.request_calls([call])  # left open by an earlier run
+    memory.__class__ = type(kind.__name__, (kind,), {name: noted(name) for name in methods})
+    net = react(ScriptedLLM(["answer"]), prompt="Reach the goal: {goal}")
+    await Brain(net, memory).run(Message.user("goal"))
+    expect(sorted(called), sorted(methods), "the methods of a subclass that a run has called")
+    expect(contents(await memory.goal()), ["goal"], "goal() after the run")
+    expect(contents(await memory.turn()), ["goal", "answer"], "turn() after the run")
 
 
 @needs(6)
