@@ -235,7 +235,7 @@ class Engine:
             try:
                 if hooks is not None:
                     await self._begin(node, hooks)
-                elif node.on_enter:
+                elif node.on_enter and self._key not in memory.control.entered:
                     await node.state.on_enter(memory)
                 stream = node.state.run(memory)
                 if around:
@@ -291,7 +291,7 @@ class Engine:
         if hooks.state:
             self._observation = Observation(hooks.state, "state", self._request(node))
             await self._observation.begin()
-        if node.on_enter:
+        if node.on_enter and self._key not in self.memory.control.entered:
             with self._inside(node):
                 await node.state.on_enter(self.memory)
 
@@ -327,12 +327,22 @@ class Engine:
         self._record.begin_step(at)
 
     async def _exit(self, node: Node, stream: object) -> None:
-        """Leave a state: close its stream, which may not be exhausted, and call ``on_exit``."""
+        """Close the stream of a state, which may not be exhausted, and call ``on_exit``.
+
+        A state that waits is not left: it runs again when the run is resumed.
+        """
         try:
             await close_stream(stream)
         finally:
-            if node.on_exit:
+            if self._record.report.waits is not None:
+                self._note_entered(node)
+            elif node.on_exit:
                 await node.state.on_exit(self.memory)
+
+    def _note_entered(self, node: Node) -> None:
+        entered = self.memory.control.entered
+        if node.on_enter and self._key not in entered:
+            entered.append(self._key)
 
     async def _leave_hurt(self, node: Node, stream: object, error: BaseException) -> None:
         """Leave a state that raised; note in ``error`` which state it was.
@@ -398,13 +408,7 @@ class Engine:
         if self._record.used:
             self._record.count_open_responses()
         if (reason := stops_after(report)) is not None:
-            if reason in SUSPENDED:
-                self.reason = reason
-                return None, []
-            report.unfinished = True
-            following = await self._stop(reason)
-            self._resumed = self._has_forked  # the fallback state ends the step of the branches
-            return following, [StateExited(following.name if following else None, at=at)]
+            return await self._stop_within(reason)
         memory = self.memory
         control = memory.control
         following = None
@@ -419,6 +423,8 @@ class Engine:
                 following = node.on_error
         name = None if following is None else following.name
         self.over = following is None
+        if node.on_enter and self._key in control.entered:
+            control.entered.remove(self._key)
         failed = None if report.error is None else words_of(report.error)
         if self._path:
             control.check_notes(node.name)
@@ -438,6 +444,17 @@ class Engine:
         if verdict is not None and following is not None:
             following = await self._note_cycle(verdict, following, events)
         return following, events
+
+    async def _stop_within(self, reason: StopReason) -> tuple[Node | None, list[Event]]:
+        """Stop the run in a step, which is repeated when it is resumed; see :meth:`_decide`."""
+        if reason in SUSPENDED:
+            self.reason = reason
+            return None, []
+        self._record.report.unfinished = True
+        following = await self._stop(reason)
+        self._resumed = self._has_forked  # the fallback state ends the step of the branches
+        name = None if following is None else following.name
+        return following, [StateExited(name, at=self.at)]
 
     async def _said(self) -> str:
         """Return the answer so far, also one that was given before the run was interrupted."""

@@ -285,7 +285,9 @@ class Run(Generic[OutputT_co]):
             interruption.ending = True
             interrupted = await interruption.explains(error)
             left = self._engine is not None and self._engine.left  # and takes no more events
-            failed = isinstance(error, Exception) and not left
+            # a store may fail for having waited until the time was up
+            too_late = self._engine is None and interruption.timed_out
+            failed = isinstance(error, Exception) and not left and not too_late
             if failed:
                 self._failed = True
                 await self._cut_short(StopReason.FAILED, error)
@@ -296,7 +298,7 @@ class Run(Generic[OutputT_co]):
                 reason = StopReason.TIMEOUT if late else StopReason.CANCELLED
                 await self._cut_short(reason, error)
             await self._tell_cut_short()
-            if not interrupted:
+            if not (interrupted or too_late):
                 raise
             yield self._finished_event()
         finally:

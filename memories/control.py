@@ -83,6 +83,8 @@ class Control(BaseModel, defer_build=True):
         tool_scope: Which tools are offered; None for all. Kept from run to run.
         results_cut: A result was shortened, so the tool that reads the rest is offered.
         wake_at: When a run that sleeps is to be resumed.
+        entered: The nets, by their paths, whose current state was entered before the run waited in
+            it: its ``on_enter`` is not called again.
         dry_run: Calls are validated but not executed.
     """
 
@@ -118,6 +120,7 @@ class Control(BaseModel, defer_build=True):
     error: str | None = None
     failure: str | None = None
     wake_at: datetime | None = None
+    entered: list[str] = Field(default_factory=list)
     tool_scope: ToolScope | None = None
     results_cut: bool = False
     dry_run: bool = False
@@ -194,6 +197,7 @@ class Control(BaseModel, defer_build=True):
             error=None,
             failure=None,
             wake_at=None,
+            entered=[],
         )
 
     def branch_name(self, key: str) -> str:

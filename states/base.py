@@ -39,7 +39,10 @@ class State(ABC):
     parallel: bool = False  # it runs several branches at once
 
     async def on_enter(self, memory: Memory) -> None:
-        """Called before ``run``. Does nothing by default."""
+        """Called before ``run``. Does nothing by default.
+
+        Once, when the state is entered: not again where a run continues that waited in the state.
+        """
 
     @abstractmethod
     def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
@@ -51,7 +54,10 @@ class State(ABC):
         """
 
     async def on_exit(self, memory: Memory) -> None:
-        """Called after ``run``, also if it raised. Does nothing by default."""
+        """Called after ``run``, also if it raised. Does nothing by default.
+
+        Not where the run begins to wait in the state, which is then not left.
+        """
 
     @abstractmethod
     async def next_state(self, memory: Memory) -> Enum | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Self, overload
 
 from pydantic import ValidationError
@@ -91,7 +91,7 @@ class FunctionTool(BaseTool):
         if self._is_async:
             return await self.function(*positional, **values)
         call = functools.partial(self.function, *positional, **values)
-        return await maybe_await(await run_in_thread(self.name, call))
+        return await maybe_await(await run_in_thread(self.name, lambda: _read(call())))
 
     def over(self, function: Callable[..., Any]) -> Self:
         """Return the same tool for another function of the same signature, without reading it."""
@@ -176,6 +176,11 @@ def as_tool(value: BaseTool | Callable[..., Any]) -> BaseTool:
         f"{value!r} is not a tool: pass a BaseTool, or a function with type hints and a docstring "
         "(MCP servers are for 'await Brain.create(tools=[…])')"
     )
+
+
+def _read(value: Any) -> Any:
+    """Return a list of what a generator, or another lazy iterator, yields; else ``value``."""
+    return list(value) if isinstance(value, Generator | map | filter | zip) else value
 
 
 def _check_callable(name: str, function: Callable[..., Any]) -> None:

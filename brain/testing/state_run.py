@@ -114,18 +114,28 @@ async def run_state(
     person, done = Person(approve, input), StateRun(memory)
     control = memory.control
     context = _Context(state, memory)
-    while True:
-        await _run_once(state, done, context)
-        control.check_notes(name)
-        if not done.waits:
-            break
-        decisions = None if control.wake_at is not None else person.decide(control)
-        if decisions is None:
-            return done
-        control.status = "waiting"
-        decisions.write(control)
-        control.resume()
-        done.waits = False
+    left = True  # a state that waits is not
+    try:
+        await state.on_enter(memory)
+        while True:
+            await _run_once(state, done, context)
+            control.check_notes(name)
+            if not done.waits:
+                break
+            decisions = None if control.wake_at is not None else person.decide(control)
+            if decisions is None:
+                left = False
+                return done
+            control.status = "waiting"
+            decisions.write(control)
+            control.resume()
+            done.waits = False
+    except ScratchError as error:
+        error.state = error.state or name
+        raise
+    finally:
+        if left:
+            await state.on_exit(memory)
     drop_kept_branches(memory)
     person.assert_heard()
     done.next_state = proposed = await state.next_state(memory)
@@ -150,23 +160,15 @@ def _check_proposal(state: State, proposed: object, memory: Memory) -> None:
 
 
 async def _run_once(state: State, done: StateRun[M], context: _Context) -> None:
-    try:
-        try:
-            await state.on_enter(done.memory)
-            running: object = state.run(done.memory)
-            if not isinstance(running, AsyncIterator):
-                raise TypeError(
-                    f"{type(state).__name__}.run() returned an object of type "
-                    f"{type(running).__name__}: write it as an async generator, 'async def' with "
-                    "'yield'"
-                )
-            async with closing(running) as stream:
-                await _read(stream, done, context)
-        finally:
-            await state.on_exit(done.memory)
-    except ScratchError as error:
-        error.state = error.state or type(state).__name__
-        raise
+    running: object = state.run(done.memory)
+    if not isinstance(running, AsyncIterator):
+        raise TypeError(
+            f"{type(state).__name__}.run() returned an object of type "
+            f"{type(running).__name__}: write it as an async generator, 'async def' with "
+            "'yield'"
+        )
+    async with closing(running) as stream:
+        await _read(stream, done, context)
 
 
 async def _read(stream: AsyncIterator[StreamItem], done: StateRun[M], context: _Context) -> None:

@@ -201,25 +201,21 @@ class AgentState(State):
         """The net by its name."""
         return {self.net.name: self.net}
 
-    async def on_enter(self, memory: Memory) -> None:
-        """Offer the agent's tools.
+    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
+        """Run the agent's net with its tools; the ``path`` of its events is the agent's name.
 
         Raises:
             ToolDefinitionError: The memory has another tool of the same name.
         """
         memory.add_tools(self.tools)
-
-    async def on_exit(self, memory: Memory) -> None:
-        """Withdraw the agent's tools."""
-        for tool in self.tools:
-            if memory.available_tools.get(tool.name) is tool:
-                del memory.available_tools[tool.name]
-
-    async def run(self, memory: Memory) -> AsyncIterator[StreamItem]:
-        """Run the agent's net; the ``path`` of its events is the agent's name."""
-        if LastTransfer.read(memory).sender != self.name:  # else it was interrupted behind it
-            ActiveAgents.note(memory, self.owner, self.name)
-        yield Delegate([Branch("", self.net, memory)])
+        try:
+            if LastTransfer.read(memory).sender != self.name:  # else it was interrupted behind it
+                ActiveAgents.note(memory, self.owner, self.name)
+            yield Delegate([Branch("", self.net, memory)])
+        finally:
+            for tool in self.tools:
+                if memory.available_tools.get(tool.name) is tool:
+                    del memory.available_tools[tool.name]
 
     async def next_state(self, memory: Memory) -> Enum | None:
         """Return the agent that the conversation was handed to; None after an answer."""

@@ -14,7 +14,7 @@ import pytest
 from agent_brain import Brain, Limits, Memory, MessagesMemory, State, StopReason, react, tool
 from agent_brain.errors import InputNeeded, ResumeError
 from agent_brain.human_input import Decisions
-from agent_brain.memories import Role, Snapshot
+from agent_brain.memories import Message, Role, Snapshot
 from agent_brain.memories.control import Asked, Control, Decision
 from agent_brain.nets import Branch, Delegate, Net, ParallelState, SubnetState
 from agent_brain.states import (
@@ -24,7 +24,7 @@ from agent_brain.states import (
     RunFinished,
     ToolProgress,
 )
-from agent_brain.testing import ScriptedLLM
+from agent_brain.testing import ScriptedLLM, run_state
 from agent_brain.tools import Action, BaseTool, ToolContext
 from tests.brain.nets import Say, Steps, add, single
 
@@ -268,7 +268,7 @@ import sys, anyio
 from agent_brain import Brain, MessagesMemory, react, tool
 from agent_brain.memories import Snapshot
 from agent_brain.memories.journal import SQLiteJournal
-from agent_brain.testing import ScriptedLLM
+from agent_brain.testing import ScriptedLLM, run_state
 
 @tool(requires_approval=True)
 async def pay(amount: int) -> str:
@@ -475,3 +475,49 @@ async def test_a_predicate_may_be_async():
 
     assert waiting == ["approval", "approval"]
     assert (result.stop_reason, spent, asked) == ("done", [3, 11], [3, 11, -1])
+
+
+class Ask(State):
+    """Notes that it was entered and left, and asks a person."""
+
+    async def on_enter(self, memory: Memory) -> None:
+        await memory.update([Message.system("entered")])
+
+    async def on_exit(self, memory: Memory) -> None:
+        await memory.update([Message.system("left")])
+
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        if memory.control.input is None:
+            yield InputRequested("Which one?")
+            return
+        await memory.update([Message.assistant(f"You said {memory.control.input}.")])
+
+    async def next_state(self, memory: Memory) -> Literal[None]:
+        return None
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["the net", "a subnet"])
+@pytest.mark.parametrize("stored", [False, True], ids=["ram", "sqlite"])
+async def test_a_state_that_waits_is_entered_and_left_once(
+    stored: bool, inside: bool, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"journal": tmp_path / "a.db"} if stored else {}
+    net = single(Ask())
+    net = single(SubnetState(net)) if inside else net
+    async with MessagesMemory(**options) as memory:
+        assert (await Brain(net, memory).run("go")).stop_reason is StopReason.INPUT
+        assert [m.content for m in await memory.dump()] == ["entered"]
+        if not stored:
+            await Brain(net, memory).resume(input="A")
+            assert [m.content for m in await memory.dump()] == ["entered", "You said A.", "left"]
+            return
+    async with MessagesMemory(**options) as again:
+        await Brain(net, again).resume(input="A")
+        assert [m.content for m in await again.dump()] == ["entered", "You said A.", "left"]
+        await Brain(net, again).run("go on")
+        assert [m.content for m in await again.dump()][-1:] == ["entered"]
+
+
+async def test_a_state_that_asks_is_entered_and_left_once_in_run_state() -> None:
+    run = await run_state(Ask(), MessagesMemory(), input="A")
+    assert [m.content for m in await run.memory.dump()] == ["entered", "You said A.", "left"]

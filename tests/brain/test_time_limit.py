@@ -10,6 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from agent_brain import LLM, AnswerState, Brain, Limits, ParallelState, StopReason, react, tool
+from agent_brain.errors import JournalError
+from agent_brain.memories import MessagesMemory, RamJournal
 from agent_brain.nets import self_consistency
 from agent_brain.states import TextDelta
 from agent_brain.testing import ScriptedLLM
@@ -161,3 +163,27 @@ async def test_a_scope_around_a_run_that_nobody_reads_ends_it_as_cancelled() -> 
     assert scope.cancelled_caught
     assert brain.last_result is not None
     assert brain.last_result.stop_reason == "cancelled"
+
+
+@pytest.mark.parametrize("mode", ["run", "stream"])
+async def test_a_store_that_fails_when_the_time_is_up_ends_the_run_by_the_limit(mode: str) -> None:
+    class Locked(RamJournal):
+        """Waits for another process, whatever the caller does, and fails."""
+
+        async def append(self, *given: Any, **options: Any) -> int:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(30)
+            raise JournalError("The journal stayed locked")
+
+    memory = MessagesMemory(journal=Locked())
+    brain = Brain(react(ScriptedLLM(["never said"])), memory, limits=Limits(timeout=1))
+    with fake_clock():
+        if mode == "run":
+            result = await brain.run("go")
+        else:
+            async with brain.stream("go") as run:
+                events = [event.kind async for event in run]
+            assert events == ["run_finished"]
+            result = run.result
+    assert result.stop_reason is StopReason.TIMEOUT
+    assert (await Brain(single(Say("x")), limits=Limits(timeout=1)).run("go")).answer == "x"

@@ -102,6 +102,23 @@ async def test_a_sync_tool_does_not_stall_the_loop():
     assert outcome == Outcome("true")
 
 
+@pytest.mark.parametrize("lazily", [lambda numbers: numbers, lambda numbers: map(str, numbers)])
+async def test_what_a_sync_tool_makes_lazily_is_made_in_its_thread(lazily: Any) -> None:
+    threads = []
+
+    def numbers() -> Any:
+        def make() -> Any:
+            for number in (1, 2):
+                threads.append(threading.get_ident())
+                yield number
+
+        return lazily(make())
+
+    assert (await call(numbers)).content in ("[1,2]", '["1","2"]')
+    assert threading.get_ident() not in threads
+    assert len(threads) == 2
+
+
 async def test_context_variables_reach_the_worker_thread():
     user = contextvars.ContextVar[str]("user")
     user.set("Ann")
