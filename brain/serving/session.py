@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -147,7 +147,12 @@ class Session:
         return self._new(run, None, when_busy)
 
     async def start(
-        self, task: str | Message, *, deps: object = None, when_busy: WhenBusy | None = None
+        self,
+        task: str | Message,
+        *,
+        deps: object = None,
+        when_busy: WhenBusy | None = None,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> SessionRun:
         """Start a run that the server drives, and return it once it has begun.
 
@@ -159,6 +164,8 @@ class Session:
             deps: As for :meth:`agent_brain.Brain.run`.
             when_busy: As for :meth:`stream`. With ``"queue"``, ``task`` is sent to the active run,
                 which is returned; what it does not read starts the next run.
+            prepare: Called when it is the turn of the run, before it begins, as to record what was
+                said before.
 
         Raises:
             BrainUseError: The task is empty.
@@ -171,7 +178,9 @@ class Session:
         if when == "queue" and self._send(task):
             assert self.run is not None
             return self.run
-        return await self._detach(self._new(new, task, when, deps=deps, detached=True))
+        return await self._detach(
+            self._new(new, task, when, deps=deps, detached=True, prepare=prepare)
+        )
 
     async def start_resume(
         self,
@@ -281,6 +290,7 @@ class Session:
         *,
         deps: object = None,
         detached: bool = False,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> SessionRun:
         when: WhenBusy = when_busy or self._sessions.when_busy
 
@@ -289,6 +299,8 @@ class Session:
             try:
                 if not self.deleted:  # which is refused below
                     await self._catch_up()
+                if prepare is not None:
+                    await prepare()
                 title = None if task is None else as_message(task).content
                 if task is None:
                     memory = self.memory

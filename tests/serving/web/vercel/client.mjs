@@ -24,6 +24,7 @@ async function talk(program) {
     body,
     async fetch(...request) {
       const response = await fetch(...request);
+      if (response.body === null) return response;
       const [read, seen] = response.body.tee();
       (async () => {
         let text = "";
@@ -33,7 +34,7 @@ async function talk(program) {
       return new Response(read, { status: response.status, headers: response.headers });
     },
   });
-  const chat = new Chat({ id, transport, state: new State() });
+  let chat = new Chat({ id, transport, state: new State() });
 
   for (const turn of turns) {
     chunks.length = 0;
@@ -47,6 +48,15 @@ async function talk(program) {
       }
       await sent;
     }
+    if (turn.leaveAfter) {
+      chat.sendMessage({ text: turn.leave });
+      while (!JSON.stringify(chat.messages).includes(turn.leaveAfter)) await new Promise(setImmediate);
+      const before = chat.messages[0];
+      await chat.stop(); // what a reload of the page does to the connection
+      chat = new Chat({ id, transport, state: new State() });
+      chat.messages = [before];
+    }
+    if (turn.resume) await chat.resumeStream();
     if (turn.regenerate) await chat.regenerate();
     if (turn.approve !== undefined) {
       for (const part of parts.filter((part) => part.state === "approval-requested")) {

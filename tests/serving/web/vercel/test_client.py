@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
+import httpx
 import pytest
 
 from agent_brain import Brain
@@ -213,3 +215,50 @@ def test_conversations_of_unknown_callers_do_not_meet(client: NodeProgram) -> No
         talk(agent, client, {"say": "Hi"}, chat="shared")
         assert seen(agent) == [("user", "Hi")]
         assert eventually(lambda: agent.sessions.open_sessions == 0)
+
+
+def test_a_reload_does_not_cancel_the_run_and_the_client_reads_the_rest(
+    client: NodeProgram,
+) -> None:
+    loaded = threading.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait until the page is loaded again."""
+        await anyio.to_thread.run_sync(loaded.wait, 60)
+        return "waited"
+
+    turns = [["Well. ", Action(name="wait", id="c6")], "It is done."]
+    with agent_server(turns, tools=[wait], user="ann") as agent:
+        left = {"leave": "Wait", "leaveAfter": "c6"}
+        talk(agent, client, left)
+        threading.Timer(0.3, loaded.set).start()
+        [again] = talk(agent, client, {"resume": True})
+        [nothing] = talk(agent, client, {"resume": True})
+    assert texts(again) == ["Well. It is done."]
+    assert calls(again)["c6"]["output"] == "waited"
+    assert (again["status"], again["error"]) == ("ready", None)
+    assert (nothing["messages"], nothing["status"], nothing["error"]) == ([], "ready", None)
+
+
+def test_a_new_message_ends_the_run_that_its_client_has_stopped_reading(
+    client: NodeProgram,
+) -> None:
+    @tool
+    async def wait() -> str:
+        """Wait for ever."""
+        await anyio.sleep_forever()
+
+    turns = [["Well.", Action(name="wait", id="c6")], "Here I am."]
+    with agent_server(turns, tools=[wait], user="ann") as agent:
+        found = talk(agent, client, {"say": "Wait", "stopAfter": "c6"}, {"say": "Hello?"})
+        assert texts(found[-1])[-1] == "Here I am."
+        assert not agent.sessions.active_runs
+
+
+@pytest.mark.parametrize("options", OWNERS)
+def test_nothing_to_resume_is_no_content(options: Any) -> None:
+    with agent_server(["Yes."], **options) as agent:
+        for chat in ("chat-1", "never-seen"):
+            answer = httpx.get(f"{agent.url}/ai-sdk/chat/{chat}/stream")
+            assert (answer.status_code, answer.content) == (204, b"")
