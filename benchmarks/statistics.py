@@ -1,6 +1,6 @@
 """Whether the statistics of experiments hold what they claim, in simulated experiments.
 
-    python -m benchmarks.statistics [--experiments 1000] [--seed 0]
+    python -m benchmarks.statistics [--experiments 1000] [--seed 0] [--few]
 
 Agents that pass a task with known probabilities do experiments of several sizes, with and without
 repeats. Tasks differ in difficulty, partly for all agents alike. One agent is better than the base
@@ -14,6 +14,11 @@ them is false. Printed is, for each size:
 
 The first table compares the number of tasks that a report says a difference needs with the share of
 experiments of that size that find it.
+
+The tables of few tasks (``--few``: these alone) are of experiments that were stopped, so that tasks
+have different numbers of repeats, and of scores that are nearly all equal: a task scores 0 with a
+small probability, and 0.9 otherwise, or about 0.8. Printed is the share of intervals of the
+difference of mean scores that contain the true one.
 """
 
 from __future__ import annotations
@@ -43,6 +48,7 @@ class Agents:
     rates: Sequence[float] = ()
     tasks: int
     repeat: int = 1
+    stopped: float = 0.0  # share of the repeats after the first that were not run
     alike: float = 0.6  # how far repeats of a task agree: 0 not more than tasks do, 1 all the same
     shared: float = 0.5  # how much of a task's difficulty is the same for all agents
 
@@ -56,6 +62,12 @@ class Agents:
         skills = [NormalDist().inv_cdf(rate) for rate in rates]
         passes: np.ndarray = tries < np.array(skills)[:, None, None]
         return passes
+
+    def runs(self, agents: int, dice: np.random.Generator) -> np.ndarray:
+        """Which cases were run, agents × tasks × repeats: at least one of each task."""
+        found: np.ndarray = dice.random((agents, self.tasks, self.repeat)) >= self.stopped
+        found[:, :, 0] = True
+        return found
 
 
 @cache
@@ -73,7 +85,7 @@ def info_of(agents: int, tasks: int, repeat: int) -> ExperimentInfo:
 
 
 @cache
-def case_of(agent: int, task: int, repeat: int, passed: bool) -> CaseResult:
+def case_of(agent: int, task: int, repeat: int, score: float) -> CaseResult:
     return CaseResult(
         id=f"{agent}-{task}-{repeat}",
         net=f"agent{agent}",
@@ -81,16 +93,16 @@ def case_of(agent: int, task: int, repeat: int, passed: bool) -> CaseResult:
         model="o",
         task=f"t{task}",
         repeat=repeat,
-        outcome=Outcome.PASSED if passed else Outcome.WRONG,
-        score=float(passed),
+        outcome=Outcome.PASSED if score else Outcome.WRONG,
+        score=score,
         started=STARTED,
     )
 
 
-def report_of(passes: np.ndarray) -> Report:
-    """The report of one experiment."""
-    cases = [case_of(*place, bool(passed)) for place, passed in np.ndenumerate(passes)]
-    return Report(info_of(*passes.shape), cases)
+def report_of(scores: np.ndarray, run: np.ndarray) -> Report:
+    """The report of one experiment, of the cases that were run."""
+    cases = [case_of(*place, float(score)) for place, score in np.ndenumerate(scores) if run[place]]
+    return Report(info_of(*scores.shape), cases)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +123,7 @@ def simulate(agents: Agents, experiments: int, seed: int) -> Seen:
     for _ in range(experiments):
         true = agents.rates or list(dice.uniform(LOWEST, HIGHEST, 5))
         base, *others = true
-        report = report_of(agents.passes(true, dice))
+        report = report_of(agents.passes(true, dice), agents.runs(len(true), dice))
         rates += sum(
             one.passed.low <= rate <= one.passed.high
             for one, rate in zip(report.cells, true, strict=True)
@@ -133,6 +145,63 @@ def simulate(agents: Agents, experiments: int, seed: int) -> Seen:
         found=found / experiments,
         wrong_way=wrong_way / experiments,
     )
+
+
+def scores_held(
+    tasks: int, failures: tuple[float, float], equal: bool, experiments: int, seed: int
+) -> float:
+    """Return the share of intervals of mean scores that contain the true difference.
+
+    Args:
+        tasks: How many tasks; each is done once to three times by each of two agents.
+        failures: How likely a task scores 0, by agent.
+        equal: All other scores are 0.9; else they are about 0.8, and each is another.
+        experiments: How many.
+        seed: Of the dice.
+    """
+    dice = np.random.default_rng(seed)
+    agents = Agents(tasks=tasks, repeat=3, stopped=0.5)
+    usual, held = 0.9 if equal else 0.8, 0
+    for _ in range(experiments):
+        scores = np.full((2, tasks, 3), usual)
+        if not equal:
+            scores += 0.05 * dice.uniform(-1, 1, scores.shape) + 0.1 * dice.uniform(
+                -1, 1, (tasks, 1)
+            )
+        scores[dice.random((2, tasks)) < np.array(failures)[:, None]] = 0.0
+        (compared,) = report_of(scores, agents.runs(2, dice)).comparisons
+        assert compared.score_difference is not None
+        low, high = compared.score_difference
+        held += low <= usual * (failures[0] - failures[1]) <= high
+    return held / experiments
+
+
+def print_few(experiments: int, seed: int) -> None:
+    print("\nStopped experiments: two to three repeats, of which half were not run")
+    print(f"{'tasks':>6}{'repeats':>9}{'rates':>9}{'differences':>13}{'false':>8}")
+    for repeat in (2, 3):
+        for tasks in (6, 10, 15, 20):
+            agents = Agents(tasks=tasks, repeat=repeat, stopped=0.5)
+            seen = simulate(agents, experiments, seed)
+            tied = simulate(
+                Agents(rates=TIES, tasks=tasks, repeat=repeat, stopped=0.5), experiments, seed
+            )
+            print(
+                f"{tasks:>6}{repeat:>9}{seen.rates:>9.3f}{seen.differences:>13.3f}"
+                f"{tied.false:>8.3f}",
+                flush=True,
+            )
+    print("\nMean scores: a task fails with this probability, and has the usual score otherwise")
+    print(f"{'base':>6}{'other':>7}{'tasks':>7}{'equal scores':>14}{'other scores':>14}")
+    for failures in ((0.05, 0.0), (0.05, 0.05), (0.05, 0.15), (0.3, 0.1)):
+        for tasks in (6, 10, 15, 20):
+            equal, other = (
+                scores_held(tasks, failures, same, experiments, seed) for same in (True, False)
+            )
+            print(
+                f"{failures[0]:>6.2f}{failures[1]:>7.2f}{tasks:>7}{equal:>14.3f}{other:>14.3f}",
+                flush=True,
+            )
 
 
 def print_sizes(title: str, rates: Sequence[float], experiments: int, seed: int) -> None:
@@ -171,7 +240,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Do the statistics hold what they claim?")
     parser.add_argument("--experiments", type=int, default=1_000, help="of each size")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--few", action="store_true", help="the tables of few tasks alone")
     given = parser.parse_args()
+    print_few(given.experiments, given.seed)
+    if given.few:
+        return
     print_power(given.experiments, given.seed)
     for title, rates in (
         ("A planted tie: all have 0.65", TIES),

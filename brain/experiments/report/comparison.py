@@ -36,7 +36,7 @@ class Comparison:
         cases: How many cases of these tasks each of both did.
         gained: Tasks that ``a`` passed more often than ``b``.
         lost: Tasks that ``a`` passed less often than ``b``.
-        difference: The rate of ``a`` minus that of ``b``.
+        difference: The rate of ``a`` minus that of ``b``, each task counted once.
         low: Lower end of the 95 % interval of the difference.
         high: Upper end of it.
         score_difference: The interval of the difference of mean scores, if there are scores other
@@ -76,6 +76,12 @@ class Comparison:
         return self.cases != (self.tasks, self.tasks)
 
     @property
+    def _counts_mislead(self) -> bool:
+        """Whether the counts show another difference, as tasks were not repeated equally often."""
+        rates = [k / n if n else 0.0 for k, n in zip(self.passed, self.cases, strict=True)]
+        return abs(rates[0] - rates[1] - self.difference) > 1e-9
+
+    @property
     def tasks_needed(self) -> int | None:
         """How many tasks find a difference as large as this one, in 8 of 10 experiments.
 
@@ -104,6 +110,8 @@ class Comparison:
             return f"{a} and {b} did no task in common: nothing to compare."
         counts = [f"{k} of {n}" for k, n in zip(self.passed, self.cases, strict=True)]
         same = f"{many(self.tasks, 'task')}, repeated" if self.repeated else "tasks"
+        if self._counts_mislead:
+            same += " unequally often and counted once each"
         begin = f"{a} passed {counts[0]}, {b} {counts[1]} on the same {same}"
         chance = f"p {show_p(self.p)}"
         if self.family > 1:
@@ -145,7 +153,6 @@ def compare(
     ]
     counts = [sum(map(len, side)) for side in passes]
     passed = [int(sum(map(sum, side))) for side in passes]
-    difference = passed[0] / counts[0] - passed[1] / counts[1] if tasks else 0.0
     interval = paired_interval(passes[0], passes[1])
     p = _p(passes[0], passes[1])
     return Comparison(
@@ -157,7 +164,7 @@ def compare(
         cases=(counts[0], counts[1]),
         gained=tuple(task for task, d in zip(tasks, differences, strict=True) if d > 0),
         lost=tuple(task for task, d in zip(tasks, differences, strict=True) if d < 0),
-        difference=difference,
+        difference=sum(differences) / max(1, len(tasks)),
         low=interval.low,
         high=interval.high,
         score_difference=_scores(a, b, seed),

@@ -7,31 +7,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_brain.experiments.case import CaseResult, Cell, Outcome
-from agent_brain.experiments.statistics.rates import clustered_wilson
+from agent_brain.experiments.statistics.rates import clustered_wilson, mean_of_tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many cases passed, with the 95 % interval of the rate.
+    """How many cases passed, and the rate with its 95 % interval.
 
-    ``float(rate)`` is the rate, ``str(rate)`` is such as ``"18/20"``.
+    ``float(rate)`` is the rate, ``str(rate)`` is such as ``"18/20"``. Each task counts once: if
+    tasks were not repeated equally often, the rate is the mean of the tasks' rates and not ``k`` of
+    ``n``.
 
     Attributes:
         k: Cases that passed.
         n: All cases.
         low: Lower end of the interval.
         high: Upper end of the interval.
+        rate: The rate, from 0 to 1; 0 without cases.
     """
 
     k: int
     n: int
     low: float
     high: float
-
-    @property
-    def rate(self) -> float:
-        """``k`` of ``n``, from 0 to 1; 0 without cases."""
-        return self.k / self.n if self.n else 0.0
+    rate: float
 
     def __float__(self) -> float:
         return self.rate
@@ -42,7 +41,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean score, with its 95 % interval.
+    """A mean score, each task counted once, with its 95 % interval.
 
     Attributes:
         mean: The mean, from 0 to 1; 0 without cases.
@@ -101,10 +100,9 @@ class CellReport:
 
 def passed_rate(cases: Sequence[CaseResult]) -> Rate:
     """Return the rate of cases that passed; the repeats of a task are one cluster."""
-    interval = clustered_wilson(
-        [[float(case.passed) for case in group] for group in tasks_of(cases)]
-    )
-    return Rate(sum(case.passed for case in cases), len(cases), *interval)
+    passes = [[float(case.passed) for case in group] for group in tasks_of(cases)]
+    counts = sum(case.passed for case in cases), len(cases)
+    return Rate(*counts, *clustered_wilson(passes), mean_of_tasks(passes))
 
 
 def tasks_of(cases: Sequence[CaseResult]) -> list[list[CaseResult]]:
@@ -138,7 +136,7 @@ def report_cell(
         cases=tuple(cases),
         passed=passed,
         outcomes=Counter(case.outcome for case in cases),
-        score=Mean(sum(map(sum, scores)) / n, *clustered_wilson(scores)),
+        score=Mean(mean_of_tasks(scores), *clustered_wilson(scores)),
         judged=sum(case.judged for case in cases),
         gained=tuple(gained),
         lost=tuple(lost),

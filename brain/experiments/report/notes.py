@@ -60,7 +60,10 @@ def _cases(info: ExperimentInfo, cells: Sequence[CellReport], missing: int) -> I
         )
     tasks = max((len({case.task for case in one.cases}) for one in cells), default=0)
     if 0 < tasks < FEW_TASKS:
-        yield f"{many(tasks, 'task')}: fewer than {FEW_TASKS} show only large differences."
+        yield (
+            f"{many(tasks, 'task')}: fewer than {FEW_TASKS} show only large differences, and their "
+            "intervals are rather too wide than too narrow."
+        )
 
 
 def _figures(info: ExperimentInfo, cells: Sequence[CellReport]) -> Iterator[str]:

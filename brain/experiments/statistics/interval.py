@@ -77,8 +77,3 @@ def _student_within(angle: float, freedom: int) -> float:
         total += term
         term *= square * k / (k + 1)
     return sin(angle) * total
-
-
-def normal_probability(value: float) -> float:
-    """Return the probability that a standard normal variable is below ``value``."""
-    return _NORMAL.cdf(value)

@@ -8,14 +8,8 @@ from math import sqrt
 import numpy as np
 
 from agent_brain.errors import ExperimentError
-from agent_brain.experiments.statistics.interval import (
-    Interval,
-    normal_probability,
-    student_quantile,
-)
-from agent_brain.experiments.statistics.rates import clustered_wilson
-
-_FEWEST = 6  # with fewer tasks no test reaches p < 0.05, and resampling shows too little spread
+from agent_brain.experiments.statistics.interval import Interval
+from agent_brain.experiments.statistics.rates import clustered_wilson, mean_of_tasks
 
 
 def mcnemar_exact(gained: int, lost: int) -> float:
@@ -76,7 +70,7 @@ def paired_interval(
     *,
     confidence: float = 0.95,
 ) -> Interval:
-    """Return the interval of the difference of two rates on the same tasks.
+    """Return the interval of the difference of two rates on the same tasks, each counted once.
 
     R. G. Newcombe, "Improved confidence intervals for the difference between binomial proportions
     based on paired data", Statistics in Medicine 17 (1998), method 10: both rates' intervals and
@@ -85,7 +79,8 @@ def paired_interval(
     effect measures", Statistics in Medicine 27, 2008, show why they may be put together so).
 
     Args:
-        first: The scores of each task's repeats, from 0 to 1.
+        first: The scores of each task's repeats, from 0 to 1. Tasks may have different numbers of
+            repeats, also of one agent and the other.
         second: The same of the other agent, for the same tasks in the same order.
         confidence: The share of intervals that shall contain the true difference.
 
@@ -98,7 +93,7 @@ def paired_interval(
         raise ExperimentError("a task has no score: leave it out of both")
     if not first:
         return Interval(-1.0, 1.0)
-    a, b = _rate(first), _rate(second)
+    a, b = mean_of_tasks(first), mean_of_tasks(second)
     one = clustered_wilson(first, confidence=confidence)
     other = clustered_wilson(second, confidence=confidence)
     shared = _correlation([_mean(group) for group in first], [_mean(group) for group in second])
@@ -117,11 +112,14 @@ def paired_bootstrap(
 ) -> Interval:
     """Return the interval of the difference of two mean scores on the same tasks.
 
-    Tasks are drawn again and again with both their scores (B. Efron and R. J. Tibshirani, "An
-    Introduction to the Bootstrap", 1993). The percentiles are widened as few tasks demand: T. C.
-    Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69
-    (2015), the expanded percentile interval. With fewer than six tasks nothing is known, and the
-    interval is all differences.
+    It is the Bayesian bootstrap (D. B. Rubin, The Annals of Statistics 9, 1981): tasks get weights
+    by chance, again and again, each with both its scores. Half a task with the lowest and half a
+    task with the highest possible difference take part, because few tasks do not show what is
+    rare, such as a failure: without them tasks of equal scores would give an interval of no width.
+    If each task is won or lost it is the interval of Jeffreys, which covers as it claims on average,
+    also for few tasks (L. D. Brown, T. T. Cai and A. DasGupta, "Interval estimation for a binomial
+    proportion", Statistical Science 16, 2001). Where scores hardly vary and tasks are few it is
+    rather too wide than too narrow.
 
     Args:
         first: The mean score of each task, from 0 to 1.
@@ -136,15 +134,12 @@ def paired_bootstrap(
     _require_same_tasks(first, second)
     if not all(0 <= score <= 1 for score in (*first, *second)):
         raise ExperimentError("the scores of an interval must be from 0 to 1")
-    tasks = len(first)
-    if tasks < _FEWEST:
-        return Interval(-1.0, 1.0)
-    differences = np.asarray(first, float) - np.asarray(second, float)
-    drawn = np.random.default_rng(seed).integers(0, tasks, size=(samples, tasks))
-    wider = sqrt(tasks / (tasks - 1)) * student_quantile(confidence, tasks - 1)
-    tail = normal_probability(-wider)
-    low, high = np.quantile(differences[drawn].mean(axis=1), [tail, 1 - tail])
-    mean = float(differences.mean())
+    differences = np.sort(np.asarray(first, float) - np.asarray(second, float))
+    weights = np.random.default_rng(seed).dirichlet([*np.ones(len(first)), 0.5, 0.5], size=samples)
+    tail = (1 - confidence) / 2
+    means = weights @ np.array([*differences, -1.0, 1.0])
+    low, high = np.quantile(means, [tail, 1 - tail])
+    mean = float(differences.mean()) if len(first) else 0.0
     return Interval(min(mean, float(low)), max(mean, float(high)))
 
 
@@ -157,10 +152,6 @@ def _require_same_tasks(first: Sequence[object], second: Sequence[object]) -> No
 
 def _mean(group: Sequence[float]) -> float:
     return sum(group) / len(group)
-
-
-def _rate(groups: Sequence[Sequence[float]]) -> float:
-    return sum(map(sum, groups)) / sum(map(len, groups))
 
 
 def _correlation(first: Sequence[float], second: Sequence[float]) -> float:

@@ -44,37 +44,45 @@ def wilson(passed: float, n: float, *, confidence: float = 0.95) -> Interval:
     return Interval(low, high)
 
 
+def mean_of_tasks(groups: Sequence[Sequence[float]]) -> float:
+    """Return the mean of the tasks' mean scores: each task counts once; 0 without tasks."""
+    means = [sum(group) / len(group) for group in groups if group]
+    return min(1.0, sum(means) / len(means)) if means else 0.0
+
+
 def effective_size(groups: Sequence[Sequence[float]], *, confidence: float = 0.95) -> float:
     """Return how many independent cases the repeats of some tasks are worth.
 
-    Repeats of a task resemble each other. The variance of the rate is estimated between tasks
-    (W. G. Cochran, "Sampling Techniques", 1977, the ratio estimator); the variance that as many
-    independent cases would have, divided by it, is the effective size (L. Kish, "Survey Sampling",
-    1965). As few tasks tell little about the variance, the size is reduced by the ratio of the
-    squared quantiles of the normal and Student's distribution, as E. L. Korn and B. I. Graubard do
-    ("Confidence intervals for proportions with small expected number of positive counts estimated
-    from survey data", Survey Methodology 24, 1998). It is never below the number of tasks, nor
-    above the number of cases.
+    Repeats of a task resemble each other. The variance of the mean is estimated between tasks, each
+    of which counts once (W. G. Cochran, "Sampling Techniques", 1977, the unweighted mean of
+    clusters); the variance that as many independent cases would have, divided by it, is the
+    effective size (L. Kish, "Survey Sampling", 1965). As few tasks tell little about the variance,
+    the size is reduced by the ratio of the squared quantiles of the normal and Student's
+    distribution, as E. L. Korn and B. I. Graubard do ("Confidence intervals for proportions with
+    small expected number of positive counts estimated from survey data", Survey Methodology 24,
+    1998). It is never below the number of tasks, nor above what the cases would be worth if repeats
+    were independent: their number, or less if tasks were not repeated equally often.
 
     Args:
         groups: The scores of each task's repeats, each from 0 to 1.
         confidence: That of the interval that it is for.
     """
     groups = [group for group in groups if group]
-    tasks, cases = len(groups), sum(map(len, groups))
-    if tasks == cases:
+    tasks = len(groups)
+    if tasks < 2 or all(len(group) == 1 for group in groups):
         return float(tasks)
-    mean = sum(map(sum, groups)) / cases
-    spread = sum((sum(group) - mean * len(group)) ** 2 for group in groups)
-    variance = spread / cases**2 * tasks / max(1, tasks - 1)
-    if variance <= 0 or tasks < 2:
+    mean = mean_of_tasks(groups)
+    spread = sum((sum(group) / len(group) - mean) ** 2 for group in groups)
+    if spread <= 0:
         return float(tasks)
+    variance = spread / (tasks * (tasks - 1))
+    most = tasks**2 / sum(1 / len(group) for group in groups)
     reduced = (normal_quantile(confidence) / student_quantile(confidence, tasks - 1)) ** 2
-    return min(float(cases), max(float(tasks), mean * (1 - mean) / variance * reduced))
+    return min(most, max(float(tasks), mean * (1 - mean) / variance * reduced))
 
 
 def clustered_wilson(groups: Sequence[Sequence[float]], *, confidence: float = 0.95) -> Interval:
-    """Return the interval of the mean of scores, with repeats of a task as one cluster.
+    """Return the interval of the mean of scores (``mean_of_tasks``), with repeats as one cluster.
 
     It is Wilson's interval with the effective size (``effective_size``); C. Dean and M. Pagano,
     "Evaluating confidence interval methods for binomial proportions in clustered surveys", Journal
@@ -84,17 +92,14 @@ def clustered_wilson(groups: Sequence[Sequence[float]], *, confidence: float = 0
 
     Args:
         groups: The scores of each task's repeats: 1 and 0 for passes and failures, or anything
-            between.
+            between. Tasks may have different numbers of repeats.
         confidence: The share of intervals that shall contain the true mean.
 
     Raises:
         ExperimentError: A score is not from 0 to 1, or ``confidence`` is not between 0 and 1.
     """
-    cases = sum(map(len, groups))
     if not all(0 <= score <= 1 for group in groups for score in group):
         raise ExperimentError("the scores of an interval must be from 0 to 1")
     size = effective_size(groups, confidence=confidence)
-    if not cases:
-        return wilson(0, 0, confidence=confidence)
-    mean = min(1.0, sum(map(sum, groups)) / cases)
+    mean = mean_of_tasks(groups)
     return wilson(mean * size if mean < 1 else size, size, confidence=confidence)

@@ -86,11 +86,40 @@ def test_scores_between_0_and_1_are_shown_with_the_interval_of_their_difference(
     found = report.versus(VECTOR)
 
     assert found.score_difference is not None
-    assert 0.39 < found.score_difference.low < 0.425 < found.score_difference.high < 0.6
+    assert 0 < found.score_difference.low < 0.425 < found.score_difference.high < 0.6
     assert found.sentence.endswith(" points (95 % interval).")
     assert "0.49 (0.21–0.78)" in report.to_markdown()
     assert report_of(TWENTY).versus(VECTOR).score_difference is None
     assert "score" not in report_of(TWENTY).to_markdown()
+
+
+def test_equal_scores_do_not_show_that_the_means_are_equal() -> None:
+    cases = [case(cell, f"t{n}", score=0.7) for cell in (MESSAGES, VECTOR) for n in range(8)]
+    found = Report(info_of(tasks=8), cases).versus(VECTOR)
+
+    assert found.score_difference is not None
+    assert found.score_difference.low < -0.1 < 0.1 < found.score_difference.high
+
+
+def test_a_task_counts_once_however_often_it_was_repeated() -> None:
+    repeats = {(MESSAGES, 0): 1, (MESSAGES, 1): 3, (VECTOR, 0): 3, (VECTOR, 1): 1}
+    cases = [
+        case(cell, f"t{n}", passed=n == 0, repeat=again)
+        for (cell, n), times in repeats.items()
+        for again in range(times)
+    ]
+    report = Report(info_of(tasks=2, repeat=3), cases)
+    found = report.versus(VECTOR)
+
+    assert (found.difference, found.p) == (0, 1)
+    assert found.low < 0 < found.high
+    assert found.sentence.startswith(
+        "vector passed 3 of 4, messages 1 of 4 on the same 2 tasks, repeated unequally often and "
+        "counted once each: no difference was seen"
+    )
+    assert [one.passed.rate for one in report.cells] == [0.5, 0.5]
+    assert [one.score.mean for one in report.cells] == [0.5, 0.5]
+    assert [str(one.passed) for one in report.cells] == ["1/4", "3/4"]
 
 
 def test_repeats_of_a_task_are_no_tasks_of_their_own() -> None:

@@ -15,6 +15,7 @@ from agent_brain.experiments.statistics import (
     sign_flip,
     wilson,
 )
+from agent_brain.experiments.statistics.rates import mean_of_tasks
 from tests.experiments.report.made import case, info_of
 
 scores = st.lists(st.sampled_from([0.0, 1.0, 0.0, 1.0, 0.3]), min_size=1, max_size=4)
@@ -55,7 +56,7 @@ def test_more_tasks_of_the_same_rate_make_the_interval_narrower(count: tuple[int
 @given(st.lists(scores, max_size=12))
 def test_repeats_never_make_an_interval_wider_than_tasks_nor_narrower_than_cases(groups) -> None:
     cases = sum(map(len, groups))
-    mean = sum(map(sum, groups)) / cases if cases else 0.5
+    mean = mean_of_tasks(groups) if cases else 0.5
     low, high = clustered_wilson(groups)
     widest = wilson(mean * len(groups), len(groups))
     narrowest = wilson(min(mean * cases, cases), cases)
@@ -110,7 +111,7 @@ def test_the_interval_of_a_difference_contains_it_and_turns_with_the_cells(pairs
     assert abs(turned.low + high) < 1e-9
     assert abs(turned.high + low) < 1e-9
     if pairs:
-        rates = [sum(map(sum, side)) / sum(map(len, side)) for side in (first, second)]
+        rates = [mean_of_tasks(side) for side in (first, second)]
         assert low - 1e-9 <= rates[0] - rates[1] <= high + 1e-9
 
 

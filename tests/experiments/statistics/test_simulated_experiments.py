@@ -10,7 +10,7 @@ from math import comb
 import pytest
 
 from agent_brain.experiments.statistics import tasks_needed, wilson
-from benchmarks.statistics import PLANTED, TIES, Agents, shares, simulate
+from benchmarks.statistics import PLANTED, TIES, Agents, scores_held, shares, simulate
 
 EXPERIMENTS = 200
 
@@ -29,6 +29,30 @@ def test_95_percent_of_the_intervals_hold_the_true_rates(tasks: int, repeat: int
     assert 0.94 <= seen.rates <= 0.995  # 1,000 intervals: one standard error is 0.007
     assert 0.94 <= seen.differences <= 0.995
     assert seen.wrong_way <= 0.025
+
+
+@pytest.mark.parametrize("tasks, repeat", [(6, 3), (10, 2), (20, 3)])
+def test_the_intervals_of_experiments_that_were_stopped_hold_the_true_rates(
+    tasks: int, repeat: int
+) -> None:
+    agents = Agents(tasks=tasks, repeat=repeat, stopped=0.5)
+    seen = simulate(agents, EXPERIMENTS, seed=9)
+    tied = simulate(Agents(rates=TIES, tasks=tasks, repeat=repeat, stopped=0.5), 100, seed=9)
+
+    assert 0.93 <= seen.rates <= 0.995
+    assert 0.94 <= seen.differences <= 0.998
+    assert tied.false <= 0.05
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize(
+    "tasks, failures",
+    [(6, (0.05, 0.0)), (20, (0.05, 0.0)), (10, (0.05, 0.15)), (20, (0.05, 0.15)), (15, (0.3, 0.1))],
+)
+def test_the_intervals_of_mean_scores_hold_rare_failures(
+    tasks: int, failures: tuple[float, float], equal: bool
+) -> None:
+    assert scores_held(tasks, failures, equal, 100, seed=10) >= 0.92
 
 
 @pytest.mark.parametrize("n", [5, 10, 20, 40, 100])
