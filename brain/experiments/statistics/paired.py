@@ -116,10 +116,10 @@ def paired_bootstrap(
     by chance, again and again, each with both its scores. Half a task with the lowest and half a
     task with the highest possible difference take part, because few tasks do not show what is
     rare, such as a failure: without them tasks of equal scores would give an interval of no width.
-    If each task is won or lost it is the interval of Jeffreys, which covers as it claims on average,
-    also for few tasks (L. D. Brown, T. T. Cai and A. DasGupta, "Interval estimation for a binomial
-    proportion", Statistical Science 16, 2001). Where scores hardly vary and tasks are few it is
-    rather too wide than too narrow.
+    If each task is won or lost it is the interval of Jeffreys, which covers as it claims on
+    average, also for few tasks (L. D. Brown, T. T. Cai and A. DasGupta, "Interval estimation for a
+    binomial proportion", Statistical Science 16, 2001). Where scores hardly vary and tasks are few
+    it is rather too wide than too narrow.
 
     Args:
         first: The mean score of each task, from 0 to 1.
