@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
+import time
+from contextlib import closing
 from typing import Any
 
 from agent_brain.errors import QueueError
@@ -12,6 +15,7 @@ from agent_brain.tools.secrets import get_logger
 try:
     from dbos import DBOS, DBOSClient, Serializer
     from dbos import error as dbos_errors
+    from sqlalchemy import Engine, event
 except ModuleNotFoundError as missing:
     raise QueueError(
         f"The package {missing.name} is not installed: pip install 'agent-brain[dbos]'"
@@ -37,6 +41,23 @@ class PlainJson(Serializer):
     def name(self) -> str:
         """Return what identifies the format in the database."""
         return "json"
+
+
+def _unixepoch(moment: str) -> float | None:
+    """Return the seconds since 1970 of a moment: ``unixepoch('subsec')`` is that of now."""
+    if moment == "subsec":
+        return time.time()
+    with closing(sqlite3.connect(":memory:")) as database:
+        seconds: float | None = database.execute("SELECT unixepoch(?)", (moment,)).fetchone()[0]
+        return seconds
+
+
+if sqlite3.sqlite_version_info < (3, 42):  # which answers 'subsec', as DBOS uses it, with NULL
+
+    @event.listens_for(Engine, "connect")
+    def _add_unixepoch(connection: object, record: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.create_function("unixepoch", 1, _unixepoch)
 
 
 def config(url: str, *, name: str, version: str, worker: str, connections: int) -> dict[str, Any]:

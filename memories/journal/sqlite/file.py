@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from agent_brain.memories.errors import JournalError
@@ -17,6 +18,14 @@ from agent_brain.tools.secrets import get_logger
 
 log = get_logger(__name__)
 IN_RAM = ":memory:"
+
+
+class _Connection(sqlite3.Connection):
+    """Closes with the journal that has it: from Python 3.13 on, SQLite's own warns instead."""
+
+    def __del__(self) -> None:
+        with suppress(sqlite3.Error):  # of a file that could not be opened
+            self.close()
 
 
 def connect(
@@ -47,7 +56,12 @@ def connect(
     name = f"{Path(path).as_uri()}?mode=ro" if readonly else path
     try:
         db = sqlite3.connect(
-            name, timeout=busy_timeout, isolation_level=None, check_same_thread=False, uri=readonly
+            name,
+            timeout=busy_timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_Connection,
+            uri=readonly,
         )
     except sqlite3.Error as error:
         raise explain(path, error) from error
@@ -71,6 +85,7 @@ def connect_beside(path: str, busy_timeout: float) -> sqlite3.Connection:
         timeout=busy_timeout,
         isolation_level=None,
         check_same_thread=False,
+        factory=_Connection,
         uri=True,
     )
     _set_up(db, "NORMAL")
