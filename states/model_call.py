@@ -168,6 +168,8 @@ class ModelCall(Work):
         kept: dict[str, JsonValue] = {}
         if self.finish.reason not in ("stop", "tool_calls"):
             kept["finish_reason"] = self.finish.reason
+        if self.finish.metadata:
+            kept |= clean_json(dict(self.finish.metadata))
         if self.finish.provider_data:
             kept["provider_data"] = clean_json(dict(self.finish.provider_data))
         return kept

@@ -45,10 +45,13 @@ class Finish:
         provider_data: Data to send back to the provider with this message in later requests, as
             JSON values, such as signed thinking blocks. It is stored in the message's
             ``metadata["provider_data"]``.
+        metadata: What else to keep in the message's ``metadata``, as JSON values: ``citations`` and
+            ``images``. It is not sent back.
     """
 
     reason: FinishReason = "stop"
     provider_data: Mapping[str, JsonValue] = field(default_factory=dict)
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.reason not in get_args(FinishReason):

@@ -95,6 +95,8 @@ class LiteLLM(LLM):
         max_retry_wait: Longest wait before a retry in seconds; if the provider requests more, its
             error is raised at once.
         params: Passed to ``litellm.acompletion``: ``api_base``, ``api_key``, ``temperature``, …
+            ``tools`` of the provider, such as ``{"type": "web_search"}``, are sent with those of
+            the brain.
 
     Raises:
         StateDefinitionError: An empty name, or a number out of range.
@@ -325,7 +327,8 @@ class LiteLLM(LLM):
             "num_retries": 0,
         }
         if tools:
-            request["tools"] = [_to_function(tool) for tool in tools]
+            own = self.params.get("tools") or ()
+            request["tools"] = [*own, *map(_to_function, tools)]
         if output_type is not None and self._schema:
             request["response_format"] = response_format(output_type)
         if self.cache_prompt and self.provider in _MARKED and "gemini" not in self.model:

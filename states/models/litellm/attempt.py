@@ -91,7 +91,7 @@ class Attempt:
         finish = self._reader.end(reason or "")
         if watch is not None and watch.refusal:
             pieces += [watch.refusal, Finish("refusal")]
-        elif reason or finish.provider_data:
+        elif reason or finish.provider_data or finish.metadata:
             pieces.append(finish)
         return [*pieces, self._usage(stream)]
 

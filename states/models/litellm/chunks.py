@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agent_brain.states.models.litellm.messages import CALLS, MESSAGE, ORIGIN
 from agent_brain.states.models.llm import Finish, FinishReason, Thought
@@ -49,6 +49,7 @@ class ChunkReader:
         self._family = family
         self._message: dict[str, JsonValue] = {}
         self._signatures: dict[str, JsonValue] = {}
+        self._metadata: dict[str, list[JsonValue]] = {}
         self._reasoning: list[str] = []
         self._half_text = self._half_thought = ""
         self._thinking = _Thinking()
@@ -80,7 +81,19 @@ class ChunkReader:
         signatures = fields.get("thought_signatures") if isinstance(fields, dict) else None
         if signatures:
             self._message["provider_specific_fields"] = {"thought_signatures": list(signatures)}
+        for name, given in (
+            ("citations", _get(chunk, "citations")),
+            ("citations", _get(delta, "annotations")),
+            ("images", _get(delta, "images")),
+        ):
+            if isinstance(given, list):
+                self._keep(name, given)
         return pieces
+
+    def _keep(self, name: str, given: list[Any]) -> None:
+        """Keep citations or images: providers send each once, or all of them in each chunk."""
+        kept = self._metadata.setdefault(name, [])
+        kept += [item for item in map(_as_json, given) if item not in kept]
 
     def finish(self) -> Iterator[str | Action]:
         """Yield what was kept: at the end of the response, every call is complete."""
@@ -107,7 +120,7 @@ class ChunkReader:
             reason = "refusal"
         if reason == "stop" and self._calls:  # as some servers report
             reason = "tool_calls"
-        return Finish(reason, self._provider_data())
+        return Finish(reason, self._provider_data(), {**self._metadata})
 
     def _provider_data(self) -> dict[str, JsonValue]:
         message = dict(self._message)
@@ -242,3 +255,7 @@ def _arguments(raw: str) -> dict[str, Any]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _as_json(item: Any) -> Any:
+    return item.model_dump(mode="json") if isinstance(item, BaseModel) else item
