@@ -19,6 +19,7 @@ class StepReport:
 
     Attributes:
         said: The text that it streamed, without thoughts, in pieces.
+        thought: Its thoughts, in pieces.
         finished: The tool calls that have finished.
         requested: Whether a model requested tool calls.
         waits: What the run waits for, if it waits for a person.
@@ -37,12 +38,14 @@ class StepReport:
         "requested",
         "said",
         "sources",
+        "thought",
         "unfinished",
         "waits",
     )
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.thought: list[str] = []
         self.finished: list[ActionFinished] = []
         self.requested = False
         self.waits: StopReason | None = None

@@ -312,8 +312,10 @@ class Engine:
     async def _receive(self, steering: Steering) -> list[MessageReceived]:
         """Record the messages that were sent to the run."""
         received = await steering.record(self.memory)
-        if received and self._durable:
-            await self.memory.checkpoint()
+        if received:
+            self.memory.control.fingerprints.clear()  # they may lead to something else
+            if self._durable:
+                await self.memory.checkpoint()
         at = Position(self._run_id, self._budget.control.step, None, self._path)
         return [MessageReceived(message, at=at) for message in received]
 
@@ -426,6 +428,7 @@ class Engine:
         if node.on_enter and self._key in control.entered:
             control.entered.remove(self._key)
         failed = None if report.error is None else words_of(report.error)
+        mark = self._fingerprint(node)
         if self._path:
             control.check_notes(node.name)
             said = "" if name else await self._said()
@@ -436,8 +439,8 @@ class Engine:
             if following is None:
                 await self._keep_answer()
         verdict = None
-        if (report.finished or report.said or failed) and self._stuck is not None:
-            verdict = self._look_for_cycles(node, self._stuck)
+        if mark is not None and self._stuck is not None:
+            verdict = self._stuck.look(control, mark)
         if self._ends_steps:
             await self._end_step()
         events: list[Event] = [] if self.quiet else [StateExited(name, report.error, at=at)]
@@ -496,17 +499,21 @@ class Engine:
             raise ResumeError(no_state(self._net, name))
         return node
 
-    def _look_for_cycles(self, node: Node, policy: StuckPolicy) -> Verdict | None:
-        report, tools = self._record.report, self.memory.available_tools
-        mark = fingerprint(
+    def _fingerprint(self, node: Node) -> str | None:
+        """Return the fingerprint of the step; None if nothing in it counts."""
+        report, asked = self._record.report, self.memory.control.human_requests
+        text = report.said or report.thought
+        if self._stuck is None or not (report.finished or text or report.error):
+            return None
+        return fingerprint(
             node.name,
             report.finished,
-            report.said,
+            text,
+            heard=() if asked is None else [*asked.answers.values()],
             asked=report.requested,
-            tools=tools,
+            tools=self.memory.available_tools,
             error=report.error,
         )
-        return None if mark is None else policy.look(self.memory.control, mark)
 
     async def _stop(self, reason: StopReason) -> Node | None:
         """Stop the run; return the fallback state, if there is one and time is left."""

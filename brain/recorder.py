@@ -121,14 +121,17 @@ class StepRecorder:
 
     def _note_words(self, words: str, at: Position) -> TextDelta:
         thought = type(words) is Thought
-        if not thought:
-            self.used = True
+        self.used = True
+        if thought:
+            self.report.thought.append(words)
+        else:
             self.report.said.append(words)
             self._answered_by = self.finish_reason = None
         return TextDelta(words, thought=thought or self._as_thoughts, at=at)
 
     def _note_text(self, event: TextDelta) -> TextDelta:
         if event.thought:
+            self.report.thought.append(event.text)
             return event
         said = self.report.said
         if event.response_id is None or event.response_id != self._answered_by:

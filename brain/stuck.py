@@ -1,8 +1,9 @@
 """Detecting runs that repeat themselves.
 
-The fingerprint of a step is made of its tool calls and their results, or else of its text. White
-space, case, and counters that a model adds to repeated words ("once more (3)") are ignored. Calls
-of tools that are declared ``repeatable`` do not count.
+The fingerprint of a step is made of its tool calls and their results, or else of its text, or else
+of its thoughts, with what a person answered. White space, case, and counters that a model adds to
+repeated words ("once more (3)") are ignored. Calls of tools that are declared ``repeatable`` do not
+count.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ def fingerprint(
     finished: Sequence[ActionFinished],
     text: Sequence[str],
     *,
+    heard: Sequence[str] = (),
     asked: bool,
     tools: Mapping[str, BaseTool],
     error: Exception | None = None,
@@ -129,7 +131,8 @@ def fingerprint(
     Args:
         state: Name of the state.
         finished: The calls that ended in the step.
-        text: What it said, in pieces.
+        text: What it said, in pieces; if nothing, its thoughts.
+        heard: What a person answered to its questions.
         asked: It requested tool calls; their results are compared instead.
         tools: The tools by name, some of which are repeatable.
         error: What the state raised, if the net has an edge for its errors.
@@ -152,7 +155,7 @@ def fingerprint(
     if asked or not text:
         return None
     said = _plain("".join(text))
-    return "t" + _digest(f"{state}\0{said}") if said else None
+    return "t" + _digest("\0".join((state, said, *heard))) if said else None
 
 
 def _plain_args(args: Mapping[str, object]) -> str:

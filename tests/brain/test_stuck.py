@@ -9,13 +9,14 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_brain import Brain, Net, State, StopReason, StuckPolicy, react, tool
+from agent_brain import LLM, Brain, Net, State, StopReason, StuckPolicy, react, tool
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.memories import Memory
-from agent_brain.states import StuckDetected
+from agent_brain.nets import SubnetState
+from agent_brain.states import InputRequested, StateEntered, StuckDetected, Thought
 from agent_brain.testing import ScriptedLLM, run_net
 from agent_brain.tools import Action, BaseTool
-from tests.brain.nets import add
+from tests.brain.nets import add, single
 
 pytestmark = pytest.mark.anyio
 
@@ -192,3 +193,75 @@ async def test_the_order_in_which_equal_calls_end_does_not_matter() -> None:
     result = await Brain(net, tools=[look]).run("go")
     assert ended[:4] == [0, 1, 1, 0]
     assert result.stop_reason is StopReason.STUCK
+
+
+class Interview(State):
+    """Asks a person again and again, and says the same to each answer."""
+
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        if memory.control.input is None:
+            yield InputRequested("What else?")
+        else:
+            yield "Noted."
+
+    async def next_state(self, memory: Memory) -> Any:
+        return Steps.ONE if memory.control.step < 12 else None
+
+
+@pytest.mark.parametrize(
+    ("inside", "answers", "reason"),
+    [
+        (False, [f"answer {n}" for n in "abcdefghi"], "input"),
+        (True, [f"answer {n}" for n in "abcdefghi"], "input"),
+        (False, ["no"] * 12, "stuck"),
+    ],
+    ids=["different", "different in a subnet", "equal"],
+)
+async def test_different_answers_of_a_person_are_progress(
+    inside: bool, answers: list[str], reason: str
+) -> None:
+    net = Net({Steps.ONE: Interview()}, transitions={Steps.ONE: (Steps.ONE, None)})
+    brain = Brain(single(SubnetState(net)) if inside else net)
+    result = await brain.run("go")
+    for answer in answers:
+        if result.stop_reason is StopReason.INPUT:
+            result = await brain.resume(input=answer)
+    assert result.stop_reason == reason
+
+
+async def test_a_message_that_is_sent_to_a_run_is_progress() -> None:
+    net = Net({Steps.ONE: Repeat("again")}, transitions={Steps.ONE: (Steps.ONE, None)})
+    async with Brain(net).stream("go") as run:
+        async for event in run:
+            if isinstance(event, StateEntered) and event.step % 3 == 2:
+                run.send(f"more {event.step}")
+    assert run.result.stop_reason is StopReason.DONE
+
+
+class Think(State):
+    """Calls a model that only thinks, for ever."""
+
+    def __init__(self, llm: LLM, *, thought: bool) -> None:
+        self.llm = llm
+        self.thought = thought
+
+    async def run(self, memory: Memory) -> AsyncIterator[Any]:
+        yield self.llm.call(await memory.context(), thought=self.thought)
+
+    async def next_state(self, memory: Memory) -> Any:
+        return Steps.ONE if memory.control.step < 60 else None
+
+
+@pytest.mark.parametrize("thought", [False, True], ids=["the model's", "the state's"])
+@pytest.mark.parametrize(
+    ("text", "reason"), [("Let me think.", "stuck"), ("Idea {n}.", "done")], ids=["same", "new"]
+)
+async def test_calls_that_only_think_the_same_are_noticed(
+    thought: bool, text: str, reason: str
+) -> None:
+    kind = str if thought else Thought
+    llm = ScriptedLLM([[kind(text.replace("{n}", str(number)))] for number in range(61)])
+    net = Net({Steps.ONE: Think(llm, thought=thought)}, transitions={Steps.ONE: (Steps.ONE, None)})
+    result = await Brain(net).run("go")
+    assert result.stop_reason == reason
+    assert len(llm.calls) == (61 if reason == "done" else 9)
