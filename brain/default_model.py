@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.nets.net import Net, subnets_of
+from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.models.llm import LLM
 from agent_brain.states.models.resolve import as_llm, made_of_names
 
@@ -21,18 +22,22 @@ def resolve_llm(llm: LLM | str | None) -> LLM:
     unset, the built-in offline demo model, which says that it is one.
 
     Raises:
-        BrainDefinitionError: ``llm`` is none of these.
+        BrainDefinitionError: ``llm`` is none of these, or a name that LiteLLM does not know.
     """
     if isinstance(llm, LLM):
         return llm
+    source = "llm"
     if llm is None:
-        llm = os.environ.get(MODEL_VARIABLE, "").strip() or "demo"
+        source, llm = MODEL_VARIABLE, os.environ.get(MODEL_VARIABLE, "").strip() or "demo"
     if not isinstance(llm, str) or not llm:
         raise BrainDefinitionError(
             f"llm={llm!r} is not a model: pass a LiteLLM model name such as 'openai/gpt-4.1', an "
             "LLM object, or nothing"
         )
-    return as_llm(llm)
+    try:
+        return as_llm(llm)
+    except StateDefinitionError as error:
+        raise BrainDefinitionError(f"{source}: {error}") from None
 
 
 _models: WeakKeyDictionary[Net, tuple[LLM, ...]] = WeakKeyDictionary()

@@ -238,6 +238,8 @@ class Engine:
                 elif node.on_enter and self._key not in memory.control.entered:
                     await node.state.on_enter(memory)
                 stream = node.state.run(memory)
+                if hooks is not None and hooks.debug is not None:
+                    stream = hooks.debug.watch(stream, node.state, node.name)
                 if around:
                     stream = surrounded(stream, around, self._request(node))
                 running = stream

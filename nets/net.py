@@ -289,7 +289,9 @@ class Net:
         return GuardedState(state, **self._hooks) if any(self._hooks.values()) else state
 
     def __repr__(self) -> str:
-        return f"<Net {self.name!r}: {', '.join(node.name for node in self._nodes.values())}>"
+        known = vars(self)  # also of one that could not be made
+        names = (str(getattr(key, "name", key)) for key in known.get("_states", ()))
+        return f"<Net {known.get('_name')!r}: {', '.join(names)}>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Net:
         return self

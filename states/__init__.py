@@ -12,6 +12,7 @@ if TYPE_CHECKING or not lazy_exports(globals()):
     from agent_brain.states.answering import AnswerState as AnswerState
     from agent_brain.states.base import State as State
     from agent_brain.states.concurrency import Together as Together
+    from agent_brain.states.debugging import DebugStates as DebugStates
     from agent_brain.states.errors import ContextWindowError as ContextWindowError
     from agent_brain.states.errors import LLMAuthenticationError as LLMAuthenticationError
     from agent_brain.states.errors import LLMBadRequestError as LLMBadRequestError

@@ -34,7 +34,7 @@ class LimitReachedError(FinalError):
 
 
 class StateMutationError(AgentBrainError, AttributeError):
-    """Raised when a state assigns to one of its own attributes while it is in use.
+    """Raised when a state assigns to one of its own attributes, or changes it, while it is in use.
 
     Attributes:
         attribute: The name of the attribute.
@@ -43,7 +43,7 @@ class StateMutationError(AgentBrainError, AttributeError):
     def __init__(self, state: str, attribute: str) -> None:
         self.attribute = attribute
         super().__init__(
-            f"{state}.{attribute} cannot be assigned: a state in use holds configuration only, as "
+            f"{state}.{attribute} cannot be changed: a state in use holds configuration only, as "
             "one object serves many runs. Store run data in memory.control.scratch"
         )
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import close_stream
+from agent_brain.states.debugging import DebugStates
 from agent_brain.states.errors import LLMError, Refused, StateDefinitionError
 from agent_brain.states.hook_requests import (
     HookRequest,
@@ -89,10 +90,11 @@ class HookChain:
         run: Those that observe the run.
         state: Those that observe states.
         around: Those that put a context manager around states, models and tools.
+        debug: The first that looks at what states do; None if there is none.
         trace: Is told of every call, inside of the hooks; None if nothing is.
     """
 
-    __slots__ = ("_all", "around", "attempt", "model", "run", "state", "tool", "trace")
+    __slots__ = ("_all", "around", "attempt", "debug", "model", "run", "state", "tool", "trace")
 
     def __init__(self, hooks: Iterable[Hook], trace: CallTrace | None = None) -> None:
         self._all = tuple(hooks)
@@ -105,6 +107,7 @@ class HookChain:
         self.run = () if replays else self._with(*OBSERVING["run"])
         self.state = () if replays else self._with(*OBSERVING["state"])
         self.around = () if replays else self._with("around")
+        self.debug = next((hook for hook in self._all if isinstance(hook, DebugStates)), None)
 
     def _with(self, *methods: str) -> tuple[Hook, ...]:
         def overrides(hook: Hook) -> bool:

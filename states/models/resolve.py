@@ -28,7 +28,8 @@ def as_llm(llm: LLM | str) -> LLM:
     It is ``"demo"``, ``"rule-based"`` or one that LiteLLM supports.
 
     Raises:
-        StateDefinitionError: It is neither a model nor a name.
+        StateDefinitionError: It is neither a model nor a name, or a name without a provider that
+            LiteLLM knows.
     """
     if isinstance(llm, LLM):
         return llm
@@ -43,8 +44,11 @@ def as_llm(llm: LLM | str) -> LLM:
         made = cast("LLM", getattr(import_module(module), name)())
     else:
         from agent_brain.states.models.litellm.adapter import LiteLLM
+        from agent_brain.states.models.litellm.faults import faults_of
 
         made = LiteLLM(llm)
+        if faults := faults_of(made):
+            raise StateDefinitionError("; ".join(faults))
     made_of_names.add(made)
     return made
 

@@ -148,8 +148,8 @@ def test_run_sync_leaves_no_connection_of_a_given_model_open() -> None:
 def test_a_state_takes_a_model_by_its_name() -> None:
     state = ReasoningState("openai/gpt-4.1", on_action=S.A, on_answer=S.B)
     assert isinstance(state.llm, LiteLLM)
-    assert isinstance(AnswerState("x/y", ask=True).llm, LiteLLM)
-    assert isinstance(EvaluationState("x/y", on_pass=None, on_fail=S.A).evaluate, LiteLLM)
+    assert isinstance(AnswerState("openai/y", ask=True).llm, LiteLLM)
+    assert isinstance(EvaluationState("openai/y", on_pass=None, on_fail=S.A).evaluate, LiteLLM)
 
 
 @pytest.mark.anyio
@@ -157,6 +157,26 @@ async def test_the_demo_model_goes_by_its_name_everywhere() -> None:
     run = await run_net(react("demo"), "What is 17 times 23?")
     assert run.result is not None
     assert run.result.answer
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("gpt5", "'gpt5' has no provider: write PROVIDER/MODEL.* Did you mean 'gpt-5'"),
+        ("opnai/gpt-4.1", "there is no provider 'opnai'. Did you mean 'openai'"),
+    ],
+)
+def test_a_model_without_a_provider_is_refused_when_it_is_named(
+    name: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for make in (react, plan_execute, as_llm, lambda llm: AnswerState(llm, ask=True)):
+        with pytest.raises(StateDefinitionError, match=hint):
+            make(name)
+    with pytest.raises(BrainDefinitionError, match=f"llm: .*{hint}"):
+        Brain(llm=name)
+    monkeypatch.setenv("AGENT_BRAIN_MODEL", name)
+    with pytest.raises(BrainDefinitionError, match=f"AGENT_BRAIN_MODEL: .*{hint}"):
+        Brain()
 
 
 @pytest.mark.parametrize("wrong", [None, "", "  ", 3, ScriptedLLM])

@@ -78,8 +78,8 @@ def test_a_missing_key():
 
 def test_a_model_without_a_provider():
     result = invoke("ask", "--model", "no-such-model", "hi")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "such as openai/gpt-4.1-mini" in result.stderr
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "write PROVIDER/MODEL, as 'openai/gpt-4.1'" in result.stderr
 
 
 def test_a_rate_limit_passes():

@@ -237,3 +237,11 @@ def test_a_bug_inside_a_nets_function_is_raised_as_it_is():
 
     with pytest.raises(TypeError, match=re.escape("int() argument must be")):
         create_net("buggy", ScriptedLLM())
+
+
+@pytest.mark.parametrize("states", [{}, {1: None}, {"a": "b"}, 3], ids=repr)
+def test_a_net_whose_definition_failed_can_be_shown(states: Any) -> None:
+    net = Net.__new__(Net)
+    with pytest.raises((NetDefinitionError, TypeError)):
+        net.__init__(states)  # type: ignore[misc]
+    assert repr(net).startswith("<Net ")
