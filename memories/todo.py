@@ -185,12 +185,14 @@ class TodoMemory(WrappingMemory):
         since = min((held[i].created_at for i in going), default=None)
         text = "" if ids is not None else which.get("text") or ""
         await self._forget_items(since, text.casefold())  # first: a crash must not leave them
-        count = await super().forget(ids, **which)
+        count = await super().forget(ids, **which)  # erases the list as it was too
         if count > len(going):
-            await self._forget_items(LONG_AGO, "")
+            await self._forget_items(LONG_AGO, "", erase=True)
         return count
 
-    async def _forget_items(self, since: datetime | None, text: str) -> None:
+    async def _forget_items(
+        self, since: datetime | None, text: str, *, erase: bool = False
+    ) -> None:
         async with self._lock:
             todos = await self._list()
             staying = [
@@ -200,7 +202,7 @@ class TodoMemory(WrappingMemory):
                 and not (text and text in todo.text.casefold())
             ]
             if len(staying) < len(todos.items):
-                await self._write(staying, todos.next, erase=True)
+                await self._write(staying, todos.next, erase=erase)
 
     async def snapshot(self) -> Snapshot:
         """Return all that the inner memory holds, and the list."""

@@ -27,9 +27,11 @@ _VARIABLE = re.compile(
     r"(?i)(?:key|token|secret|password|passwd|passphrase|credentials?|authorization|cookie)$"
     r"|(?:^|[-_])(?:auth|pass|pat|dsn)$|[-_]pwd$"
 )
+_PROVIDERS = "openai|azure|anthropic|google|gemini|mistral|cohere|groq|nvidia|aws|subscription"
 _FIELD = re.compile(
     r"(?i)(?:^|[-_])(?:api[-_]?key|access[-_]?key|secret[-_]?key|private[-_]?key|token|secret"
     r"|password|passwd|passphrase|credentials?|authorization|cookie)$|^apikey$"
+    rf"|(?:^|[-_])(?:{_PROVIDERS})[-_]?key$|^(?-i:[A-Z][A-Z0-9_]*_KEY)$"
 )
 _PLAIN_HEADER = re.compile(r"(?i)^(accept.*|content-.*|user-agent|host|connection|cache-control)$")
 _SCHEME = re.compile(r"(?i)^(?:bearer|basic|token)\s+")
@@ -46,7 +48,6 @@ _STRONG = (
     r"|password|passwd"
 )
 _WEAK = "token|secret|pwd|passphrase"
-_PROVIDERS = "openai|azure|anthropic|google|gemini|mistral|cohere|groq|nvidia|aws|subscription"
 _DIGIT = r"(?=[A-Za-z_-]{0,64}\d)"  # names of packages and models have few
 _HEX = "[0-9a-f]"
 _BEGIN = "-----BEGIN [A-Z0-9 ]{0,40}"

@@ -22,6 +22,7 @@ from agent_brain.memories.store.log import decode
 if TYPE_CHECKING:
     from agent_brain.memories.base import Memory
     from agent_brain.memories.control import Control
+    from agent_brain.memories.layered import LayeredMemory
     from agent_brain.memories.stored import StoredMemory
 
 
@@ -126,7 +127,7 @@ def _loses(control: Control, gone: Erasure) -> bool:
     return held or bool(_waiting(control) - _waiting(after))
 
 
-async def forget_in(memory: Memory, inside: Inside, choice: Choice) -> None:
+async def forget_in(memory: StoredMemory | LayeredMemory, inside: Inside, choice: Choice) -> None:
     """Forget in the branches of a memory, which has been changed accordingly."""
     if memory.control.state is None:  # the run has ended, if there was one
         await memory._drop_all_branches()

@@ -134,7 +134,7 @@ class HandOver:
 
         def note() -> list[Change]:
             ids_noted, texts = self._noted.get("ids", []), self._noted.get("texts", [])
-            noted = {"ids": [*ids_noted, *ids], "texts": [*texts, *sorted(gone.parts)]}
+            noted: JsonValue = {"ids": [*ids_noted, *ids], "texts": [*texts, *sorted(gone.parts)]}
             return [ValueSet(REMOVING, noted)]
 
         await removal.remove(self._short, ids, gone, note)

@@ -103,6 +103,8 @@ class Calls(View):
         if name == GOALS:
             goals = values.get(GOALS)
             self._goals = frozenset(map(str, goals if isinstance(goals, list) else ()))
+        elif name == STATE and STATE not in values:
+            self.changed = True  # it quoted something that was forgotten
 
     def stale_values(self, ids: AbstractSet[str] | None, held: AbstractSet[str]) -> Iterable[str]:
         """See :meth:`View.stale_values`: the state may quote any message."""

@@ -13,6 +13,7 @@ import pytest
 
 from agent_brain import Brain
 from agent_brain.memories import (
+    Message,
     MessagesMemory,
     SQLiteJournal,
     WindowedMemory,
@@ -220,6 +221,36 @@ def test_ctrl_c_at_the_question_removes_nothing(place):
         shown.type("\x03")
         assert shown.finish() == 130
     assert len(names(place)) == 1
+
+
+# forget
+
+
+@pytest.mark.parametrize("answer,left", [("y\n", 0), ("n\n", 1), ("", 1)])
+def test_a_text_is_forgotten_in_all_sessions_of_a_tenant(place, answer, left):
+    async def fill() -> None:
+        for session, tenant in (("one", "ann"), ("two", "ann"), ("one", "bob")):
+            async with MessagesMemory(journal=place, session=session, tenant=tenant) as memory:
+                await memory.update([Message.user(f"{tenant} is zebra-4711")])
+
+    anyio.run(fill)
+    done = sessions("forget", place, "Ann is Zebra", "--tenant", "ann", stdin=answer)
+    assert "Forget 'Ann is Zebra' in all sessions of 'ann'? There is no undo [y/N]" in done.stderr
+    assert done.exit_code == left
+    assert (b"ann is zebra" in place.read_bytes()) == bool(left)
+    assert b"bob is zebra" in place.read_bytes()
+    told = "Nothing was forgotten" if left else "Forgotten in the sessions of 'ann': 2 messages"
+    assert told in done.stdout
+
+
+def test_forgetting_names_a_session_that_is_in_use(place):
+    store(place)
+    with leased(place, "ann"):
+        done = sessions("forget", place, "seen", "--yes")
+    assert done.exit_code == 2
+    assert "'ann'" in done.stderr
+    assert sessions("forget", place, "seen", "--yes").exit_code == 0
+    assert sessions("forget", place, " ", "--yes").exit_code == 2
 
 
 @contextmanager

