@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 from starlette.applications import Starlette
@@ -127,3 +128,31 @@ def test_a_page_that_is_refused_says_which_option_allows_it(behind, serve, open_
     chat.input.press("Enter")
 
     expect(chat.page.get_by_role("alert").filter(has_text="--origin")).to_be_visible()
+
+
+READ_WITH_EVENTSOURCE = """async ([token, session]) => {
+    const headers = { Authorization: `Bearer ${token}` };
+    await fetch("login", { method: "POST", headers });
+    const source = new EventSource(`sessions/${session}/events?after=0`);
+    return await new Promise((resolve, reject) => {
+        source.onerror = () => reject(new Error("refused"));
+        source.addEventListener("run_finished", (event) => {
+            source.close();
+            resolve(JSON.parse(event.data).answer);
+        });
+    });
+}"""
+
+
+def test_an_event_source_of_the_browser_reads_events_after_a_login(serve, open_chat):
+    server = serve(Brain(llm=Script(["Welcome."])), token={"a-good-token": "ann"}, user=None)
+    chat = open_chat(server.url, ready=False)
+    chat.tolerate("401")
+    task = {"task": "Hello!"}
+    headers = {"authorization": "Bearer a-good-token", "accept": "application/json"}
+    httpx.post(f"{server.url}sessions/s/runs", json=task, headers=headers).raise_for_status()
+
+    answer = chat.page.evaluate(READ_WITH_EVENTSOURCE, ["a-good-token", "s"])
+
+    assert answer == "Welcome."
+    assert chat.page.evaluate("document.cookie") == ""  # no script can read it

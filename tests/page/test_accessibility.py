@@ -46,10 +46,20 @@ def wipe(path: str) -> str:
     return path
 
 
+@tool
+def look(at: str) -> str:
+    """Look at something."""
+    return f"{at} is there"
+
+
 def script() -> Script:
     return Script(
-        [Thought("Hm."), Action(name="broken")],
-        [ANSWER],
+        [
+            Thought("Hm."),
+            Action(name="broken"),
+            *(Action(name="look", args={"at": n}) for n in "ab"),
+        ],
+        [ANSWER, ANSWER],
         ["Let me.", Action(name="wipe", args={"path": "/a"})],
     )
 
@@ -61,24 +71,28 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("look", LOOKS)
-def test_axe_finds_nothing(serve, open_chat, look):
-    chat = open_chat(serve(Brain(llm=script(), tools=[broken, wipe])).url, **LOOKS[look])
+@pytest.mark.parametrize("look_of_page", LOOKS)
+def test_axe_finds_nothing(serve, open_chat, look_of_page):
+    chat = open_chat(
+        serve(Brain(llm=script(), tools=[broken, look, wipe])).url, **LOOKS[look_of_page]
+    )
 
     findings = axe_findings(chat, "best-practice")
     chat.ask("What does it cost?")
-    expect(chat.log.get_by_text("price = 8.1")).to_be_visible()
+    expect(chat.log.get_by_text("price = 8.1").last).to_be_visible()
     chat.wait_until_idle()
+    for card in chat.log.locator("details.tool:not([open]) > summary").all():
+        card.click()
     findings += axe_findings(chat, "best-practice")
     chat.ask("Delete it.")
     chat.button("Edit arguments…").click()
     findings += axe_findings(chat, "best-practice")
-    if look == "narrow":
+    if look_of_page == "narrow":
         chat.button("Chats").click()  # what is behind the panel cannot be reached
         findings += axe_findings(chat)
 
     assert findings == []
-    keep_picture(chat, look)
+    keep_picture(chat, look_of_page)
 
 
 def axe_findings(chat: Chat, *more_rules: str) -> list[str]:

@@ -125,7 +125,7 @@ def test_a_recorded_model_call_shows_what_was_sent_and_what_came_back(serve, ope
     returned = call.get_by_role("list", name="What the model returned")
     expect(returned).to_contain_text("On Monday.")
     call.get_by_text("Tools and parameters").click()
-    expect(call.get_by_role("region", name="Tools and parameters")).to_contain_text("find_order")
+    expect(call.get_by_role("group", name="Tools and parameters")).to_contain_text("find_order")
     shoot(chat, "7-model-call")
 
 

@@ -161,11 +161,14 @@ class Access:
             return Caller(headers=headers)
         if self._identify is not None:
             caller = await maybe_await(self._identify(connection))
+            caller = caller or self._settings.cookies.caller(connection)
             if caller is None:
                 raise _unauthorized()
             return caller
         if not self._tokens:
             return Caller(self._user, headers=headers)
+        if (known := self._settings.cookies.caller(connection)) is not None:
+            return known
         given = _bearer(connection)
         found = [name for key, name in self._tokens if secrets.compare_digest(key, given)]
         if not found:

@@ -19,8 +19,9 @@ from agent_brain.request_id import request_id
 from agent_brain.serving.caller import Caller
 from agent_brain.serving.http_config import MAX_HEAD, MAX_HEADERS
 from agent_brain.serving.sessions import Sessions
-from agent_brain.serving.web import about, ag_ui, routes, steps, vercel, websocket
+from agent_brain.serving.web import about, ag_ui, cookies, routes, steps, vercel, websocket
 from agent_brain.serving.web.access import Access, Identify, checked_tokens
+from agent_brain.serving.web.cookies import Cookies
 from agent_brain.serving.web.errors import error_response
 from agent_brain.serving.web.openai import endpoints as openai
 from agent_brain.serving.web.request_ids import RequestIds
@@ -69,6 +70,7 @@ class WebSettings:
     Attributes:
         sessions: The sessions.
         limits: Limits on requests.
+        cookies: Makes and checks cookies.
         make_deps: Returns the dependencies of a run; None passes the caller.
         show_tools: Whether adapters to other protocols show tool calls.
         needs_token: Whether clients must send a token.
@@ -77,6 +79,7 @@ class WebSettings:
 
     sessions: Sessions
     limits: ServerLimits
+    cookies: Cookies
     make_deps: Callable[[Caller], object] | None = None
     show_tools: bool = False
     needs_token: bool = False
@@ -129,6 +132,7 @@ def make_app(
     settings = WebSettings(
         sessions=sessions,
         limits=limits,
+        cookies=Cookies(tokens),
         make_deps=make_deps,
         show_tools=show_tools,
         needs_token=bool(tokens) or identify is not None,
@@ -181,6 +185,7 @@ def make_app(
 def _routes() -> list[BaseRoute]:
     return [
         *about.routes(),
+        *cookies.routes(),
         *routes.routes(),
         *steps.routes(),
         *websocket.routes(),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from contextvars import ContextVar
 from time import monotonic
 
 import anyio
@@ -11,8 +13,20 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agent_brain.serving.web.errors import error_response
+from agent_brain.tools.secrets import get_logger
+
+logger = get_logger(__name__)
 
 KEEPALIVE_SECONDS = 15.0
+_dropped: ContextVar[bool] = ContextVar("agent_brain_dropped", default=False)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out uvicorn's error for a response that was left incomplete on purpose."""
+    return not (_dropped.get() and "without completing response" in str(record.msg))
+
+
+logging.getLogger("uvicorn.error").addFilter(_is_news)
 
 
 class StreamResponse(Response):
@@ -106,10 +120,16 @@ class StreamResponse(Response):
             waited = monotonic() - self._sent_at
             if self._sending:
                 if waited >= self._stall:
+                    self._drop()
                     break
             elif self._begun and self._keepalive and waited >= KEEPALIVE_SECONDS:
                 with anyio.move_on_after(self._stall) as stalled:
                     await self._send(self._keepalive, send)
                 if stalled.cancelled_caught:
+                    self._drop()
                     break
         scope.cancel()
+
+    def _drop(self) -> None:
+        logger.info("Dropped a reader that took no data for %g seconds", self._stall)
+        _dropped.set(True)

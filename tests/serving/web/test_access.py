@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from openai import NotFoundError, OpenAI
 from agent_brain import Brain
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.serving import Caller, Sessions
-from agent_brain.serving.web import ServerLimits, make_app
+from agent_brain.serving.web import ServerLimits, cookies, make_app
 from agent_brain.telemetry import RunFilter
 from tests.serving.models import EchoLLM
 from tests.serving.web.support import RawClient, RemoteGate, eventually
@@ -504,3 +505,85 @@ def test_wrong_options_are_refused_at_once(options):
 def test_limits_are_greater_than_zero(name, value):
     with pytest.raises(BrainDefinitionError, match=f"{name} must be greater than 0"):
         ServerLimits(**{name: value})
+
+
+# Cookies
+
+
+def log_in(url: str, token: str = "secret") -> str:
+    answer = httpx.post(f"{url}/login", headers=bearer(token))
+    assert answer.status_code == 204
+    kept = answer.headers["set-cookie"].lower()
+    assert all(part in kept for part in ("httponly", "samesite=strict", "max-age=3600", "path=/"))
+    return answer.cookies["agent_brain"]
+
+
+def watching(url: str, cookie: str, session: str = "s", **headers: str) -> int:
+    named = {"cookie": f"agent_brain={cookie}", **headers}
+    with httpx.stream("GET", f"{url}/sessions/{session}/events", headers=named) as answer:
+        return answer.status_code
+
+
+def test_a_cookie_reads_the_events_of_its_user_and_does_nothing_else():
+    with live_server(sessions(), token={"secret": "ann", "other": "bob"}) as url:
+        assert httpx.post(f"{url}/login").status_code == 401
+        cookie = log_in(url)
+        assert "secret" not in cookie
+        assert watching(url, cookie) == 200
+        with httpx.Client(base_url=url, headers=bearer("secret")) as ann:
+            ask(ann, "hers", "Ann's")
+        address = f"{url}/sessions/hers/events?after=0"
+        with httpx.stream("GET", address, headers={"cookie": f"agent_brain={cookie}"}) as events:
+            assert any("Ann's" in line for line in events.iter_lines())
+        bobs = {"cookie": f"agent_brain={log_in(url, 'other')}"}
+        with httpx.stream("GET", address, headers=bobs) as events:
+            assert next(events.iter_bytes()).startswith(b": keepalive")
+        named = {"cookie": f"agent_brain={cookie}"}
+        for method, path in [
+            ("GET", "/sessions"), ("GET", "/sessions/s"), ("POST", "/login"), ("DELETE", "/sessions/s"),
+            ("POST", "/sessions/events"), ("POST", "/sessions/s/runs"), ("HEAD", "/sessions/s/events"),
+        ]:  # fmt: skip
+            assert httpx.request(method, f"{url}{path}", headers=named).status_code == 401, path
+
+
+@pytest.mark.parametrize("made", ["", "x", ".", "x.y", "é.é", "e30=." + "0" * 64])
+def test_a_cookie_of_ones_own_making_is_none(made):
+    with live_server(sessions(), token="secret") as url:
+        named = [(b"cookie", f"agent_brain={made}".encode("latin-1"))]
+        assert httpx.get(f"{url}/sessions/s/events", headers=named).status_code == 401
+
+
+def test_a_cookie_is_changed_by_nobody_ends_and_is_valid_on_other_processes(monkeypatch):
+    with live_server(sessions(), token={"secret": "ann"}) as url:
+        cookie = log_in(url)
+        value, _, signature = cookie.partition(".")
+        forged = urlsafe_b64encode(b'["bob", null, 99999999999]').decode()
+        assert watching(url, f"{forged}.{signature}") == 401
+        assert watching(url, f"{value}.{signature[:-1]}0{signature[-1]}") == 401
+    with live_server(sessions(), token={"secret": "ann"}) as other:
+        assert watching(other, cookie) == 200
+        monkeypatch.setattr(cookies, "SECONDS", -1)
+        assert watching(other, log_in_late(other)) == 401
+    with live_server(sessions(), token={"new-secret": "ann"}) as changed:
+        assert watching(changed, cookie) == 401
+
+
+def log_in_late(url: str) -> str:
+    kept = httpx.post(f"{url}/login", headers=bearer("secret")).headers["set-cookie"]
+    return kept.partition("=")[2].partition(";")[0].strip('"')
+
+
+def test_a_page_of_another_origin_reads_nothing_by_a_cookie():
+    with live_server(sessions(), token="secret") as url:
+        evil = {"origin": "https://evil.example", "sec-fetch-site": "cross-site"}
+        assert watching(url, log_in(url), **evil) == 403
+
+
+def test_who_is_identified_by_a_function_gets_a_cookie_too():
+    def identify(connection: Any) -> Caller | None:
+        return Caller("ann", "t") if connection.headers.get("x-user") == "ann" else None
+
+    with live_server(sessions(), identify=identify) as url:
+        answer = httpx.post(f"{url}/login", headers={"x-user": "ann"})
+        assert watching(url, answer.cookies["agent_brain"]) == 200
+        assert watching(url, "x.y") == 401

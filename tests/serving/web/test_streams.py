@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import httpx
 import pytest
+import uvicorn.config
 from pydantic import TypeAdapter
 
 from agent_brain import Action, Brain, tool
@@ -401,6 +403,14 @@ def stalled_client(url: str, request: str, body: str = "") -> RawClient:
     return client
 
 
+@pytest.fixture
+def uvicorn_logs(monkeypatch):
+    """Let uvicorn's log reach the test; its own set-up keeps it from other handlers."""
+    monkeypatch.setitem(uvicorn.config.LOGGING_CONFIG["loggers"]["uvicorn"], "propagate", True)
+    yield
+    logging.getLogger("uvicorn").propagate = False
+
+
 def is_reset(client: RawClient) -> bool:
     """Whether the server has dropped the connection, as one that reads nothing can tell."""
     try:
@@ -410,7 +420,9 @@ def is_reset(client: RawClient) -> bool:
     return False
 
 
-def test_the_run_of_a_client_that_takes_no_data_is_cancelled_after_the_stated_time(monkeypatch):
+def test_the_run_of_a_client_that_takes_no_data_is_cancelled_after_the_stated_time(
+    monkeypatch, caplog, uvicorn_logs
+):
     """And the connection is dropped, with what could not be sent."""
     monkeypatch.setattr(server, "HEADER_SECONDS", 0.5)
     served = sessions(*["x" * 100_000] * 200)
@@ -420,6 +432,7 @@ def test_the_run_of_a_client_that_takes_no_data_is_cancelled_after_the_stated_ti
             eventually(lambda: served.active_runs == 0, within=5.0)
             eventually(lambda: is_reset(client), within=5.0)
             assert run(url, "other", accept="application/json").status_code == 200
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_a_watcher_that_takes_no_data_is_dropped_although_nothing_happens(monkeypatch):

@@ -24,7 +24,7 @@ export class ToolCard {
     this.body = el(
       "div",
       { class: "tool-body" },
-      section("Arguments", json(argumentsOf(action)), "None"),
+      section("Arguments", action.name, json(argumentsOf(action)), "None"),
     );
     this.element = el("details", { class: "tool", open }, this.#title(), this.body);
     this.#show("requested");
@@ -80,7 +80,7 @@ export class ToolCard {
     const refused = message.metadata?.decision?.approved === false;
     this.#show(refused ? "refused" : message.is_error ? "failed" : "done");
     const title = message.is_error && !refused ? "Error" : "Result";
-    this.result = section(title, readable(message.content));
+    this.result = section(title, this.action.name, readable(message.content));
     this.result.append(attachmentList(message.attachments) ?? "");
     this.body.append(this.result);
   }
@@ -105,9 +105,9 @@ function argumentsOf(action) {
   return action.unparsed ?? action.args;
 }
 
-function section(title, text, empty = "Empty") {
+function section(title, tool, text, empty = "Empty") {
   const content = text
-    ? el("pre", { tabindex: "0", role: "region", "aria-label": title }, text)
+    ? el("pre", { tabindex: "0", role: "group", "aria-label": `${title} of ${tool}` }, text)
     : el("p", { class: "muted" }, empty);
   return el("div", { class: "tool-section" }, el("div", { class: "tool-label" }, title), content);
 }

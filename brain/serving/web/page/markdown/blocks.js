@@ -56,7 +56,7 @@ function readFence(lines, start, [, marks, info]) {
   const label = language ? `Code, ${language}` : "Code";
   const pre = el(
     "pre",
-    { tabindex: "0", role: "region", "aria-label": label },
+    { tabindex: "0", role: "group", "aria-label": label },
     el("code", {}, code),
   );
   const title = language ? el("figcaption", {}, language) : null;
@@ -157,7 +157,7 @@ function readTable(lines, start) {
   const rows = lines.slice(start + 2, end).map((line) => tableRow("td", cells(line), sides));
   const table = el("table", {}, head, el("tbody", {}, ...rows));
   return [
-    el("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, table),
+    el("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" }, table),
     end,
   ];
 }

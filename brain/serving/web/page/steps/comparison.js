@@ -49,7 +49,7 @@ function stateTable(sides, state) {
     el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))),
     el("tbody", {}, ...rows),
   );
-  const box = { class: "table", tabindex: "0", role: "region", "aria-label": "Differing values" };
+  const box = { class: "table", tabindex: "0", role: "group", "aria-label": "Differing values" };
   return section("State of the run", el("div", box, table));
 }
 

@@ -53,6 +53,6 @@ function problem(text) {
 }
 
 function details(title, value) {
-  const label = { class: "block", tabindex: "0", role: "region", "aria-label": title };
+  const label = { class: "block", tabindex: "0", role: "group", "aria-label": title };
   return el("details", {}, el("summary", {}, title), el("pre", label, longJson(value)));
 }
