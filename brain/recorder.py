@@ -30,6 +30,7 @@ from agent_brain.states.events import (
 from agent_brain.states.models.llm import Thought
 from agent_brain.states.usage import Usage
 from agent_brain.states.work import StreamItem
+from agent_brain.tools.text import clean
 
 
 class StepRecorder:
@@ -50,6 +51,7 @@ class StepRecorder:
         "_counted",
         "_memory",
         "_open_responses",
+        "_reported",
         "_text",
         "budget",
         "finish_reason",
@@ -67,6 +69,7 @@ class StepRecorder:
         self._counted: set[str | None] = set()  # responses that were cut off, before their event
         self._answered_by: str | None = None  # the model response that the last text is from
         self.finish_reason: str | None = None
+        self._reported: UsageReported | None = None  # the last report: its text may come later
         self._at = NOWHERE
         self.report = StepReport()
         self.used = False
@@ -82,7 +85,7 @@ class StepRecorder:
 
     def answer(self) -> str:
         """Return the text of the last step that streamed any."""
-        return "".join(self.report.said or self._text)
+        return clean("".join(self.report.said or self._text))
 
     def unrecorded(self, messages: Iterable[Message]) -> str:
         """Return the text of the step, as far as no message holds it.
@@ -138,6 +141,8 @@ class StepRecorder:
             if event.response_id is not None or self._answered_by is not None:
                 self.report.sources += ((len(said), event.response_id),)
             self._answered_by, self.finish_reason = event.response_id, None
+            if (report := self._reported) and report.response_id == event.response_id:
+                self.finish_reason = report.finish_reason
         said.append(event.text)
         return dataclasses.replace(event, thought=True) if self._as_thoughts else event
 
@@ -161,6 +166,7 @@ class StepRecorder:
         if event.response_id in self._open_responses:
             self._open_responses.remove(event.response_id)
         self.budget.spend(event.usage)
+        self._reported = event
         if self.report.sources:  # the response is complete
             self.report.sources += ((len(self.report.said), None),)
         if event.response_id is not None and event.response_id == self._answered_by:

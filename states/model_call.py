@@ -203,14 +203,7 @@ class ModelCall(Work):
             pieces = self._stream(messages, context)
             try:
                 async for piece in pieces:
-                    tags = self._tags
-                    if (
-                        shown
-                        and type(piece) is str
-                        and parts
-                        and "<" not in piece
-                        and (tags is None or tags.idle)
-                    ):
+                    if shown and type(piece) is str and parts:
                         parts.append(piece)  # the way of nearly all pieces
                         yield TextDelta(piece, thought=thought, response_id=response_id, at=at)
                     else:
@@ -341,12 +334,7 @@ class ModelCall(Work):
         self._parts.clear()
         self._tags, self._blank = None, ""
         thoughts = (Thought(response.thoughts),) if piece.failed and response.thoughts else ()
-        parts = [
-            *thoughts,
-            *self._split(response.text),
-            *(self._tags.flush() if self._tags else ()),
-        ]
-        self._tags = None
+        parts = [*thoughts, *self._split(response.text), *self._rest()]
         events: list[Event] = [event for part in parts for event in self._part(part)]
         if not unseen:
             events.clear()
@@ -367,15 +355,19 @@ class ModelCall(Work):
             )
 
     def _split(self, piece: str) -> Iterable[str]:
-        """The words and thoughts in a piece of text."""
-        tags = self._tags
-        if tags is None:
-            if "<" not in piece:
-                return (piece,) if piece else ()
-            tags = self._tags = ThinkTags()
-        if tags.idle and self._parts:  # words that took the short way
-            tags.last = self._parts[-1][-1:]
-        return tags.split(piece)
+        """The words and thoughts in a piece of text; thoughts come before all words."""
+        if self._parts:
+            return (piece,) if piece else ()
+        if self._tags is None:
+            if piece.lstrip()[:1] not in ("", "<"):
+                return (piece,)
+            self._tags = ThinkTags()
+        return self._tags.split(piece)
+
+    def _rest(self) -> Iterable[str]:
+        """What is left of the words and thoughts at the end of the text."""
+        tags, self._tags = self._tags, None
+        return () if tags is None else tags.flush(cut=self.cut is not None)
 
     def _part(self, part: str) -> Iterable[TextDelta]:
         if isinstance(part, Thought):
@@ -398,9 +390,8 @@ class ModelCall(Work):
 
     def _end(self) -> list[Event]:
         events: list[Event] = []
-        if self._tags is not None:
-            for part in self._tags.flush():
-                events += self._part(part)
+        for part in self._rest():
+            events += self._part(part)
         self.text = "".join(self._parts)
         events.append(self._report(self._used or _unknown(self._called.model)))
         return events

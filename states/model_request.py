@@ -123,14 +123,13 @@ class StructuredRequest(ModelCall, Generic[T]):
 
     def _read(self) -> str | None:
         """Parse the JSON in the text; in a response that was cut off, only if it is complete."""
-        if self.actions:
+        if self.actions and self.tools:
             return None
         cut = self.cut
         try:
             self.output = self.shape.read(self.text, repair=cut is None)
         except ValidationError as error:
-            lines = error_lines(error, "the answer") if self.text.strip() else ["it was empty"]
-            return cut or "; ".join(lines)
+            return _nothing_said(self) or cut or "; ".join(error_lines(error, "the answer"))
         return None if self._check_output is None else self._check_output(self.output)
 
 
@@ -157,7 +156,7 @@ class TextRequest(ModelCall):
             messages,
             words="thought" if as_thoughts or aside else "shown",
             ending=prompts.ANSWER_NOW,
-            check=_not_empty,
+            check=_nothing_said,
             complaint="The model gave no answer",
         )
 
@@ -180,5 +179,10 @@ TextQuestion = TextRequest
 """The old name of :class:`TextRequest`."""
 
 
-def _not_empty(call: ModelCall) -> str | None:
-    return None if call.text.strip() else call.cut or "it was empty"
+def _nothing_said(call: ModelCall) -> str | None:
+    """Return why there is no text, if there is none."""
+    if call.text.strip():
+        return None
+    if call.actions:
+        return "it was a tool call, and no tool can be called here"
+    return call.cut or "it was empty"

@@ -21,6 +21,9 @@ logger = get_logger(__name__)
 
 Approval: TypeAlias = bool | Callable[[dict[str, Any]], object]
 
+RESULT_TOKENS = 10_000
+"""The longest result of functions and of the tools of MCP servers, unless they say otherwise."""
+
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 

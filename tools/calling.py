@@ -120,15 +120,23 @@ def _failed(error: Exception, tool: BaseTool, name: str) -> Outcome:
     if isinstance(error, SleepNeeded):
         text = f"{name!r} has to {error}, and the run cannot wait here"
         return Outcome(text, is_error=True, exception=error)
+    text = _words_of(error)
+    if not isinstance(error, ToolError):
+        text = f"Tool {name!r} raised {text}"
+    return fit_result(
+        text or f"Tool {name!r} failed without a reason", tool.max_result_tokens, error
+    )
+
+
+def _words_of(error: Exception) -> str:
+    """Return what an error says; a group is told by its members."""
+    if isinstance(error, ExceptionGroup):
+        return "; ".join(map(_words_of, error.exceptions))
     try:
         text = str(error)
     except Exception:  # its own __str__ is broken
         text = "(no readable message)"
-    if not isinstance(error, ToolError):
-        text = f"Tool {name!r} raised {type(error).__name__}: {text}"
-    return fit_result(
-        text or f"Tool {name!r} failed without a reason", tool.max_result_tokens, error
-    )
+    return text if isinstance(error, ToolError) else f"{type(error).__name__}: {text}"
 
 
 def _exit_of_tool(error: BaseException, name: str) -> ToolError | None:
@@ -146,6 +154,12 @@ def _without_running(
     """Return the outcome of a call that cannot run, or of a dry run."""
     if tool is None:
         return Outcome(_unknown(action.name, tools), is_error=True)
+    if action.unparsed is not None and not action.unparsed.strip():
+        return Outcome(
+            f"The arguments of {action.name!r} did not arrive, so it was not run. Make the call "
+            "again, with {} if it has none",
+            is_error=True,
+        )
     if action.unparsed is not None:
         return Outcome(
             f"The arguments of {action.name!r} were not a JSON object, so it was not run. You "

@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from agent_brain.tools.action import Action
 from agent_brain.tools.aio import is_async_function, maybe_await, run_in_thread
-from agent_brain.tools.base import Approval, BaseTool
+from agent_brain.tools.base import RESULT_TOKENS, Approval, BaseTool
 from agent_brain.tools.context import ToolContext, current_call
 from agent_brain.tools.errors import ToolArgumentsError, ToolDefinitionError
 from agent_brain.tools.frozen import thawed
@@ -31,6 +31,7 @@ class FunctionTool(BaseTool):
         name: str | None = None,
         description: str | None = None,
         local_names: Mapping[str, Any] | None = None,
+        max_result_tokens: int | None = RESULT_TOKENS,
         **options: Any,
     ) -> None:
         label = name or str(getattr(function, "__name__", ""))
@@ -43,7 +44,11 @@ class FunctionTool(BaseTool):
         self._positional = signature.positional
         self._context = signature.context
         super().__init__(
-            label, text if description is None else description, signature.schema, **options
+            label,
+            text if description is None else description,
+            signature.schema,
+            max_result_tokens=max_result_tokens,
+            **options,
         )
         functools.update_wrapper(self, function, updated=())
 
@@ -141,7 +146,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     Args:
         function: The function, when used as ``@tool`` without parentheses.
-        **options: ``name``, ``description`` and the options of :class:`BaseTool`.
+        **options: ``name``, ``description`` and the options of :class:`BaseTool`;
+            ``max_result_tokens`` is 10,000 unless given, and None for no limit.
 
     Raises:
         ToolDefinitionError: The signature cannot be offered to a model (``*args``, ``**kwargs``, an

@@ -1,4 +1,8 @@
-"""Separate thoughts between ``<think>`` and ``</think>`` from the text of a model. Private."""
+"""Separate the thoughts at the beginning of a response from its text. Private.
+
+Servers that do not separate them themselves send what a model thinks as ``<think>…</think>`` before
+its answer. Anywhere else such a tag is text about the tag.
+"""
 
 from __future__ import annotations
 
@@ -7,73 +11,77 @@ from collections.abc import Iterator
 
 from agent_brain.states.models.llm import Thought
 
-_OPEN = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_OPEN = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 _CLOSE = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _TAGS = ("<think>", "<thinking>"), ("</think>", "</thinking>")
-_QUOTES = "`\"'"  # a quoted tag is text about the tag
 
 
 class ThinkTags:
-    """Splits streamed text into text and thoughts, even if a chunk ends inside a tag.
+    """Splits the beginning of a streamed text, even if a chunk ends inside a tag.
 
-    While :attr:`idle` is true, text without ``<`` need not pass through here.
-
-    Attributes:
-        idle: Whether no thought is open and nothing is held back.
-        last: The last character of the text so far.
+    Once it has yielded text, the rest of the response is text and need not pass through here.
     """
 
-    __slots__ = ("_held", "_inside", "_trim", "idle", "last")
+    __slots__ = ("_held", "_inside", "_open", "_text", "_trim")
 
     def __init__(self) -> None:
         self._held = ""
-        self._inside = False
-        self.last = ""
+        self._inside = self._text = False
+        self._open: list[str] = []  # the thought that is not closed yet, with its tag
         self._trim = False  # white space after a thought belongs to it
-        self.idle = True
 
     def split(self, piece: str) -> Iterator[str]:
         """Yield the text and the thoughts (:class:`Thought`) in the next piece of text."""
         text, self._held = self._held + piece, ""
-        while text:
-            found = self._find(text)
+        while text and not self._text:
+            found = _CLOSE.search(text) if self._inside else _OPEN.match(text)
             if found is None:
                 text, self._held = _without_partial_tag(text, inside=self._inside)
-                yield from self._part(text)
+                if self._inside:
+                    yield from self._thought(text)
+                    return
+                self._text = bool(text)
                 break
-            yield from self._part(text[: found.start()])
+            if self._inside:
+                yield from self._thought(text[: found.start()])
+                self._open.clear()
+                self._trim = True
+            else:
+                self._open.append(found[0])
             self._inside = not self._inside
-            self._trim = not self._inside
-            self.last = ">"
             text = text[found.end() :]
-        self.idle = not (self._held or self._inside or self._trim)
+        if text := self._trimmed(text):
+            yield text
 
-    def flush(self) -> Iterator[str]:
-        """Yield what was held back, at the end of the text."""
+    def flush(self, *, cut: bool = False) -> Iterator[str]:
+        """Yield what was held back, and a thought that was never closed again, as text.
+
+        Args:
+            cut: The response was cut off, so that an open thought is one.
+        """
         held, self._held = self._held, ""
-        yield from self._part(held)
+        if not self._inside:
+            yield from filter(None, [self._trimmed(held)])
+        elif cut:
+            yield from self._thought(held)
+        else:
+            yield "".join(self._open) + held
 
-    def _find(self, text: str) -> re.Match[str] | None:
-        if self._inside:
-            return _CLOSE.search(text)
-        for found in _OPEN.finditer(text):
-            before = text[found.start() - 1] if found.start() else self.last
-            if not before or before not in _QUOTES:
-                return found
-        return None
+    def _thought(self, text: str) -> Iterator[Thought]:
+        if text:
+            self._open.append(text)
+            yield Thought(text)
 
-    def _part(self, text: str) -> Iterator[str]:
-        if self._trim and not self._inside:
+    def _trimmed(self, text: str) -> str:
+        if self._trim:
             text = text.lstrip()
             self._trim = not text
-        if text:
-            self.last = text[-1]
-            yield Thought(text) if self._inside else text
+        return text
 
 
 def _without_partial_tag(text: str, *, inside: bool) -> tuple[str, str]:
     """Return ``text``, and the end of it that may be the beginning of a tag."""
-    at = text.rfind("<")
-    if at >= 0 and any(tag.startswith(text[at:].lower()) for tag in _TAGS[inside]):
+    at = text.rfind("<") if inside else 0
+    if at >= 0 and any(tag.startswith(text[at:].lstrip().lower()) for tag in _TAGS[inside]):
         return text[:at], text[at:]
     return text, ""

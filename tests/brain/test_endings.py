@@ -11,10 +11,14 @@ import pytest
 
 from agent_brain import Brain, Limits, Message, StopReason, StuckPolicy, react
 from agent_brain.errors import LLMConnectionError, MalformedOutputError, TransitionError
-from agent_brain.states import Event, RunFailed, RunFinished, RunStarted, TextDelta, Usage
-from agent_brain.testing import ScriptedLLM
+from agent_brain.nets import create_net
+from agent_brain.states import Event, Finish, RunFailed, RunFinished, RunStarted, TextDelta, Usage
+from agent_brain.states.output_types import shape_of
+from agent_brain.testing import ModelCall, ScriptedLLM
 from agent_brain.tools import Action
 from tests.brain.nets import Endless, Fail, Hang, Say, Steps, add, single
+from tests.nets.models import FunctionLLM
+from tests.nets.test_answers import FILLED
 from tests.support.clock import fake_clock
 
 pytestmark = pytest.mark.anyio
@@ -284,3 +288,18 @@ async def test_an_empty_task_is_refused(task: str) -> None:
 def test_limits_below_zero_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         Limits(**options)
+
+
+@pytest.mark.parametrize("net", ["react", "plan_execute", "tree_of_thoughts"])
+@pytest.mark.parametrize("reason", ["stop", "unknown"])
+async def test_why_the_response_with_the_output_ended_is_in_the_result(net: str, reason: Any):
+    def reply(call: ModelCall) -> Any:
+        if call.output_type is int_shape:
+            return ['{"value": 4}', Finish(reason)]
+        return FILLED.get(call.output_type, "It is 4.")
+
+    int_shape = shape_of(int).model
+    llm = FunctionLLM(reply, native=False)
+    result = await Brain(create_net(net, llm, output_type=int)).run("2 + 2?")
+
+    assert (result.output, result.finish_reason) == (4, reason)

@@ -19,6 +19,7 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
+from agent_brain import Brain
 from agent_brain.memories.message import Message
 from agent_brain.states.aclosing import closing
 from agent_brain.states.errors import (
@@ -44,6 +45,7 @@ from tests.support.openai_server import (
     Cut,
     Failure,
     OpenAIServer,
+    Page,
     Raw,
     Reasoning,
     Refuse,
@@ -385,6 +387,105 @@ async def test_lone_surrogates_are_replaced_in_arguments() -> None:
     assert action.args == {"a": "x\ufffd", "b": "😀"}
 
 
+def cut_stream(*deltas: dict[str, Any]) -> Page:
+    """A response that ends before the provider says why."""
+    event = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    events = [f"data: {json.dumps({**event, 'choices': [choice]})}\n\n" for choice in choices]
+    return Page("".join(events), "text/event-stream")
+
+
+@pytest.mark.parametrize("arguments", [None, "", " "])
+async def test_a_call_whose_arguments_never_arrived_is_not_run(arguments: str | None) -> None:
+    deleted: list[int] = []
+
+    @tool
+    async def delete_old(older_than_days: int = 0) -> str:
+        """Delete old files."""
+        deleted.append(older_than_days)
+        return "deleted"
+
+    call = CallDelta(0, arguments, id="c1", name="delete_old")
+    half = cut_stream({"role": "assistant", "content": None}, {"tool_calls": [call.to_dict()]})
+    with OpenAIServer([half, Reply("It was not deleted.")]) as server:
+        async with Brain("react", llm=model_of(server), tools=[delete_old]) as brain:
+            result = await brain.run("Delete what is old")
+    assert (deleted, result.answer) == ([], "It was not deleted.")
+    told = server.requests[1].body["messages"][-1]
+    assert told["role"] == "tool"
+    assert "did not arrive, so it was not run" in told["content"]
+
+
+# --- what other servers send ---
+
+
+def choice_of(index: int, text: str) -> dict[str, Any]:
+    return {"index": index, "delta": {"content": text}, "finish_reason": None}
+
+
+OTHER_FORMS: dict[str, tuple[list[Any], list[Any]]] = {
+    "a list of parts": (
+        [raw_delta(content=[{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}])],
+        ["Hello"],
+    ),
+    "a part": ([raw_delta(content={"type": "text", "text": "Hello"})], ["Hello"]),
+    "a number": ([raw_delta(content=5)], ["5"]),
+    "a list of thoughts": ([raw_delta(reasoning_content=["Hm."]), "Hello"], ["Hm.", "Hello"]),
+    "a mark of the byte order": (["\ufeffHello", "\ufeff"], ["Hello", "\ufeff"]),
+    "a second choice": (
+        [
+            raw_chunk(choices=[choice_of(0, "one "), choice_of(1, "TWO "), choice_of(2, "SIX")]),
+            raw_chunk(choices=[choice_of(1, "TWO")]),
+            raw_chunk(choices=[choice_of(0, "one")]),
+        ],
+        ["one ", "one"],
+    ),
+    "no choices": ([raw_chunk(), raw_chunk(choices=None), "Hello"], ["Hello"]),
+    "no delta": ([raw_chunk(choices=[{"index": 0, "delta": None}]), "Hello"], ["Hello"]),
+    "a function call": (
+        [
+            raw_delta(function_call={"name": "weather", "arguments": ""}),
+            raw_delta(function_call={"arguments": '{"city": '}),
+            raw_delta(function_call={"arguments": '"Oslo"}'}),
+        ],
+        [("weather", {"city": "Oslo"})],
+    ),
+    "a call without arguments": ([CallDelta(0, id="c1", name="now")], [("now", {})]),
+    "a call with a mark of the byte order": (
+        [CallDelta(0, '\ufeff{"city": "Oslo"}', id="c1", name="weather")],
+        [("weather", {"city": "Oslo"})],
+    ),
+    "the same chunk a thousand times": (["| 0 "] * 1000, ["| 0 "] * 1000),
+}
+
+
+@pytest.mark.parametrize(("sent", "read"), OTHER_FORMS.values(), ids=OTHER_FORMS)
+async def test_what_other_servers_send_is_read(sent: list[Any], read: list[Any]) -> None:
+    with OpenAIServer([Reply(*sent)]) as server:
+        pieces = await answer(model_of(server), tools=[weather])
+    said = [(p.name, p.args) if isinstance(p, Action) else p for p in pieces[:-2]]
+    assert said == read
+    assert isinstance(pieces[-2], Finish)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens", "estimated"),
+    [
+        ({"prompt_tokens": 11.5, "completion_tokens": 7.0, "total_tokens": 18.5}, (12, 7), False),
+        ({"prompt_tokens": 11, "total_tokens": 11}, (11, 2), True),
+        ({"prompt_tokens": 11, "completion_tokens": None, "total_tokens": 11}, (11, 2), True),
+    ],
+)
+async def test_usage_in_another_form_is_read(
+    usage: dict[str, Any], tokens: tuple[int, int], estimated: bool
+) -> None:
+    with OpenAIServer([Reply("Hello", raw_chunk(choices=[], usage=usage), usage=None)]) as server:
+        reported = (await answer(model_of(server)))[-1]
+    assert isinstance(reported, Usage)
+    assert (reported.input_tokens, reported.output_tokens) == tokens
+    assert reported.estimated is estimated
+
+
 # --- what is asked ---
 
 
@@ -609,6 +710,23 @@ async def test_the_last_error_says_how_often_the_call_was_tried_again() -> None:
         error = await failure_of(model_of(server, retries=2))
     assert (len(server.requests), error.retries) == (3, 2)
     assert "tried 3 times" in str(error)
+
+
+@pytest.mark.parametrize("failure", [Cut(), SSE_ERROR], ids=["reset", "overload"])
+async def test_a_failure_while_the_model_only_thinks_is_tried_again(failure: Cut | Raw) -> None:
+    broken = Reply(Reasoning("Hm, "), Reasoning("hm."), failure)
+    with OpenAIServer([broken, Reply(Reasoning("Aha."), "Hello")]) as server:
+        pieces = await answer(model_of(server, retries=1))
+    assert pieces[:2] == ["Hm, ", "hm."]
+    assert isinstance(pieces[2], Usage)
+    assert pieces[3:5] == ["Aha.", "Hello"]
+
+
+async def test_a_fallback_answers_when_the_model_fails_while_it_thinks() -> None:
+    with OpenAIServer([Reply(Reasoning("Hm."), Cut()), Reply("Hello")]) as server:
+        pieces = await answer(model_of(server, fallbacks=["openai/other"]))
+    assert pieces[0] == "Hm."
+    assert "Hello" in pieces
 
 
 async def test_a_stream_that_breaks_after_its_first_chunk_is_never_replayed() -> None:

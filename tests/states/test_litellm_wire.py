@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from agent_brain.memories.message import Attachment, Message
-from agent_brain.states import Finish, LiteLLM, Piece, Thought
+from agent_brain.states import Finish, LiteLLM, LLMServerError, Piece, Thought
 from agent_brain.testing import ScriptedLLM, llm_conformance
 from agent_brain.tools import Action, tool
 from tests.support.openai_server import CallDelta, OpenAIServer, Page, Raw, Reply, tool_calls
@@ -287,6 +287,26 @@ async def test_a_filtered_answer_of_gemini_is_filtered() -> None:
     with OpenAIServer([gemini({"text": "W"}, stop="SAFETY")]) as server:
         pieces = await answer(model_of(server, GEMINI))
     assert finish_of(pieces).reason == "content_filter"
+
+
+MALFORMED = ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"]
+
+
+@pytest.mark.parametrize("reason", MALFORMED)
+async def test_a_call_that_gemini_cannot_read_is_tried_again_and_named(reason: str) -> None:
+    broken = gemini(stop=reason)
+    with OpenAIServer([broken, gemini({"text": "Hello"})]) as server:
+        pieces = await answer(model_of(server, GEMINI, retries=1))
+    assert "Hello" in pieces
+    with OpenAIServer([broken]) as server, pytest.raises(LLMServerError, match=reason):
+        await answer(model_of(server, GEMINI))
+
+
+async def test_a_malformed_call_behind_text_is_no_complete_response() -> None:
+    with OpenAIServer([gemini({"text": "I look."}, stop="MALFORMED_FUNCTION_CALL")]) as server:
+        pieces = await answer(model_of(server, GEMINI))
+    assert pieces[0] == "I look."
+    assert finish_of(pieces).reason == "unknown"
 
 
 # --- names of tools ---

@@ -242,7 +242,7 @@ async def test_thoughts_in_tags_are_thoughts(chunks, native):
 
 
 async def test_an_answer_of_thoughts_alone_is_empty():
-    llm = ScriptedLLM(["<think>It is 4.", "It is 4."])
+    llm = ScriptedLLM(["<think>It is 4.</think>", "It is 4."])
     memory = FakeMemory("What?")
     done = await run_state(reasoning(llm), memory)
 
@@ -250,11 +250,59 @@ async def test_an_answer_of_thoughts_alone_is_empty():
     assert "it was empty" in llm.calls[1].messages[-1].content
 
 
-@pytest.mark.parametrize("text", ["Write `<think>` first.", "a < b", "1 <2", "<thinker>", "a <th"])
-async def test_text_about_tags_is_text(text):
-    done = await run_state(reasoning(ScriptedLLM([[*text]])), FakeMemory("What?"))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write `<think>` first.",
+        "a < b",
+        "1 <2",
+        "<thinker>",
+        "a <th",
+        "<th",
+        "Set <think> to off in the settings. Then restart.",
+        "Set <think>on</think> in the settings.",
+        "It closes with </think>, as usual.",
+        "`<think>` is a tag. </think> closes it.",
+        "```xml\n<think>\nHm.\n</think>\n```\nis a thought.",
+        "<b>Use</b> <think>.",
+        "<think> is a tag that opens a thought.",
+        "<think> opens and <think> opens again.",
+        "\n<thinking>, it is said, <thin",
+    ],
+)
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "whole"])
+async def test_text_about_tags_is_text(text, chunked):
+    memory = FakeMemory("What?")
+    llm = ScriptedLLM([[*text] if chunked else text])
+    done = await run_state(reasoning(llm), memory)
 
-    assert done.text == text
+    assert done.text == memory.updates[0][0].content == text
+
+
+async def test_a_thought_streams_before_it_is_known_whether_it_is_closed():
+    chunks = ["<think>", "one ", "two ", "three", "</think>", "It ", "is ", "4."]
+    done = await run_state(reasoning(ScriptedLLM([chunks])), FakeMemory("What?"))
+
+    assert done.thoughts == ["one ", "two ", "three"]
+    assert done.chunks == ["It ", "is ", "4."]
+
+
+async def test_several_thoughts_may_come_before_the_text():
+    said = "<think>a</think>\n<thinking>b</thinking>\nIt is 4. <think>c</think>"
+    done = await run_state(reasoning(ScriptedLLM([said])), FakeMemory("What?"))
+
+    assert (done.text, done.thoughts) == ("It is 4. <think>c</think>", ["a", "b"])
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "text"])
+async def test_a_thought_that_was_cut_off_is_no_answer(native):
+    turn: list[Any] = ["<think>Hm, ", "hm", Finish("length")]
+    llm = ScriptedLLM([turn, "It is 4."], native=native)
+    memory = FakeMemory("What?")
+    await run_state(reasoning(llm), memory)
+
+    assert memory.updates[0][0].content == "It is 4."
+    assert "before it said anything" in llm.calls[1].messages[-1].content
 
 
 async def test_data_behind_a_thought_is_read():
@@ -268,6 +316,14 @@ async def test_data_behind_a_thought_is_read():
 PARTS = st.lists(st.sampled_from(["<think>", "</think>", "<", ">", "a", " ", "think", "/"])).map(
     "".join
 )
+
+
+@given(st.sampled_from(["a", "`", "<", "</think>", "1 "]), PARTS)
+def test_tags_count_at_the_beginning_only(beginning: str, text: str):
+    said = f"{beginning} {text}"
+    tags = ThinkTags()
+
+    assert "".join([*tags.split(said), *tags.flush()]) == said
 
 
 @given(PARTS, st.lists(st.integers(0, 40)))

@@ -30,6 +30,35 @@ async def call(function: Any, **args: Any) -> Outcome:
     return await call_tool(Action(name=made.name, args=args), {made.name: made})
 
 
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        ([ValueError("no such city")], "Tool 'look_up' raised ValueError: no such city"),
+        (
+            [ValueError("no such city"), ExceptionGroup("inner", [KeyError("Rome")])],
+            "Tool 'look_up' raised ValueError: no such city; KeyError: 'Rome'",
+        ),
+        ([ToolError("Try Oslo")], "Tool 'look_up' raised Try Oslo"),
+    ],
+)
+async def test_a_group_of_errors_is_told_by_its_members(errors: list[Exception], told: str):
+    async def look_up() -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", errors)
+
+    outcome = await call(look_up)
+    assert (outcome.content, outcome.is_error) == (told, True)
+
+
+async def test_a_function_has_a_limit_of_results_unless_it_says_otherwise():
+    def export() -> str:
+        return "word " * 100_000
+
+    shortened, whole = await call(export), await call(tool(max_result_tokens=None)(export))
+    assert count_tokens(shortened.content) <= 10_000
+    assert shortened.full == whole.content == export()
+    assert (as_tool(export).max_result_tokens, whole.full) == (10_000, None)
+
+
 async def test_a_result_is_text_as_it_is_and_anything_else_as_json():
     def text() -> str:
         return "é\n"

@@ -34,6 +34,7 @@ def load_litellm() -> Any:
         litellm = import_litellm()
         litellm.suppress_debug_info = True
         litellm.telemetry = False
+        litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # a table repeats itself, too
         if first:
             litellm.turn_off_message_logging = True
         if first and "LITELLM_LOG" not in os.environ:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from agent_brain.tools.base import RESULT_TOKENS
 from agent_brain.tools.secrets import scrub
 
 Approval = Literal["never", "destructive", "always"]
 
 CALL_SECONDS = 60.0
 START_SECONDS = 30.0
-RESULT_TOKENS = 10_000
 DESCRIPTION_TOKENS = 2_000
 SHORTEST_SECRET = 4  # shorter values, such as "1" or "yes", occur in any text
 

@@ -27,7 +27,7 @@ from agent_brain.states.models.litellm.errors import requested_wait
 from agent_brain.states.models.litellm.messages import origin, to_wire
 from agent_brain.states.models.litellm.schemas import response_format
 from agent_brain.states.models.litellm.usage import PRICES
-from agent_brain.states.models.llm import LLM, Piece
+from agent_brain.states.models.llm import LLM, Piece, Thought
 from agent_brain.states.retry import RetryPolicy
 from agent_brain.states.usage import Usage
 from agent_brain.tools.base import BaseTool
@@ -70,7 +70,7 @@ class LiteLLM(LLM):
     Transient failures (rate limits, timeouts, connections, server errors) are retried with
     exponential back-off and full jitter, no sooner than the provider requests; then the fallbacks
     are tried in order. Once a part of the answer has been yielded, an error is raised instead, as
-    a retry would repeat that part. Each failed attempt yields a
+    a retry would repeat that part; thoughts are no part of it. Each failed attempt yields a
     :class:`~agent_brain.states.Usage` of its own, before the answer or the error.
 
     If a provider does not report its usage, it is estimated. The cost is None if no price is
@@ -254,7 +254,7 @@ class LiteLLM(LLM):
             try:
                 async with closing(pieces) as attempt:
                     async for piece in attempt:
-                        started = started or not isinstance(piece, Usage)
+                        started = started or not isinstance(piece, Usage | Thought)
                         yield piece
                 return
             except LLMError as error:

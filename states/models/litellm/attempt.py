@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import LLMError, LLMTimeoutError
-from agent_brain.states.models.litellm.chunks import ChunkReader, RefusalWatch
-from agent_brain.states.models.litellm.errors import no_stream, to_llm_error
+from agent_brain.states.models.litellm.chunks import ChunkReader
+from agent_brain.states.models.litellm.errors import malformed_call, no_stream, to_llm_error
 from agent_brain.states.models.litellm.usage import estimated_usage, is_plausible, reported_usage
+from agent_brain.states.models.litellm.watch import StreamWatch
 from agent_brain.states.models.llm import Finish, Piece
 from agent_brain.states.usage import Usage
 from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.litellm.connections import connections
 from agent_brain.tools.litellm.setup import load_litellm
+from agent_brain.tools.text import count_tokens
 
 if TYPE_CHECKING:
     from agent_brain.states.models.litellm.adapter import LiteLLM
 
 T = TypeVar("T")
+_MALFORMED = ("MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL")
+"""Reasons of Gemini that litellm calls "stop"."""
 
 
 class Attempt:
@@ -61,12 +66,14 @@ class Attempt:
             connections.acquire()
             try:
                 stream = await self._in_time(load_litellm().acompletion(**self._request))
-                watch = RefusalWatch.on(stream)
+                watch = StreamWatch.on(stream)
                 while (chunk := await self._in_time(anext(stream, None))) is not None:
                     for text in self._reader.read(chunk):
                         yield text
                 if not self._answered(stream):
                     raise self._located(no_stream(stream))
+                if watch.reason in _MALFORMED and not self._reader.written:
+                    raise self._located(malformed_call(watch.reason))
                 for piece in self._end(stream, watch):
                     yield piece
             finally:
@@ -85,11 +92,13 @@ class Attempt:
         chunks = getattr(stream, "chunks", None)
         return chunks is None or bool(chunks or _finish_reason(stream) or self._reader.written)
 
-    def _end(self, stream: Any, watch: RefusalWatch | None) -> list[Piece]:
-        pieces: list[Piece] = [*self._reader.finish()]
+    def _end(self, stream: Any, watch: StreamWatch) -> list[Piece]:
         reason = _finish_reason(stream)
+        if reason is not None and watch.reason in _MALFORMED:
+            reason = watch.reason
+        pieces: list[Piece] = [*self._reader.finish(complete=reason is not None)]
         finish = self._reader.end(reason or "")
-        if watch is not None and watch.refusal:
+        if watch.refusal:
             pieces += [watch.refusal, Finish("refusal")]
         elif reason or finish.provider_data or finish.metadata:
             pieces.append(finish)
@@ -103,7 +112,11 @@ class Attempt:
             usage = None
         if usage is None or not is_plausible(usage):
             return self._estimated()
-        return reported_usage(self._llm.model, self._llm.params, usage)
+        guess = not usage.completion_tokens and bool(self._reader.written)
+        if guess:
+            usage.completion_tokens = sum(map(count_tokens, self._reader.written))
+        reported = reported_usage(self._llm.model, self._llm.params, usage)
+        return replace(reported, estimated=guess)
 
     def _estimated(self) -> Usage:
         llm, written = self._llm, self._reader.written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
@@ -27,6 +27,7 @@ _REFUSING = ("anthropic claude", "azure_ai claude", "vertex_ai claude")
 _WANT_REASONING = ("deepseek", "moonshot")
 """Providers that reject a conversation with tool calls unless the reasoning is sent back."""
 
+_BOM = "\ufeff"
 _SIGNATURE = "thought_signature"
 _SIGNED = "__thought__"
 """litellm appends Gemini's signature of a call to its id, after this marker."""
@@ -69,6 +70,8 @@ class ChunkReader:
                 self._reasoning.append(thought)
                 pieces.append(Thought(thought))
         if piece := delta.content:
+            if not self.written:
+                piece = piece.removeprefix(_BOM)
             text, self._half_text = _whole(self._half_text + piece)
             if text:
                 pieces.append(text)
@@ -95,15 +98,20 @@ class ChunkReader:
         kept = self._metadata.setdefault(name, [])
         kept += [item for item in map(_as_json, given) if item not in kept]
 
-    def finish(self) -> Iterator[str | Action]:
-        """Yield what was kept: at the end of the response, every call is complete."""
+    def finish(self, *, complete: bool) -> Iterator[str | Action]:
+        """Yield what was kept, at the end of the response.
+
+        Args:
+            complete: The provider said that it has ended, so that a call without arguments has
+                none; if not, they have not arrived.
+        """
         if self._half_thought:
             yield Thought(clean(self._half_thought))
         if self._half_text:
             yield clean(self._half_text)
         taken: set[str] = set()
         for call in self._calls:
-            action = _action(call, taken)
+            action = _action(call, taken, complete=complete)
             taken.add(action.id)
             if call.signature:
                 self._signatures[action.id] = {_SIGNATURE: call.signature}
@@ -181,39 +189,6 @@ class _Thinking:
             self.blocks.append({"type": "thinking", "thinking": thinking, "signature": signature})
 
 
-class RefusalWatch:
-    """Wraps an OpenAI stream for litellm, and keeps its refusal, which litellm drops.
-
-    Attributes:
-        refusal: Why the model declined to answer, in its own words.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self.refusal = ""
-        self._stream = stream
-
-    @classmethod
-    def on(cls, stream: Any) -> Self | None:
-        """Wrap the inner stream of a litellm stream, if it is one of OpenAI's client."""
-        inner = getattr(stream, "completion_stream", None)
-        if type(inner).__module__.partition(".")[0] != "openai":
-            return None
-        watch = stream.completion_stream = cls(inner)
-        return watch
-
-    def __aiter__(self) -> RefusalWatch:
-        return self
-
-    async def __anext__(self) -> Any:
-        chunk = await anext(self._stream)
-        for choice in getattr(chunk, "choices", None) or ():
-            self.refusal += getattr(getattr(choice, "delta", None), "refusal", None) or ""
-        return chunk
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 def _get(model: Any, name: str) -> Any:
     """Return an optional attribute of a pydantic model, faster than ``getattr``."""
     found = vars(model).get(name)
@@ -231,22 +206,21 @@ def _whole(text: str) -> tuple[str, str]:
     return clean(text), ""
 
 
-def _action(call: _CallParts, taken: set[str]) -> Action:
-    raw = "".join(call.arguments)
+def _action(call: _CallParts, taken: set[str], *, complete: bool) -> Action:
+    raw = "".join(call.arguments).removeprefix(_BOM)
     fields: dict[str, Any] = {"name": call.name}
     call_id = clean(call.id)
     if call_id and call_id not in taken:
         fields["id"] = call_id
     try:
-        return Action(args=_arguments(raw), **fields)
+        empty = complete and not raw.strip()
+        return Action(args={} if empty else _arguments(raw), **fields)
     except (ValueError, RecursionError):
         return Action(unparsed=raw, **fields)
 
 
 def _arguments(raw: str) -> dict[str, Any]:
     """Parse a JSON object without ``NaN`` and ``Infinity``; raises ValueError, RecursionError."""
-    if not raw.strip():
-        return {}
     value = json.loads(raw, parse_constant=_refuse)
     if not isinstance(value, dict):
         raise ValueError(f"not a JSON object but {type(value).__name__}")

@@ -101,6 +101,11 @@ def no_stream(stream: Any) -> LLMServerError:
     return LLMServerError(f"The provider {what} instead of a streamed answer; {hint}")
 
 
+def malformed_call(reason: str) -> LLMServerError:
+    """Return the error for a call of a tool that the provider itself could not read."""
+    return LLMServerError(f"The model wrote a tool call that its provider cannot read ({reason})")
+
+
 def requested_wait(error: BaseException) -> float | None:
     """Return the seconds to wait that the provider's response requests, if any."""
     for link in _chain(error):
