@@ -35,15 +35,17 @@ async def undo_half_a_step(memory: Memory) -> None:
         await close_open_calls(memory, "the run was interrupted")
 
 
-async def drop_partial_answer(memory: Memory) -> None:
-    """Remove the partial answer of a run that continues, as it will give the whole one.
+async def take_partial_answer(memory: Memory) -> list[Message]:
+    """Remove the partial answer of a run that continues, and return it.
 
     It stays in a memory that cannot delete messages.
     """
-    partial = [message.id for message in await memory.turn() if is_partial(message)]
+    partial = [message for message in await memory.turn() if is_partial(message)]
     delete = getattr(memory, "delete", None)
-    if partial and delete is not None and offers(memory, "delete"):
-        await delete(partial)
+    if not partial or delete is None or not offers(memory, "delete"):
+        return []
+    await delete([message.id for message in partial])
+    return partial
 
 
 async def close_open_calls(memory: Memory, why: str) -> None:

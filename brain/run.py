@@ -25,8 +25,8 @@ from agent_brain.memories.runs.turns import answer_of
 from agent_brain.nets.net import Net
 from agent_brain.open_calls import (
     close_open_calls,
-    drop_partial_answer,
     open_results,
+    take_partial_answer,
     undo_half_a_step,
 )
 from agent_brain.result import OutputT_co, Result
@@ -87,6 +87,7 @@ class Run(Generic[OutputT_co]):
         "_began",
         "_budget",
         "_claim",
+        "_continues_at",
         "_decisions",
         "_deps",
         "_engine",
@@ -101,6 +102,7 @@ class Run(Generic[OutputT_co]):
         "_plan",
         "_quiet",
         "_result",
+        "_said_before",
         "_steering",
         "ended",
         "run_id",
@@ -123,6 +125,8 @@ class Run(Generic[OutputT_co]):
         self._result: Result[OutputT_co] | None = None
         self._began = False  # the memory holds it
         self._failed = False
+        self._said_before: list[Message] = []  # a partial answer that this run is to complete
+        self._continues_at = 0  # the steps that were completed when it was resumed
         self._late = False  # the time is up, and no scope was cancelled
         self._interruption = Interruption()
         self._claim: Claim | None = None
@@ -446,7 +450,8 @@ class Run(Generic[OutputT_co]):
         except BaseException:
             memory.control = before
             raise
-        await drop_partial_answer(memory)
+        self._said_before = await take_partial_answer(memory)
+        self._continues_at = control.moves
         return False
 
     async def _finish(self, reason: StopReason) -> None:
@@ -455,6 +460,9 @@ class Run(Generic[OutputT_co]):
             partial = await self._engine.partial_answer()
             if partial is not None:
                 await self._plan.memory.update([partial])
+            elif self._said_before and control.moves == self._continues_at:  # nothing was added
+                kept = [each.model_copy(update={"id": new_id("msg")}) for each in self._said_before]
+                await self._plan.memory.update(kept)
         control.stop(
             reason.value,
             seconds=self._budget.seconds(),

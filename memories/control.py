@@ -131,6 +131,16 @@ class Control(BaseModel, defer_build=True):
         return self.answer_to("")
 
     @property
+    def resumable(self) -> bool:
+        """Whether there is a run to resume, if none is in progress.
+
+        It waits, was interrupted with its process, or has ended before its net did.
+        """
+        if self.run_id is None or self.state is None:
+            return False
+        return self.status in ("running", "waiting") or (self.status == "ended" and not self.done)
+
+    @property
     def asked(self) -> HumanRequests | None:
         """The old name of ``human_requests``."""
         return self.human_requests

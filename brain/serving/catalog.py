@@ -40,6 +40,8 @@ class SessionInfo:
         status: ``"idle"``, ``"running"`` or ``"waiting"`` for a person; ``"closed"`` if it is not
             open, so that its state is only in the journal.
         failed: Whether its last run failed.
+        resumable: Whether its last run can be resumed, as it waits or has ended early. Of a session
+            that is not open it is what was known when the run ended.
         origin: What it was copied from; None if it was not.
         cursor: Its place in the list: ``after`` of :meth:`Sessions.list`; empty if it was not
             listed.
@@ -50,6 +52,7 @@ class SessionInfo:
     updated_at: datetime
     status: str = "closed"
     failed: bool = False
+    resumable: bool = False
     origin: Origin | None = None
     cursor: str = ""
 
@@ -106,8 +109,7 @@ class Catalog:
             "title": info.title,
             "at": info.updated_at.isoformat(),
         }
-        if info.failed:
-            data["failed"] = True
+        data |= {name: True for name in ("failed", "resumable") if getattr(info, name)}
         if info.origin is not None:
             data["origin"] = {"session": info.origin.session, "step": info.origin.step}
         await self._journal.append(key, [Entry("session", data)])
@@ -163,5 +165,6 @@ def _info(entry: Entry) -> SessionInfo:
         data["title"],
         datetime.fromisoformat(data["at"]),
         failed=data.get("failed", False),
+        resumable=data.get("resumable", False),
         origin=None if origin is None else Origin(origin["session"], origin["step"]),
     )

@@ -103,6 +103,11 @@ class Session:
         return "interrupted" if status == "running" else "idle"
 
     @property
+    def resumable(self) -> bool:
+        """Whether :meth:`start_resume` would continue a run: it waits, or has ended early."""
+        return self.run is None and self.memory.control.resumable
+
+    @property
     def failed(self) -> bool:
         """Whether the last run failed."""
         control = self.memory.control

@@ -421,7 +421,7 @@ class Sessions:
         opened = self._pool.get(key)
         if opened is None:
             return info
-        return replace(info, status=opened.status, failed=opened.failed)
+        return replace(info, status=opened.status, failed=opened.failed, resumable=opened.resumable)
 
     def _check_room(self, key: SessionKey) -> None:
         if not self.active:
@@ -487,7 +487,8 @@ class Sessions:
 
     async def _note_run(self, session: Session, task: str) -> None:
         known = session.info or SessionInfo(session.id, make_title(task), datetime.now(UTC))
-        await self._note(session, replace(known, updated_at=datetime.now(UTC), failed=False))
+        began = replace(known, updated_at=datetime.now(UTC), failed=False, resumable=False)
+        await self._note(session, began)
 
     async def _note(self, session: Session, info: SessionInfo) -> None:
         if self._catalog is not None:
@@ -495,12 +496,15 @@ class Sessions:
         session.info = info
 
     async def run_ended(self, session: Session, run: SessionRun) -> None:
-        """Note that a run has ended, and whether it has failed."""
+        """Note that a run has ended, whether it has failed, and whether it can be resumed."""
         self._runs.discard(run)
-        if session.info is None or session.deleted or session.info.failed is session.failed:
+        if session.info is None or session.deleted:
+            return
+        ended = replace(session.info, failed=session.failed, resumable=session.resumable)
+        if ended == session.info:
             return
         try:
-            await self._note(session, replace(session.info, failed=session.failed))
+            await self._note(session, ended)
         except JournalError:  # the run has ended all the same
             logger.warning("The list does not show how session %r ended", session.id, exc_info=True)
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from types import EllipsisType
 from typing import Any, cast
 
+from agent_brain.memories.control import Control
 from agent_brain.memories.errors import JournalError
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.store.events import MESSAGES
@@ -37,6 +38,8 @@ class SessionInfo:
         updated: When its last entry was written.
         entries: The number of its entries, history included.
         wake_at: When its run is to be resumed, if it sleeps (aware, UTC).
+        resumable: Whether its last run can be resumed: it waits, was interrupted (or is in
+            progress), or has ended early.
     """
 
     session: str
@@ -48,6 +51,7 @@ class SessionInfo:
     updated: datetime | None
     entries: int
     wake_at: datetime | None = None
+    resumable: bool = False
 
 
 async def list_sessions(
@@ -108,7 +112,15 @@ async def _info(journal: Journal, record: SessionRecord) -> SessionInfo:
         record.updated,
         record.entries,
         None if wake_at is None else datetime.fromisoformat(wake_at),
+        _is_resumable(control),
     )
+
+
+def _is_resumable(control: dict[str, Any]) -> bool:
+    known = {
+        name: control[name] for name in ("run_id", "status", "state", "done") if name in control
+    }
+    return control.get("status") != "damaged" and Control(**known).resumable
 
 
 async def _title(journal: Journal, key: str) -> str:

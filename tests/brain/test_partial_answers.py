@@ -321,3 +321,24 @@ async def test_a_kill_at_any_write_leaves_one_whole_answer(
                 await Brain(react(ScriptedLLM([WHOLE])), memory).resume()
                 assert await said(memory) == [(GOAL, False), (WHOLE, False)]
         assert at > 2
+
+
+class SilentLLM(HangingLLM):
+    """Says nothing, and hangs."""
+
+    async def stream(self, messages: Any, **options: Any) -> AsyncIterator[Any]:
+        await anyio.sleep_forever()
+        yield
+
+
+async def test_a_run_that_continues_and_says_nothing_keeps_what_was_said() -> None:
+    memory = MessagesMemory()
+    await run_out_of_time(Brain(react(TalkingLLM()), memory))
+    again = Brain(react(SilentLLM()), memory, limits=Limits(timeout=0.02))
+    with fake_clock():
+        assert (await again.resume()).stop_reason is StopReason.TIMEOUT  # seconds count on
+    assert await said(memory) == [(GOAL, False), ("Bees fly", True)]
+    silent = Brain(react(ScriptedLLM([LLMConnectionError("cut")])), memory)
+    with pytest.raises(LLMConnectionError):
+        await silent.resume()
+    assert await said(memory) == [(GOAL, False), ("Bees fly", True)]

@@ -13,6 +13,7 @@ import pytest
 
 from agent_brain import Brain, Message
 from agent_brain.cli.sessions.tables import how_long_ago, local_time
+from agent_brain.errors import LLMConnectionError
 from agent_brain.memories import MessagesMemory, WindowedMemory
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
@@ -65,7 +66,19 @@ def test_the_list_as_json_has_all_that_is_known(place):
         "state": "ANSWER",
         "entries": 13,
         "wake_at": None,
+        "resumable": False,
     }
+
+
+def test_a_run_that_ended_early_is_listed_and_shown_as_such(place):
+    said = ["The beginning", LLMConnectionError("cut")]
+    with pytest.raises(LLMConnectionError):
+        store(place, script=[said])
+    assert in_order(sessions("list", place).stdout.splitlines()[1], ["ann", "ended early"])
+    [found] = json_lines(sessions("list", place, "--json").stdout)
+    assert (found["status"], found["resumable"]) == ("ended", True)
+    assert "The beginning\n" in sessions("show", place, "ann").stdout
+    assert "[This answer was cut off]" in sessions("show", place, "ann").stdout
 
 
 @pytest.mark.parametrize("name", ["memory.db", "journal.db"])

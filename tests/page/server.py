@@ -14,6 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from agent_brain import Brain
+from agent_brain.memories import Journal
 from agent_brain.serving import Sessions
 from agent_brain.serving.web import make_app
 
@@ -26,6 +27,7 @@ class PageServer:
     Args:
         brain: The brain.
         journal: Where the sessions are kept.
+        grace: Seconds without a reader after which a run is stopped.
         around: Puts the application into another one, which is served.
         options: Options of ``make_app``.
     """
@@ -34,11 +36,14 @@ class PageServer:
         self,
         brain: Brain[Any],
         *,
-        journal: Path | None = None,
+        journal: Path | Journal | None = None,
+        grace: float = 30.0,
         around: Callable[[Starlette], Starlette] | None = None,
         **options: Any,
     ) -> None:
-        inner = make_app(Sessions(brain, journal=journal), **({"user": "ann"} | options))
+        inner = make_app(
+            Sessions(brain, journal=journal, grace=grace), **({"user": "ann"} | options)
+        )
         app = inner if around is None else around(inner)
         app.router.lifespan_context = inner.router.lifespan_context
         self._listener = socket.create_server(("127.0.0.1", 0))

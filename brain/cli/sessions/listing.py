@@ -43,7 +43,8 @@ def show_sessions(options: Options, limit: int | None) -> None:
 
 def _session_row(info: SessionInfo) -> tuple[str, ...]:
     when = local_time(info.updated)[: len("2000-01-01 00:00")], how_long_ago(info.updated)
-    about = info.session, info.tenant or "", info.title, info.status, info.state or ""
+    status = "ended early" if info.status == "ended" and info.resumable else info.status
+    about = info.session, info.tenant or "", info.title, status, info.state or ""
     return (*about, *when, f"{info.entries:,}")
 
 

@@ -17,6 +17,7 @@ from agent_brain.cli.sessions.tables import local_time, spent_text
 from agent_brain.memories import Message
 from agent_brain.memories.journal.base import Journal, SessionRecord
 from agent_brain.memories.journal.entry import Entry
+from agent_brain.memories.message import text_for_model
 from agent_brain.memories.sessions.timeline import Part, read_parts
 from agent_brain.memories.stored import StoredMemory
 from agent_brain.tools import Action
@@ -98,7 +99,7 @@ class Printer:
             return
         label, style = SAID[message.role]
         if message.content or not message.tool_calls:
-            self.line(label, message.content, style)
+            self.line(label, text_for_model(message), style)
         for attachment in message.attachments:
             self.line("file", attachment.name or attachment.media_type, style)
         for call in message.tool_calls:

@@ -23,6 +23,7 @@ def describe_info(info: SessionInfo) -> dict[str, Any]:
         "updated_at": info.updated_at.isoformat(),
         "status": info.status,
         "failed": info.failed,
+        "resumable": info.resumable,
         "origin": describe_origin(info),
     }
 
@@ -43,6 +44,7 @@ async def describe_session(session: Session) -> dict[str, Any]:
         "id": session.id,
         "title": session.info.title if session.info is not None else None,
         "status": session.status,
+        "resumable": session.resumable,
         "keeps_steps": session.kept is not None,
         "origin": describe_origin(session.info),
         "run_id": None if run is None else run.run_id,

@@ -105,17 +105,25 @@ def test_the_steps_of_a_run_tell_what_happened(tmp_path):
 def test_a_failed_run_says_where_and_why_also_after_a_restart(tmp_path):
     with serve(scripted(RuntimeError("no model")), tmp_path) as client:
         ask(client, "Hello")
-        assert client.get("/sessions").json()["sessions"][0]["failed"] is True
+        assert listed(client) == (True, True)
     with serve(scripted("Hi."), tmp_path) as client:
-        assert client.get("/sessions").json()["sessions"][0]["failed"] is True
+        assert listed(client) == (True, True)
+        session = client.get("/sessions/s").json()
+        assert (session["status"], session["resumable"]) == ("idle", True)
         last = steps(client)[-1]
         assert (last["stop_reason"], last["failure"]) == ("failed", "RuntimeError: no model")
         assert last["ran"]["state"] == "REASONING"
 
         client.post("/sessions/s/resume", json={})
-        assert client.get("/sessions").json()["sessions"][0]["failed"] is False
+        assert listed(client) == (False, False)
     with serve(scripted(), tmp_path) as client:
-        assert client.get("/sessions").json()["sessions"][0]["failed"] is False
+        assert listed(client) == (False, False)
+
+
+def listed(client):
+    """Return whether the list says that the last run has failed, and that it can be resumed."""
+    info = client.get("/sessions").json()["sessions"][0]
+    return info["failed"], info["resumable"]
 
 
 def test_a_run_that_waits_says_for_what(tmp_path):

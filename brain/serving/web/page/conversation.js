@@ -24,6 +24,7 @@ export class Conversation {
   #reading = new AbortController();
   #status = "idle";
   #title = null; // of the list of chats
+  #dropped = null; // a partial answer that the current run is to complete
   #partial = false; // whether the beginning of the current run is missing
 
   /**
@@ -145,8 +146,21 @@ export class Conversation {
     this.#setStatus(session.status);
     this.#view.sessionUsage(session.usage);
     if (session.pending) this.#ask(session.pending, (element) => this.#view.log.append(element));
-    if (session.status === "interrupted")
-      this.#view.log.append(note("The run was interrupted.", "ended", () => this.#continue()));
+    if (session.status === "interrupted") this.#offerToContinue("The run was interrupted.");
+    else if (session.status === "idle" && session.resumable)
+      this.#offerToContinue("The run ended early.");
+  }
+
+  #offerToContinue(text) {
+    this.#view.log.append(note(text, "ended", () => this.#continue()));
+  }
+
+  /** Remove a partial answer of the run that continues: it is given whole. */
+  #dropPartialAnswer() {
+    const last = [...this.#view.log.querySelectorAll(":scope > .message, :scope > .turn")].at(-1);
+    if (last?.dataset.partial === undefined) return;
+    last.remove();
+    this.#dropped = last;
   }
 
   /** Return a note about where the session was copied from. */
@@ -191,7 +205,8 @@ export class Conversation {
   #begin({ goal, resumed, run_id: run }) {
     this.#run = run;
     for (const again of this.#view.log.querySelectorAll(".note button")) again.remove();
-    if (!resumed) this.#view.net.clear();
+    if (resumed) this.#dropPartialAnswer();
+    else this.#view.net.clear();
     if (goal !== null) {
       this.#read(goal);
       this.#title ??= titleFrom(goal.content);
@@ -238,6 +253,8 @@ export class Conversation {
 
   #end(event) {
     const turn = this.#turn;
+    if (this.#dropped && !turn.said) turn.element.before(this.#dropped); // nothing was added to it
+    this.#dropped = null;
     const waits = event.stop_reason === "approval" || event.stop_reason === "input";
     this.#setStatus(waits ? "waiting" : "idle");
     this.#view.net.leave();

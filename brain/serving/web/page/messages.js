@@ -57,8 +57,14 @@ function agentMessage(message, cards) {
   }
   const pictures = attachmentList(message.attachments);
   if (pictures) parts.push(pictures);
+  const partial = message.metadata.partial === true;
+  if (partial) parts.push(el("p", { class: "muted" }, "This answer was cut off."));
   return parts.length
-    ? el("article", { class: "message agent", "aria-label": "Agent" }, ...parts)
+    ? el(
+        "article",
+        { class: "message agent", "aria-label": "Agent", "data-partial": partial || null },
+        ...parts,
+      )
     : null;
 }
 
