@@ -55,6 +55,11 @@ class Owner:
         return json.dumps([self.host, self.pid, self.machine, self.started])
 
     @property
+    def boot(self) -> str:
+        """What identifies the boot of its machine; empty if unknown."""
+        return self.machine.partition(" ")[0]
+
+    @property
     def is_dead(self) -> bool:
         """Whether it is known to have ended: it ran on this machine and is not there any more."""
         if not (self.machine and self.started) or self.machine != _machine():

@@ -1,4 +1,8 @@
-"""Leases in a SQLite file."""
+"""Leases in a SQLite file.
+
+A lease lasts until a time of the clock that counts from the boot of the machine: all processes that
+use the file have it in common, and nobody sets it. What was written before the boot has ended.
+"""
 
 from __future__ import annotations
 
@@ -20,25 +24,23 @@ def check(db: sqlite3.Connection, session: str, lease: Lease | None) -> None:
         LeaseLostError: ``lease`` is not that of the session.
         LeaseHeldError: There is no ``lease``, and somebody has one that has not ended.
     """
-    now = time.time()
-    stored = _stored(db, session, now)
+    stored = _stored(db, session)
     if lease is None:
         if stored is not None and stored.seconds > 0:
             raise held(session, stored)
     elif stored is None or stored.token != lease.token:
         raise lost(lease)
     elif stored.seconds <= 0:
-        _put(db, lease, now)
+        _put(db, lease)
 
 
 def take(db: sqlite3.Connection, lease: Lease, over: str | None) -> Holder | None:
     """Store a lease, or return who has one that has not ended and is not ``over``."""
     with writing(db):
-        now = time.time()
-        stored = _stored(db, lease.session, now)
+        stored = _stored(db, lease.session)
         if stored is not None and stored.seconds > 0 and stored.token not in (over, lease.token):
             return stored
-        _put(db, lease, now)
+        _put(db, lease)
     return None
 
 
@@ -47,7 +49,7 @@ def renew(db: sqlite3.Connection, leases: Collection[Lease]) -> list[str]:
     missing = []
     with writing(db):
         for lease in leases:
-            until = time.time() + lease.seconds
+            until = _now() + lease.seconds
             update = "UPDATE lease SET until = ? WHERE session = ? AND token = ?"
             if not db.execute(update, (until, lease.session, lease.token)).rowcount:
                 missing.append(lease.token)
@@ -70,20 +72,30 @@ def remove(db: sqlite3.Connection, session: str) -> None:
 
 def remove_ended(db: sqlite3.Connection, session: str) -> None:
     """Remove the lease of a session if it has ended, in a transaction of the caller."""
-    db.execute("DELETE FROM lease WHERE session = ? AND until <= ?", (session, time.time()))
+    stored = _stored(db, session)
+    if stored is not None and stored.seconds <= 0:
+        remove(db, session)
 
 
-def _stored(db: sqlite3.Connection, session: str, now: float) -> Holder | None:
+def _now() -> float:
+    """Return the seconds since the boot, or those of the calendar if the boot is unknown."""
+    return time.monotonic() if Owner.here().boot else time.time()
+
+
+def _stored(db: sqlite3.Connection, session: str) -> Holder | None:
     """Return who has a lease; one that has ended has no seconds left."""
-    select = "SELECT owner, token, seconds, until - ? FROM lease WHERE session = ?"
-    found = db.execute(select, (now, session)).fetchone()
+    select = "SELECT owner, token, seconds, until FROM lease WHERE session = ?"
+    found = db.execute(select, (session,)).fetchone()
     if found is None:
         return None
-    owner, token, seconds, left = found
-    return Holder(Owner.from_text(owner), token, min(left, seconds))  # the clock may be set back
+    text, token, seconds, until = found
+    owner = Owner.from_text(text)
+    if owner.boot != Owner.here().boot:
+        return Holder(owner, token, 0)
+    return Holder(owner, token, min(until - _now(), seconds))  # the calendar may be set back
 
 
-def _put(db: sqlite3.Connection, lease: Lease, now: float) -> None:
+def _put(db: sqlite3.Connection, lease: Lease) -> None:
     db.execute(
         "INSERT OR REPLACE INTO lease (session, token, owner, seconds, until) "
         "VALUES (?, ?, ?, ?, ?)",
@@ -92,6 +104,6 @@ def _put(db: sqlite3.Connection, lease: Lease, now: float) -> None:
             lease.token,
             lease.owner.to_text(),
             lease.seconds,
-            now + lease.seconds,
+            _now() + lease.seconds,
         ),
     )

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -224,7 +225,8 @@ async def test_an_append_does_not_fail_as_another_session_cannot_be_purged(
 
 
 def other_process(session: str = "s") -> Lease:
-    return Lease(session, Owner("elsewhere", 1, "another machine", "1"), 30, "token of another")
+    container = f"{Owner.here().boot} another"
+    return Lease(session, Owner("elsewhere", 1, container, "1"), 30, "token of another")
 
 
 async def test_a_lease_excludes_other_journals_of_the_file(tmp_path: Path) -> None:
@@ -254,6 +256,38 @@ async def test_a_lease_that_ended_is_good_until_somebody_takes_it(tmp_path: Path
         assert await journal._take_lease(other_process()) is None
         with pytest.raises(LeaseLostError):
             await journal.append("s", [Entry("k", 2)], lease=lease)
+
+
+@pytest.mark.parametrize("seconds", [3600.0, -3600.0])
+async def test_a_clock_that_is_wrong_takes_no_lease_from_a_process_that_lives(
+    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.db"
+    async with SQLiteJournal(path) as here, SQLiteJournal(path) as there:
+        lease = await here.acquire("s")
+        right = time.time
+        monkeypatch.setattr(time, "time", lambda: right() + seconds)
+        with pytest.raises(LeaseHeldError):
+            await there.acquire("s")
+        with pytest.raises(LeaseHeldError):
+            await there.append("s", [Entry("k", 1)])
+        await here.append("s", [Entry("k", 1)], lease=lease)
+        other = await there.acquire("t")
+        monkeypatch.setattr(time, "time", right)
+        with pytest.raises(LeaseHeldError):
+            await here.acquire("t")
+        await there.append("t", [Entry("k", 1)], lease=other)
+
+
+async def test_a_lease_ends_with_the_boot_of_the_machine(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    before = Lease("s", Owner("here", 1, "an earlier boot", "1"), 30, "token")
+    async with SQLiteJournal(path) as journal, SQLiteJournal(path) as later:
+        await journal._take_lease(before)
+        journal._heartbeat.remove(before)
+        await later.append("s", [Entry("k", 1)], lease=await later.acquire("s"))
+        with pytest.raises(LeaseLostError):
+            await journal.append("s", [Entry("k", 2)], lease=before)
 
 
 async def test_a_lease_is_replaced_only_over_its_token(tmp_path: Path) -> None:
