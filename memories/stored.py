@@ -39,6 +39,7 @@ from agent_brain.memories.store.filters import (
     checked_text,
     names,
 )
+from agent_brain.memories.store.many import in_thread_if_many
 from agent_brain.memories.store.options import JournalLike
 from agent_brain.memories.store.rollback import undo_step
 from agent_brain.memories.store.session import History, Session, branch_key
@@ -494,8 +495,10 @@ class StoredMemory(Memory):
         def take_control() -> None:
             self.control = control
 
-        changes = [Cleared(), *content_of(snapshot, control)]
-        await self._carry_out(self.store.replace_all(changes, take_control))
+        content = await in_thread_if_many(
+            snapshot.messages, lambda _: content_of(snapshot, control)
+        )
+        await self._carry_out(self.store.replace_all([Cleared(), *content], take_control))
 
     async def fork(
         self,

@@ -224,6 +224,27 @@ Change: TypeAlias = (
 )
 
 
+def entries_of(changes: Iterable[Change]) -> list[Entry]:
+    """Return changes as journal entries."""
+    return [entry for change in changes for entry in change.entries()]
+
+
+def size_of(change: Change) -> int:
+    """Return how many messages a change adds or removes; 1 for any other change."""
+    if isinstance(change, Added):
+        return len(change.messages)
+    return len(change.ids) if isinstance(change, Removed) else 1
+
+
+def part_of(change: Change, start: int, size: int) -> Change:
+    """Return the part of a change from a message on."""
+    if isinstance(change, Added):
+        return Added(change.messages[start : start + size])
+    if isinstance(change, Removed):
+        return Removed(change.ids[start : start + size], change.forgotten)
+    return change
+
+
 def _fields_of(cls: type[Any]) -> Callable[[Any], Any]:
     """Return a function that makes a ``cls`` from data, ignoring fields that are unknown."""
     names = [field.name for field in fields(cls)]

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from os import PathLike
 from typing import TypeAlias
 
+import anyio.lowlevel
+import anyio.to_thread
 from pydantic import JsonValue
 
 from agent_brain.memories.control import Control
@@ -30,11 +32,14 @@ from agent_brain.memories.store.events import (
     Tagged,
     ValueSet,
     effective,
+    entries_of,
+    part_of,
     read_changes,
+    size_of,
 )
 from agent_brain.memories.store.expiry import Expiry, as_duration, utc_now
 from agent_brain.memories.store.log import MessageLog
-from agent_brain.memories.store.many import in_thread_if_many
+from agent_brain.memories.store.many import ON_LOOP, SLICE, in_thread_if_many
 from agent_brain.memories.store.opening import LOCAL
 from agent_brain.memories.store.options import JournalLike, check_options, history_to_keep
 from agent_brain.memories.store.run_record import call_data
@@ -239,7 +244,7 @@ class MessageStore:
             changes = plan()
             self._measure(changes)
             for change in changes:
-                self.carry_out(change, None)
+                await self._carry_out_parts(change, None)
             if then is not None:
                 then()
             return
@@ -260,7 +265,7 @@ class MessageStore:
         for change in changes:
             local = self.shared and isinstance(change, LOCAL_CHANGES)
             try:
-                self.carry_out(change, None if local else seq)
+                await self._carry_out_parts(change, None if local else seq)
             except Exception as error:  # of a view; all is written, so all of it is carried out
                 failed = failed or error
             if not local:
@@ -281,7 +286,10 @@ class MessageStore:
         while True:
             changes = plan()
             self._measure(changes)
-            entries = [entry for change in changes for entry in change.entries()]
+            if max(map(size_of, changes), default=0) <= ON_LOOP:
+                entries = entries_of(changes)
+            else:
+                entries = await anyio.to_thread.run_sync(entries_of, changes)
             if self.shared:
                 entries = [entry for entry in entries if entry.kind not in LOCAL]
             try:
@@ -421,6 +429,16 @@ class MessageStore:
         """Return the change that adds those of ``messages`` that are not here yet."""
         fresh = self.log.unknown(messages)
         return [Added(fresh)] if fresh else []
+
+    async def _carry_out_parts(self, change: Change, seq: int | None) -> None:
+        """Carry out a change in RAM; other tasks run between the parts of a large one."""
+        if size_of(change) <= SLICE:
+            self.carry_out(change, seq)
+            return
+        for start in range(0, size_of(change), SLICE):
+            is_added = seq is not None and isinstance(change, Added)
+            self.carry_out(part_of(change, start, SLICE), seq + start if is_added else seq)
+            await anyio.lowlevel.cancel_shielded_checkpoint()
 
     def carry_out(self, change: Change, seq: int | None) -> None:
         """Carry out a change in RAM that is entry ``seq`` of the journal."""

@@ -60,7 +60,7 @@ class View:
         """Start again with an empty log, in containers of its own: it may be a copy."""
 
     def add(self, messages: Sequence[Message]) -> None:
-        """Add ``messages``, which are in the log now, all from one update."""
+        """Add ``messages``, which are in the log now, from one update; a long one is in parts."""
 
     def remove(self, messages: Sequence[Message]) -> None:
         """Remove ``messages``, which are no longer in the log."""

@@ -13,7 +13,8 @@ class CuttingProxy:
     Attributes:
         port: Where it listens.
         cut: ``"request"``: cut before the next request is passed on; ``"reply"``: pass it on, and cut
-            when its reply has arrived; None: pass everything on. It is None again after a cut.
+            when its reply has arrived; None: pass everything on. It is None again after ``times`` cuts.
+        times: How often to cut.
         cuts: How often it has cut.
     """
 
@@ -21,6 +22,7 @@ class CuttingProxy:
         self._server = server
         self.port = 0
         self.cut: str | None = None
+        self.times = 1
         self.cuts = 0
         self.serving: set[asyncio.Task[None]] = set()
 
@@ -45,8 +47,10 @@ class CuttingProxy:
     ) -> None:
         while data := await reader.read(65536):
             if self.cut == what:
-                self.cut = None
                 self.cuts += 1
+                self.times -= 1
+                if self.times <= 0:
+                    self.cut, self.times = None, 1
                 return
             writer.write(data)
             await writer.drain()

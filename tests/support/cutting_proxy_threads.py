@@ -17,7 +17,8 @@ class CuttingProxy:
 
     Attributes:
         port: The proxy's port.
-        at: What it waits for; None passes everything on. It is done once.
+        at: What it waits for; None passes everything on.
+        times: How often it is done.
         how: ``"before"`` cuts without passing it on, ``"after"`` passes it on and cuts instead of
             passing on the answer, ``"never"`` does not answer and does not cut.
     """
@@ -25,6 +26,7 @@ class CuttingProxy:
     def __init__(self, host: str, port: int) -> None:
         self._target = host, port
         self.at: bytes | None = None
+        self.times = 1
         self.how: Literal["before", "after", "never"] = "before"
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
@@ -60,7 +62,9 @@ class CuttingProxy:
             with suppress(OSError):
                 while sent := client.recv(65536):
                     if self.at is not None and self.at in sent:
-                        self.at = None
+                        self.times -= 1
+                        if self.times <= 0:
+                            self.at, self.times = None, 1
                         if self.how == "never":
                             self._ended.wait()
                         if self.how == "after":

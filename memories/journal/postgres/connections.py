@@ -142,27 +142,36 @@ class Connections:
         self._process = os.getpid()
         self._closed = False
 
-    def run(self, kind: str, work: Callable[[Transaction], T]) -> T:
+    def run(
+        self,
+        kind: str,
+        work: Callable[[Transaction], T],
+        again: Callable[[Transaction], T] | None = None,
+    ) -> T:
         """Run ``work`` in a transaction and commit it.
 
-        What was certainly not committed because the connection was lost is tried once again.
+        If the connection was lost, it is tried once again, with ``again`` if it may be committed.
 
         Args:
             kind: ``"read"`` or ``"check"``; to write, what it has reached when it is committed:
                 ``"disk"`` or the server's ``"memory"``.
             work: Receives the transaction; it may commit it.
+            again: What to run if ``work`` may have been committed; None to raise an error.
 
         Raises:
             JournalError: The server cannot do it, or is not there.
         """
         try:
             return self._attempt(kind, work)
-        except _LostError:
-            self._close_idle()  # they were lost as well
-        try:
-            return self._attempt(kind, work)
         except _LostError as error:
-            raise explain(self._place, error.why) from error.why
+            if error.in_doubt and again is None:
+                raise explain(self._place, error.why, in_doubt=True) from error.why
+            following = again if again is not None and error.in_doubt else work
+        self._close_idle()  # they were lost as well
+        try:
+            return self._attempt(kind, following)
+        except _LostError as error:
+            raise explain(self._place, error.why, in_doubt=error.in_doubt) from error.why
 
     def _attempt(self, kind: str, work: Callable[[Transaction], T]) -> T:
         connection = self._take()
@@ -174,10 +183,9 @@ class Connections:
             connection.close()
             raise explain(self._place, error, in_doubt=tx.in_doubt) from error
         except psycopg.Error as error:
-            lost = connection.closed
-            if lost and not tx.in_doubt:
-                raise _LostError(error) from error
-            raise explain(self._place, error, in_doubt=lost) from error
+            if connection.closed:
+                raise _LostError(error, in_doubt=tx.in_doubt) from error
+            raise explain(self._place, error) from error
         finally:
             self._give_back(connection)
         return done
@@ -242,8 +250,9 @@ class Connections:
 
 
 class _LostError(Exception):
-    """The connection was lost before the transaction's end was sent: nothing was written."""
+    """The connection was lost; ``in_doubt`` says whether the transaction may be committed."""
 
-    def __init__(self, why: psycopg.Error) -> None:
+    def __init__(self, why: psycopg.Error, *, in_doubt: bool) -> None:
         super().__init__(why)
         self.why = why
+        self.in_doubt = in_doubt

@@ -19,6 +19,7 @@ from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
 from agent_brain.memories.journal.checks import (
     checked_after,
     checked_entries,
+    checked_in_thread,
     checked_loaded,
     checked_seqs,
     checked_session,
@@ -77,6 +78,11 @@ class PostgresJournal(Journal):
 
         async with PostgresJournal("postgresql://me@db.example/app") as journal:
             memory = WindowedMemory(journal=journal, session="alice/42")
+
+    A call whose connection breaks is repeated once where that is safe: if nothing was committed,
+    and also at the end of a transaction for reading, leases, the removal of single entries, and an
+    append with ``expect=``, which is recognised if it was done. Any other, and one that has no
+    answer in time, raises a JournalError if it may have been done; a memory finds out by reading.
 
     What :meth:`delete` scrubs is gone for every client of the database when it returns, and the
     tables were vacuumed if the user owns them (or has ``MAINTAIN``) and no older transaction needs
@@ -168,14 +174,21 @@ class PostgresJournal(Journal):
     ) -> int:
         """See :meth:`Journal.append`."""
         key = self._key(session, writing=True)
-        checked = checked_entries(entries)
+        checked = await checked_in_thread(entries, checked_entries)
         checked_seqs([] if expect is None else [expect])
 
         def append() -> int:
-            last = self._run(
-                self._durability,
-                lambda tx: append_entries(tx, self._layout, key, checked, expect, lease, self._ttl),
+            work = partial(
+                append_entries,
+                layout=self._layout,
+                key=key,
+                entries=checked,
+                expect=expect,
+                lease=lease,
+                ttl=self._ttl,
             )
+            again = None if expect is None else partial(work, again=True)
+            last = self._run(self._durability, work, again)
             self._purge_if_due()
             return last
 
@@ -300,7 +313,7 @@ class PostgresJournal(Journal):
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
         key = self._key(session, writing=True)
-        checked = checked_loaded(entries)
+        checked = await checked_in_thread(entries, checked_loaded)
         await self._do(
             self._durability,
             lambda tx: load_entries(tx, self._layout, key, checked, self._ttl),
@@ -310,7 +323,10 @@ class PostgresJournal(Journal):
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`."""
         keys = [self._key(key, writing=True) for key in remove]
-        found = {self._key(k, writing=True): checked_loaded(some) for k, some in add.items()}
+        found = {
+            self._key(k, writing=True): await checked_in_thread(some, checked_loaded)
+            for k, some in add.items()
+        }
 
         def exchange() -> None:
             self._run(
@@ -376,7 +392,8 @@ class PostgresJournal(Journal):
         key = self._key(lease.session, writing=True)
 
         def take() -> Holder | None:
-            holder = self._run("memory", lambda tx: take_lease(tx, self._layout, key, lease, over))
+            work = partial(take_lease, layout=self._layout, key=key, lease=lease, over=over)
+            holder = self._run("memory", work, work)
             if holder is None:
                 self._leases[lease.token] = lease
             return holder
@@ -451,11 +468,16 @@ class PostgresJournal(Journal):
     ) -> T:
         return await self._calls.run(lambda: self._run(kind, work), session)
 
-    def _run(self, kind: str, work: Callable[[Transaction], T]) -> T:
+    def _run(
+        self,
+        kind: str,
+        work: Callable[[Transaction], T],
+        again: Callable[[Transaction], T] | None = None,
+    ) -> T:
         if not self._opened:
             with self._opening:
                 self._open()
-        return self._connections.run(kind, work)
+        return self._connections.run(kind, work, again)
 
     def _open(self) -> None:
         """Check the tables, or create them."""
@@ -490,7 +512,8 @@ class PostgresJournal(Journal):
         key = self._key(session, writing=True)
 
         def remove() -> int:
-            removed = self._run(self._durability, lambda tx: work(tx, key))
+            some = partial(work, key=key)  # numbers are not used again: it may be done twice
+            removed = self._run(self._durability, some, None if whole else some)
             if scrub and (removed or whole):
                 self._vacuum()
             return removed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_brain.memories.journal.base import conflict, held, lost
 from agent_brain.memories.journal.entry import Entry, to_line, to_milliseconds
 from agent_brain.memories.journal.lease import Lease
-from agent_brain.memories.journal.postgres.entries import Stored, write_entries
+from agent_brain.memories.journal.postgres.entries import Stored, read_page, write_entries
 from agent_brain.memories.journal.postgres.layout import Layout
 from agent_brain.memories.journal.postgres.removal import clear_session, drop_session
 from agent_brain.memories.journal.postgres.sessions import Key, Record, begin, claim, lock, save
@@ -26,10 +26,14 @@ def append_entries(
     expect: int | None,
     lease: Lease | None,
     ttl: int | None,
+    *,
+    again: bool = False,
 ) -> int:
-    """Append entries; see :meth:`Journal.append`."""
+    """Append entries; see :meth:`Journal.append`. If it is done ``again``, they may be there."""
     lines = [to_line(entry.data) for entry in entries]
     record = lock(tx, layout, key)
+    if again and record.last != expect and _ends_with(tx, layout, key, record, entries, lines):
+        return record.last
     _check(key, record.shown(ttl), expect, lease)
     if not entries:
         return record.shown(ttl).last
@@ -46,6 +50,21 @@ def append_entries(
     record = _with(record, stored)
     tx.commit(save(layout, key, record, None if lease is None else lease.seconds))
     return record.last
+
+
+def _ends_with(
+    tx: Transaction,
+    layout: Layout,
+    key: Key,
+    record: Record,
+    entries: Sequence[Entry],
+    lines: Sequence[str],
+) -> bool:
+    """Return whether the last entries of a session are these."""
+    wanted = [(e.kind, e.version, line) for e, line in zip(entries, lines, strict=True)]
+    after = record.last - len(entries)
+    found = read_page(tx, layout, key, record, after, len(entries), history=False)
+    return [(kind, version, line) for _, kind, version, _, line, _ in found] == wanted
 
 
 def load_entries(

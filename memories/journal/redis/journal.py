@@ -31,6 +31,7 @@ from agent_brain.memories.journal.base import (
 from agent_brain.memories.journal.checks import (
     checked_after,
     checked_entries,
+    checked_in_thread,
     checked_loaded,
     checked_seqs,
     checked_session,
@@ -50,6 +51,7 @@ from agent_brain.memories.journal.redis.entries import (
     weigh,
 )
 from agent_brain.memories.journal.redis.errors import damaged as damaged_session
+from agent_brain.memories.journal.redis.errors import is_broken
 from agent_brain.memories.journal.redis.keys import Keys, pattern
 from agent_brain.memories.journal.redis.opening import check_durability, check_server
 from agent_brain.memories.journal.redis.server import Server
@@ -74,8 +76,10 @@ class RedisJournal(Journal):
         async with RedisJournal("redis://localhost:6379/0") as journal:
             memory = WindowedMemory(journal=journal, session="alice/42")
 
-    Every call is one script, which Redis does as a whole. An interrupted call raises a JournalError
-    if it may have been done; a memory then finds out by reading.
+    Every call is one script, which Redis does as a whole. A call whose connection breaks is
+    repeated once where that is safe: reading, leases, the removal of single entries, and an append
+    with ``expect=``, which Redis recognises if it was done. Any other, and one without an answer in
+    time, raises a JournalError if it may have been done; a memory then finds out by reading.
 
     Redis keeps its data in memory. What survives the end of the server is a matter of its settings:
 
@@ -153,7 +157,7 @@ class RedisJournal(Journal):
     ) -> int:
         """See :meth:`Journal.append`."""
         self._writable(session)
-        entries = checked_entries(entries)
+        entries = await checked_in_thread(entries, checked_entries)
         checked_seqs([] if expect is None else [expect])
         base = expect or self._starts_after
         while True:
@@ -161,7 +165,13 @@ class RedisJournal(Journal):
             text = await self._pack(session, entries, now, base)
             token, lasts = ("", 0) if lease is None else (lease.token, _ms(lease.seconds))
             limits = ("" if expect is None else expect, base, token, lasts)
-            answer = await self._run(scripts.APPEND, session, *limits, now, self._ttl, text)
+            args = (*limits, now, self._ttl, text)
+            try:
+                answer = await self._run(scripts.APPEND, session, *args, "")
+            except JournalError as error:
+                if expect is None or not is_broken(error.__cause__):
+                    raise
+                answer = await self._run(scripts.APPEND, session, *args, "1")
             if answer[0] != b"again":
                 break
             base = answer[1]
@@ -268,7 +278,7 @@ class RedisJournal(Journal):
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`. Long sessions are sent in parts, which become it at once."""
         self._writable(session)
-        entries = checked_loaded(entries)
+        entries = await checked_in_thread(entries, checked_loaded)
         if found := await self.last(session):
             raise conflict(session, 0, found)
         if not entries:
@@ -285,7 +295,10 @@ class RedisJournal(Journal):
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`. What is added is sent in parts before."""
         going = [self._writable(key) for key in remove]
-        coming = {self._writable(key): checked_loaded(some) for key, some in add.items()}
+        coming = {
+            self._writable(key): await checked_in_thread(some, checked_loaded)
+            for key, some in add.items()
+        }
         coming = {key: some for key, some in coming.items() if some}
         for key in coming.keys() - {*going}:
             if found := await self.last(key):

@@ -180,6 +180,21 @@ local function add(key, text)
   end
   return count, tonumber(number)
 end
+
+-- Whether the session's last entries are those of a text.
+local function ends_with(text)
+  local at, entries, size = 1, {}, 0
+  while at <= #text do
+    size, at = struct.unpack('>I4', text, at)
+    entries[#entries + 1], at = text:sub(at, at + size - 1), at + size
+  end
+  if #entries == 0 then return false end
+  local stored = redis.call('ZRANGEBYSCORE', ENTRIES, entries[1]:match('^%d+'), '+inf')
+  for i = 1, math.max(#entries, #stored) do
+    if entries[i] ~= stored[i] then return false end
+  end
+  return true
+end
 """
 
 
@@ -189,8 +204,9 @@ def _script(body: str, *, repeatable: bool = False) -> Script:
 
 # Append entries, if the writer may and knows the session's last number. The entries' checksums
 # contain their numbers: if they do not begin after `base`, the answer is where they must begin.
+# `again` is '1' if the connection broke before: then they may be there.
 APPEND = _script("""
-local expect, base, token, lasts, time, ttl, text = unpack(ARGV, 2)
+local expect, base, token, lasts, time, ttl, text, again = unpack(ARGV, 2)
 local head, problem = read_head()
 if not problem then problem = select(2, count_entries(head)) end
 if problem then return {'damaged', problem} end
@@ -202,6 +218,7 @@ elseif stored and left > 0 then
   return {'held', stored, owner, left}
 end
 local found = head and head.last or 0
+if again ~= '' and ends_with(text) then return {'ok', found} end
 if expect ~= '' and tonumber(expect) ~= found then return {'conflict', found} end
 if text == '' then return {'ok', found} end
 local start = head and head.last or highest_deleted()
@@ -260,8 +277,10 @@ return {'ok', head and head.last or 0}
     repeatable=True,
 )
 
-# Remove the entries with the given numbers, retired or not; return how many.
-DELETE = _script("""
+# Remove the entries with the given numbers, retired or not; return how many. Numbers are not used
+# again, so that doing it twice removes nothing else.
+DELETE = _script(
+    """
 local head, problem = read_head()
 if problem then return {'damaged', problem} end
 if not head then return {'ok', 0} end
@@ -273,7 +292,9 @@ end
 local count = before - head.live - head.retired
 if count > 0 then save_head(head) end
 return {'ok', count}
-""")
+""",
+    repeatable=True,
+)
 
 # Remove the whole session with its history and its lease, even if it is damaged, and note its last
 # number; return how many entries it had.
@@ -282,7 +303,8 @@ return {'ok', delete_session()}
 """)
 
 # Move the entries with the given numbers to the history; return how many.
-RETIRE = _script("""
+RETIRE = _script(
+    """
 local head, problem = read_head()
 if problem then return {'damaged', problem} end
 local count = 0
@@ -298,10 +320,13 @@ if count > 0 then
   save_head(head)
 end
 return {'ok', count}
-""")
+""",
+    repeatable=True,
+)
 
 # Remove the entries of the history with smaller numbers than the given one; return how many.
-TRIM = _script("""
+TRIM = _script(
+    """
 local head, problem = read_head()
 if problem then return {'damaged', problem} end
 if not head then return {'ok', 0} end
@@ -311,7 +336,9 @@ if count > 0 then
   save_head(head)
 end
 return {'ok', count}
-""")
+""",
+    repeatable=True,
+)
 
 # Put entries into a sorted set of their own, KEYS[7], until LOAD moves it into a session.
 STAGE = _script("""

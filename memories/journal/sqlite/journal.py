@@ -21,6 +21,7 @@ from agent_brain.memories.journal.base import PAGE, Journal, SessionRecord
 from agent_brain.memories.journal.checks import (
     checked_after,
     checked_entries,
+    checked_in_thread,
     checked_loaded,
     checked_seconds,
     checked_seqs,
@@ -131,7 +132,7 @@ class SQLiteJournal(Journal):
         lease: Lease | None = None,
     ) -> int:
         """See :meth:`Journal.append`."""
-        key, found = checked_session(session), checked_entries(entries)
+        key, found = checked_session(session), await checked_in_thread(entries, checked_entries)
         checked_seqs([] if expect is None else [expect])
 
         def write(db: sqlite3.Connection) -> int:
@@ -212,13 +213,16 @@ class SQLiteJournal(Journal):
 
     async def load(self, session: str, entries: Sequence[Entry]) -> None:
         """See :meth:`Journal.load`."""
-        key, found = checked_session(session), checked_loaded(entries)
+        key, found = checked_session(session), await checked_in_thread(entries, checked_loaded)
         await self._write(lambda db: self._operations.load(db, key, found))
 
     async def exchange(self, remove: Collection[str], add: Mapping[str, Sequence[Entry]]) -> None:
         """See :meth:`Journal.exchange`."""
         keys = [checked_session(key) for key in remove]
-        found = {checked_session(key): checked_loaded(entries) for key, entries in add.items()}
+        found = {
+            checked_session(key): await checked_in_thread(entries, checked_loaded)
+            for key, entries in add.items()
+        }
         await self._write(lambda db: self._operations.exchange(db, keys, found))
 
     # Sessions

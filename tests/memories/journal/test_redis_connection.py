@@ -12,7 +12,14 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 
-from agent_brain.memories import Entry, JournalError, Message, MessagesMemory, RedisJournal
+from agent_brain.memories import (
+    Entry,
+    JournalConflictError,
+    JournalError,
+    Message,
+    MessagesMemory,
+    RedisJournal,
+)
 from tests.support.cutting_proxy import CuttingProxy, cutting_proxy
 from tests.support.redis_server import URL, OwnServer, journal_prefix, own_server, redis_url
 
@@ -40,15 +47,57 @@ async def data(journal: RedisJournal, session: str = "s") -> list[object]:
     return [entry.data for entry in await journal.read(session)]
 
 
-@pytest.mark.parametrize(("when", "wanted"), [("request", [0, 2]), ("reply", [0, 1, 2])])
-async def test_an_append_whose_connection_breaks_is_not_repeated(
-    journal: RedisJournal, proxy: CuttingProxy, when: str, wanted: list[int]
+@pytest.mark.parametrize("when", ["request", "reply"])
+async def test_an_append_without_a_number_is_not_repeated(
+    journal: RedisJournal, proxy: CuttingProxy, when: str
 ) -> None:
-    proxy.cut = when
+    proxy.cut = when  # the reply is the number that the entry is to get
     with pytest.raises(JournalError, match="it may have been done"):
-        await journal.append("s", [Entry("a", 1)], expect=1)
+        await journal.append("s", [Entry("a", 1)])
     await journal.append("s", [Entry("a", 2)])
-    assert (await data(journal), proxy.cuts) == (wanted, 1)
+    assert (await data(journal), proxy.cuts) == ([0, 2], 1)
+
+
+@pytest.mark.parametrize("session", ["s", "new"])
+@pytest.mark.parametrize("when", ["request", "reply"])
+async def test_an_append_with_a_number_is_repeated_and_done_once(
+    journal: RedisJournal, proxy: CuttingProxy, when: str, session: str
+) -> None:
+    last = await journal.last(session)
+    before = await data(journal, session)
+    proxy.cut = when
+    written = await journal.append(session, [Entry("a", 1), Entry("a", 1)], expect=last)
+    assert proxy.cuts == 1
+    assert written == await journal.last(session)
+    await journal.append(session, [Entry("a", 2)], expect=written)
+    assert await data(journal, session) == [*before, 1, 1, 2]
+
+
+async def test_an_append_that_another_writer_preceded_is_not_taken_for_done(
+    journal: RedisJournal, proxy: CuttingProxy
+) -> None:
+    proxy.cut = "request"
+    async with RedisJournal(URL, prefix=journal.prefix) as other:
+        await other.append("s", [Entry("a", 1)], expect=1)
+    with pytest.raises(JournalConflictError):
+        await journal.append("s", [Entry("a", 1)], expect=1)
+    assert (await data(journal), proxy.cuts) == ([0, 1], 1)
+
+
+@pytest.mark.parametrize("when", ["request", "reply"])
+async def test_removing_entries_is_repeated(
+    journal: RedisJournal, proxy: CuttingProxy, when: str
+) -> None:
+    await journal.append("s", [Entry("a", number) for number in range(1, 5)])
+    for remove in (
+        lambda: journal.retire("s", [1, 2]),
+        lambda: journal.delete("s", [3], scrub=False),
+        lambda: journal.trim("s"),
+    ):
+        proxy.cut = when
+        await remove()
+    assert proxy.cuts == 3
+    assert [entry.data for entry in await journal.read("s", history=True)] == [3, 4]
 
 
 @pytest.mark.parametrize("when", ["request", "reply"])
@@ -81,7 +130,7 @@ async def test_a_memory_knows_what_an_interrupted_append_has_written(
 ) -> None:
     memory = MessagesMemory(journal=journal)
     await memory.update([Message.user("one", id="1")])
-    proxy.cut = when
+    proxy.cut, proxy.times = when, 2
     with pytest.raises(JournalError):
         await memory.update([Message.user("two", id="2")])
     await memory.update([Message.user("two", id="2")])

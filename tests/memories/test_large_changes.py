@@ -1,0 +1,105 @@
+"""Changes of many messages let other tasks of the event loop run meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_brain.memories import Entry, Message, MessagesMemory, SQLiteJournal, StoredMemory
+from agent_brain.memories.journal.lease import Lease
+from agent_brain.memories.views.base import View
+
+pytestmark = pytest.mark.anyio
+
+MANY = 5_000
+MOST = 1_000  # messages that change between two turns of a task, whatever order tasks have
+
+
+class Turns:
+    """Counts the turns of the event loop, and what happens in each."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.changed: Counter[int] = Counter()  # messages, by turn
+        self.planned = 0  # the turn in which what is to be added was counted
+        self.waited: list[int] = []  # turns until it was given to the journal
+
+    async def count(self) -> None:
+        while True:
+            self.now += 1
+            await anyio.lowlevel.checkpoint()
+
+
+class Counting(View):
+    """Tells how many messages are added and removed, and when."""
+
+    tail = 0
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+
+    def measure(self, messages: Sequence[Message], values: Iterable[Any] = ()) -> None:
+        self.turns.planned = self.turns.now
+
+    def add(self, messages: Sequence[Message]) -> None:
+        self.turns.changed[self.turns.now] += len(messages)
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        self.turns.changed[self.turns.now] += len(messages)
+
+
+class Watched(SQLiteJournal):
+    """Tells when entries arrive that were made of many messages."""
+
+    turns: Turns
+
+    async def append(
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: int | None = None,
+        lease: Lease | None = None,
+    ) -> int:
+        if len(entries) > MOST:
+            self.turns.waited.append(self.turns.now - self.turns.planned)
+        return await super().append(session, entries, expect=expect, lease=lease)
+
+
+Work = Callable[[StoredMemory, Watched], Awaitable[object]]
+CHANGES: dict[str, Work] = {
+    "update": lambda memory, _: memory.update([Message.user(f"more {n}") for n in range(MANY)]),
+    "fork": lambda memory, journal: memory.fork(journal=journal, session="copy"),
+    "forget": lambda memory, _: memory.forget(role="user"),
+    "delete": lambda memory, _: memory.delete([str(number) for number in range(MANY)]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_other_tasks_run_between_the_parts_of_a_change_of_many_messages(
+    change: str, tmp_path: Path
+) -> None:
+    turns = Turns()
+    async with Watched(tmp_path / "journal.db", durability="os") as journal:
+        journal.turns = turns
+        memory = MessagesMemory(views=[Counting(turns)], journal=journal)
+        await memory.update([Message.user(f"text {n}", id=str(n)) for n in range(MANY)])
+        turns.changed.clear()
+        turns.waited.clear()
+        async with anyio.create_task_group() as group:
+            group.start_soon(turns.count)
+            await CHANGES[change](memory, journal)
+            group.cancel_scope.cancel()
+        assert sum(turns.changed.values()) >= MANY
+        assert max(turns.changed.values()) <= MOST
+        assert min(turns.waited, default=1) > 0, "the entries were made on the event loop"
+        assert bool(turns.waited) == (change in ("update", "fork"))
+        later = MessagesMemory(journal=journal, session="copy" if change == "fork" else "default")
+        left = {"update": 2 * MANY, "fork": MANY, "forget": 0, "delete": 0}
+        assert await later.count() == left[change]
+        assert await memory.count() == (MANY if change == "fork" else left[change])
