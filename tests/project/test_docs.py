@@ -24,8 +24,9 @@ from agent_brain import LLM, Brain, Message, Net
 from agent_brain.cli.app import ask
 from agent_brain.demo import DemoLLM
 from agent_brain.memories import registry as memory_registry
-from agent_brain.nets import create_net, registry
+from agent_brain.nets import create_net, file_states, registry
 from agent_brain.states import Piece
+from agent_brain.tools import named
 from tests.project.pages import BLOCKS, DOCS, PAGES, Block, blocks_of, name_of
 
 pytest_plugins = ["pytester"]
@@ -41,10 +42,12 @@ BUILT_IN = registry._registry.built_in  # by the registry, so that a new net wit
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An empty folder, no model in the environment, and only the built-in nets."""
+    """An empty folder, no model in the environment, and only built-in nets, states and tools."""
     monkeypatch.delenv("AGENT_BRAIN_MODEL", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry._registry, "factories", dict(registry._registry.factories))
+    monkeypatch.setattr(named, "_registered", {})
+    monkeypatch.setattr(file_states, "_kinds", dict(file_states.state_kinds()))
 
 
 def run(block: Block, names: dict[str, object]) -> None:
