@@ -138,12 +138,17 @@ class Budget:
 
     def refusal(self) -> StopReason | None:
         """Return why another model call may not begin; None if it may."""
-        if not all(payer.may_spend() for payer in self._payers):
+        if self._payers and not all(payer.may_spend() for payer in self._payers):
             return StopReason.BUDGET
         if self._only_steps:
             return None
         found = self.reached()
         return found if found in SPENDING else None
+
+    @property
+    def counts_calls(self) -> bool:
+        """Whether tool calls may be limited."""
+        return not self._only_steps
 
     def begin_calls(self, control: Control) -> StopReason | None:
         """Count the calls in ``control.next_actions`` as running until they are counted.
@@ -151,8 +156,6 @@ class Budget:
         Returns:
             The limit that is in the way; they may not begin then.
         """
-        if self._only_steps:
-            return None
         if (found := self.reached(control)) is StopReason.MAX_TOOL_CALLS:
             return found
         for limited in self._limited:

@@ -595,15 +595,21 @@ class Engine:
         if found is not None and (self.reason is None or found is StopReason.BUDGET):
             self._refuse(found)
 
-    def begin_calls(self) -> None:
+    def begin_calls(self) -> bool:
         """Take places for the requested tool calls; if there are too few, the run ends.
+
+        Returns:
+            Whether :meth:`end_calls` is to be called.
 
         Raises:
             LimitReachedError: The limit of tool calls is reached.
         """
+        if not self._budget.counts_calls:
+            return False
         found = self._budget.begin_calls(self.memory.control)
         if found is not None and self.reason is None:
             self._refuse(found)
+        return True
 
     def end_calls(self) -> None:
         """Give back the places of tool calls that did not come to their ends."""

@@ -122,7 +122,7 @@ class ToolRound(Work):
         if (undecided := await self.undecided()) is not None:
             yield undecided
             return
-        self._take_places()
+        places = context is not None and context.begin_calls()
         try:
             await self.sort_out()
             if self._nested and self._hooks is not None:
@@ -138,7 +138,8 @@ class ToolRound(Work):
             await self._record_cut_short(error)
             raise
         finally:
-            self._give_places_back()
+            if places and context is not None:
+                context.end_calls()
         for question in self.wait() if self._waits else ():
             yield question
 
@@ -151,7 +152,7 @@ class ToolRound(Work):
         if any(call.tool is not None and call.tool.nested for call in self._calls):
             await super().complete(context, report)
             return
-        self._take_places()
+        places = context.begin_calls()
         try:
             await self.sort_out()
             await self.run_all(report)
@@ -161,17 +162,10 @@ class ToolRound(Work):
             await self._record_cut_short(error)
             raise
         finally:
-            self._give_places_back()
+            if places:
+                context.end_calls()
         for question in self.wait() if self._waits else ():
             report(question)
-
-    def _take_places(self) -> None:
-        if self._context is not None:
-            self._context.begin_calls()
-
-    def _give_places_back(self) -> None:
-        if self._context is not None:
-            self._context.end_calls()
 
     def _attach(self, context: WorkContext | None) -> None:
         self._context = context

@@ -122,8 +122,11 @@ class WorkContext(Protocol):
         """
         ...
 
-    def begin_calls(self) -> None:
+    def begin_calls(self) -> bool:
         """Take places for the tool calls that are requested in the memory.
+
+        Returns:
+            Whether :meth:`end_calls` is to be called.
 
         Raises:
             LimitReachedError: There are too few: the run ends after the step.

@@ -227,7 +227,11 @@ class _Context:
     def check_budget(self) -> None:
         """Do nothing: a single state has no budget."""
 
-    begin_calls = end_calls = check_budget
+    def begin_calls(self) -> bool:
+        """Return False: a single state has no limits."""
+        return False
+
+    end_calls = check_budget
 
 
 def _keep(done: StateRun[M], item: StreamItem) -> None:
