@@ -91,11 +91,21 @@ class BrainTool(NestedTool):
 
     @staticmethod
     def order(
-        runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd
+        runs: Sequence[NestedRun],
+        *,
+        beside: AsyncIterator[Event],
+        on_end: OnEnd,
+        max_concurrency: int | None = None,
     ) -> Delegate:
-        """Return the work that runs all of them at once."""
-        branches = cast("Sequence[Branch]", runs)
-        return Delegate(branches, on_error="report", as_thoughts=True, beside=beside, on_end=on_end)
+        """Return the work that runs them, beside the other calls of the round."""
+        return Delegate(
+            cast("Sequence[Branch]", runs),
+            on_error="report",
+            as_thoughts=True,
+            beside=beside,
+            on_end=on_end,
+            max_concurrency=max_concurrency,
+        )
 
     def renamed(self, name: str) -> Self:
         """The same brain under another name."""

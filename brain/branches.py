@@ -165,6 +165,7 @@ async def _run_all(
     todo = iter(streams)
     with send:
         async with anyio.create_task_group() as tasks:
-            most = order.max_concurrency or len(streams)
-            for _ in range(min(len(streams), most + (order.beside is not None))):
+            if order.beside is not None:
+                tasks.start_soon(work_off, iter([next(todo)]))
+            for _ in range(min(len(streams), order.max_concurrency or len(streams))):
                 tasks.start_soon(work_off, todo)

@@ -30,7 +30,8 @@ class ActionState(State):
 
     Args:
         on_done: The next state.
-        max_concurrency: Maximum number of calls that run at once; None for no maximum.
+        max_concurrency: Maximum number of calls that run at once; None for no maximum. Brains that
+            are called as tools are counted apart.
     """
 
     def __init__(self, on_done: Enum, *, max_concurrency: int | None = None) -> None:

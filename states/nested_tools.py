@@ -46,11 +46,18 @@ class NestedTool(BaseTool):
 
     @staticmethod
     @abstractmethod
-    def order(runs: Sequence[NestedRun], *, beside: AsyncIterator[Event], on_end: OnEnd) -> Work:
+    def order(
+        runs: Sequence[NestedRun],
+        *,
+        beside: AsyncIterator[Event],
+        on_end: OnEnd,
+        max_concurrency: int | None = None,
+    ) -> Work:
         """Return the work that runs the branches; failures are reported on them.
 
         Args:
             runs: The branches.
             beside: Events of the other calls of the round, which stream meanwhile.
             on_end: Called when a branch has ended; the events that it returns stream then.
+            max_concurrency: How many run at once; None for all.
         """

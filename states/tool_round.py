@@ -211,9 +211,13 @@ class ToolRound(Work):
         tool = self.tools[self._nested[0].action.name]
         assert isinstance(tool, NestedTool)
         beside = live(self.run_all, may_drop=is_progress)
-        return tool.order([*self._runs.values()], beside=beside, on_end=self._take_answer).events(
-            self._context
+        order = tool.order(
+            [*self._runs.values()],
+            beside=beside,
+            on_end=self._take_answer,
+            max_concurrency=self.max_concurrency,
         )
+        return order.events(self._context)
 
     async def undecided(self) -> ApprovalRequested | None:
         """Return the request for the calls that wait for a person's decision, if any do."""

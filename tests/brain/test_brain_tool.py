@@ -10,10 +10,10 @@ import pytest
 
 from agent_brain import Brain, Limits, Memory, StopReason, react, tool
 from agent_brain.memories import Role
-from agent_brain.states import ActionFinished, TextDelta, Usage
+from agent_brain.states import ActionFinished, FunctionState, TextDelta, Usage
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action, ToolError, Toolset
-from tests.brain.nets import HangingLLM, add
+from tests.brain.nets import HangingLLM, add, single
 
 pytestmark = pytest.mark.anyio
 
@@ -70,6 +70,28 @@ async def test_several_calls_run_at_once_and_know_nothing_of_each_other():
         paths = {event.path async for event in run}
     assert await results(brain.memory) == ["re: a", "re: b"]
     assert paths >= {("ACTION", "expert"), ("ACTION", "expert#2")}
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_no_more_of_them_run_at_once_than_max_concurrency_says(limit: int):
+    now = most = 0
+
+    async def work(memory: Memory) -> str:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        now -= 1
+        return "done"
+
+    expert = Brain(single(FunctionState(work))).as_tool("expert", "Knows all.")
+    calls = [*(ask(str(number)) for number in range(5)), SUM]
+    net = react(ScriptedLLM([calls, "Done."]), max_concurrency=limit)
+    brain = Brain(net, tools=[expert, add])
+    await brain.run("go")
+    assert most == limit
+    assert await results(brain.memory) == [*["done"] * 5, "3"]
 
 
 async def test_one_that_fails_is_reported_to_the_model():
