@@ -129,6 +129,12 @@ class EventLog:
         self._events.clear()
         self._bytes = 0
 
+    def skip(self) -> None:
+        """Give every reader a :class:`Gap`: something has happened that no event here tells."""
+        self.last += 1
+        self.clear()
+        self._wake()
+
     def close(self) -> None:
         """End the readers, once they have read everything."""
         self.closed = True

@@ -14,6 +14,7 @@ from agent_brain.errors import BrainUseError, SessionBusyError
 from agent_brain.human_input import Approve, Deny
 from agent_brain.limits import StopReason
 from agent_brain.memories.base import Memory
+from agent_brain.memories.errors import JournalError, LeaseHeldError
 from agent_brain.memories.message import Message, as_message
 from agent_brain.memories.store.choice import forgettable
 from agent_brain.memories.store.expiry import utc_now
@@ -25,12 +26,15 @@ from agent_brain.serving.catalog import SessionInfo
 from agent_brain.serving.event_log import EventLog, LogReader
 from agent_brain.serving.pending import Pending, pending_in
 from agent_brain.serving.session_run import SessionRun
+from agent_brain.tools.secrets import get_logger
 
 if TYPE_CHECKING:
     from agent_brain.serving.sessions import Sessions
     from agent_brain.usage_accounts import UsageTotal
 
 WhenBusy: TypeAlias = Literal["wait", "refuse", "queue"]
+SOONEST, LATEST = 0.5, 3.0  # seconds between looks for what other processes write
+logger = get_logger(__name__)
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted"]
 BUSY = "The session is answering another message: send yours again when the answer is complete"
 
@@ -47,6 +51,7 @@ class Session:
         unread: Messages that were sent to a run and not recorded; the next run gets them.
         deleted: Whether it was deleted: no run begins any more.
         stored: Whether it is in the list of sessions; temporary ones are not.
+        elsewhere: Whether its run is in another process, as of the last look.
         info: Its title, and when its last run began; None before the first one.
     """
 
@@ -68,6 +73,8 @@ class Session:
         self.run: SessionRun | None = None
         self.unread: list[Message] = []
         self.deleted = False
+        self.elsewhere = False
+        self._following = False
         self._sessions = sessions
         self._free = anyio.Semaphore(1, max_value=1)  # no lock: another task may release it
         self._reading = anyio.Lock()  # held while the session is read again between runs
@@ -95,7 +102,7 @@ class Session:
     @property
     def status(self) -> Status:
         """What the session does: ``interrupted`` if a run in it ended with its process."""
-        if self.run is not None:
+        if self.run is not None or self.elsewhere:
             return "running"
         status = self.memory.control.status
         if status == "waiting":
@@ -215,9 +222,49 @@ class Session:
         Args:
             after: ID of the last event that the reader knows; ``"0"`` for all that the log holds;
                 None for those to come. If events after it are not in the log any more, the
-                first item is a :class:`Gap`.
+                first item is a :class:`Gap`; so is what another process does in the session.
         """
+        if self._may_change and not self._following:
+            self._following = True
+            self._sessions.look_after(self._follow)
         return self.log.read(after)
+
+    @property
+    def _may_change(self) -> bool:
+        """Whether another process may write to the session."""
+        return self.stored and self.kept is not None and self.kept.journal.persistent
+
+    async def _follow(self) -> None:
+        """Tell the readers, while there are any, when another process has written to the session.
+
+        They read the session again, as events are told in the process of their run only.
+        """
+        pause = SOONEST
+        try:
+            while True:
+                await anyio.sleep(pause)
+                if self.log.closed or not self.log.readers:
+                    return
+                pause = min(pause * 1.5, LATEST)
+                if await self._has_changed():
+                    self.log.skip()
+                    pause = SOONEST
+        except JournalError:  # the next reader looks again
+            logger.warning("Session %r is not followed any more", self.id, exc_info=True)
+        finally:
+            self._following = False
+
+    async def _has_changed(self) -> bool:
+        """Read the session again if another process has written to it; return whether it has."""
+        kept = self.kept
+        if kept is None or self.run is not None:
+            return False
+        before = kept.last
+        if not self.elsewhere and await kept.journal.last(kept.key) == before:
+            return False
+        was = self.elsewhere
+        await self.refresh()
+        return self.run is None and (kept.last, self.elsewhere) != (before, was)
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
@@ -234,8 +281,24 @@ class Session:
                 self._free.acquire_nowait()
                 try:
                     await self._catch_up()
+                    self.elsewhere = await self._is_elsewhere()
                 finally:
                     self._free.release()
+
+    async def _is_elsewhere(self) -> bool:
+        """Return whether another process has the run that the journal has not seen end."""
+        kept = self.kept
+        if kept is None or self.memory.control.status != "running":
+            return False
+        try:
+            lease = await kept.journal.acquire(kept.key, seconds=1)
+        except LeaseHeldError:
+            return True
+        try:
+            await self._catch_up()  # it may have ended meanwhile
+        finally:
+            await kept.journal.release(lease)
+        return False
 
     async def erase(self) -> None:
         """Erase what a built-in memory holds, with its vectors and the memories inside."""
@@ -322,6 +385,8 @@ class Session:
 
         async def end(session_run: SessionRun) -> None:
             self.run = None
+            if session_run.begun:
+                self.elsewhere = False
             self.log.unread_since = anyio.current_time()
             self._free.release()
             await self._sessions.run_ended(self, session_run)

@@ -520,6 +520,11 @@ class Sessions:
         """Like :meth:`drive`, without waiting for the beginning."""
         self._group.start_soon(self._drive_quietly, session, run)
 
+    def look_after(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do ``work`` in the background until it ends, or the sessions are closed."""
+        if self.active:
+            self._group.start_soon(work)
+
     async def _drive(
         self,
         session: Session,

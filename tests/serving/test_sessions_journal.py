@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from agent_brain import Action, Brain, SQLiteJournal
-from agent_brain.errors import BrainUseError, SessionNotFoundError
-from agent_brain.serving import Session, Sessions
+from agent_brain.errors import BrainUseError, LeaseHeldError, SessionNotFoundError
+from agent_brain.serving import Gap, Session, Sessions
 from tests.serving.models import EchoLLM, Gate, PartsLLM
 from tests.support.journals import Killed, MortalJournal
 
@@ -129,6 +129,43 @@ async def test_two_servers_over_one_file_do_not_mix_a_session(tmp_path):
         assert {info.id for info in await other.list(user="ann")} == {"s"}
         said = [m.content for m in await here.memory.dump() if m.content.startswith("You")]
     assert said == ["You said: Here", "You said: There", "You said: Here again"]
+
+
+async def test_a_server_follows_a_run_that_another_one_has(tmp_path):
+    gate = Gate()
+
+    async def look() -> str:
+        """Look."""
+        await gate.wait()
+        return "green"
+
+    class Calls(PartsLLM):
+        async def stream(self, messages, **_):
+            yield messages[-1].content if messages[-1].role == "tool" else Action(name="look")
+
+    agent, path = Brain(llm=Calls(), tools=[look]), tmp_path / "j.db"
+    async with (
+        Sessions(agent, journal=path) as one,
+        Sessions(agent, journal=path) as other,
+        other.use("s", user="ann") as there,
+    ):
+        with there.events() as reader:
+            async with one.use("s", user="ann") as here:
+                run = await here.start("Which colour?")
+                await gate.until_reached()
+                assert isinstance(await anext(reader), Gap)
+                assert (there.status, there.elsewhere, there.run) == ("running", True, None)
+                async with other.use("s", user="ann") as again:
+                    assert again.status == "running"
+                with pytest.raises(LeaseHeldError):
+                    await there.start("Another question", when_busy="refuse")
+                gate.open()
+                assert (await run.wait()).answer == "green"
+            while there.elsewhere:
+                assert isinstance(await anext(reader), Gap)
+        assert there.status == "idle"
+        assert (await there.memory.dump())[-1].content == "green"
+        assert await ask(there, "And now?") == "green"
 
 
 async def test_deleting_removes_everything_from_the_file(tmp_path):

@@ -176,14 +176,14 @@ async def watch_events(request: Request) -> Response:
 async def stop_run(request: Request) -> Response:
     """Stop the run of a session after its current step."""
     async with _use(request) as session:
-        _current(session).stop()
+        current_run(session).stop()
         return JSONResponse({"status": "stopping"}, 202)
 
 
 async def cancel_run(request: Request) -> Response:
     """Cancel the run of a session at once."""
     async with _use(request) as session:
-        _current(session).cancel()
+        current_run(session).cancel()
         return JSONResponse({"status": "cancelling"}, 202)
 
 
@@ -191,7 +191,7 @@ async def send_message(request: Request) -> Response:
     """Send the run of a session a message."""
     body = await read_json(request, SendMessage)
     async with _use(request) as session:
-        _current(session).send(body.to_message())
+        current_run(session).send(body.to_message())
         return JSONResponse({"status": "sent"}, 202)
 
 
@@ -231,10 +231,21 @@ def _use(request: Request) -> AbstractAsyncContextManager[Session]:
     return sessions_of(request).use(request.path_params["session"], **owner_args(request))
 
 
-def _current(session: Session) -> SessionRun:
-    if session.run is None:
-        raise HttpError(409, "no_run", "No run is active in this session")
-    return session.run
+def current_run(session: Session) -> SessionRun:
+    """Return the run of a session.
+
+    Raises:
+        HttpError: It has none, or another process has it.
+    """
+    if session.run is not None:
+        return session.run
+    if session.elsewhere:
+        message = (
+            "Another process of the server has the run: send this until it reaches that one, or "
+            "let all requests of a session reach the same process"
+        )
+        raise HttpError(409, "run_elsewhere", message, {"retry-after": "1"})
+    raise HttpError(409, "no_run", "No run is active in this session")
 
 
 def _accepted(session: Session, run: SessionRun) -> Response:

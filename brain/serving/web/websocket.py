@@ -23,7 +23,7 @@ from agent_brain.serving.web.requests import (
     sessions_of,
     settings_of,
 )
-from agent_brain.serving.web.routes import Body, ResumeRun, SendMessage, UserMessage
+from agent_brain.serving.web.routes import Body, ResumeRun, SendMessage, UserMessage, current_run
 
 GONE = 1001  # codes for closing: the session has ended, or the server ends
 NO_TEXT = 1003
@@ -150,14 +150,12 @@ async def _carry_out(command: Command, session: Session, deps: object) -> None:
     elif isinstance(command, Resume):
         chosen = command.model_dump(include={"approve", "deny", "edit", "input"})
         await session.start_resume(**chosen, deps=deps, when_busy="refuse")
-    elif session.run is None:
-        raise HttpError(409, "no_run", "No run is active in this session")
     elif isinstance(command, SendToRun):
-        session.run.send(command.to_message())
+        current_run(session).send(command.to_message())
     elif command.type == "stop":
-        session.run.stop()
+        current_run(session).stop()
     else:
-        session.run.cancel()
+        current_run(session).cancel()
 
 
 def routes() -> list[BaseRoute]:

@@ -136,7 +136,7 @@ def test_unknown_callers_reach_only_sessions_that_the_server_made():
         name = created.json()["id"]
         assert created.headers["location"] == f"/sessions/{name}"
         assert ask(client, name).status_code == 200
-        assert client.get("/sessions").json() == {"sessions": []}
+        assert client.get("/sessions").json() == {"sessions": [], "next": None}
 
 
 def test_a_function_says_who_asks():
