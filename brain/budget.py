@@ -95,6 +95,12 @@ class Budget:
         self._run = run
         self._started = (self._started or anyio.current_time()) - control.spent.seconds
 
+    def paid_by(self, run: HookRequest, hooks: Iterable[Hook]) -> Budget:
+        """Return this budget for a run that has not begun, with the ledgers among ``hooks``."""
+        early = copy(self)
+        early._run = run
+        return early.counted_by(hooks)
+
     def counted_by(self, hooks: Iterable[Hook]) -> Budget:
         """Return this budget, counted by the ledgers among ``hooks`` as well.
 
@@ -136,9 +142,14 @@ class Budget:
         """Record that a limit of this branch was reached."""
         self._limited[-1].stopped = reason
 
+    @property
+    def is_used_up(self) -> bool:
+        """Whether a ledger does not let another model call begin."""
+        return bool(self._payers) and not all(payer.may_spend() for payer in self._payers)
+
     def refusal(self) -> StopReason | None:
         """Return why another model call may not begin; None if it may."""
-        if self._payers and not all(payer.may_spend() for payer in self._payers):
+        if self.is_used_up:
             return StopReason.BUDGET
         if self._only_steps:
             return None
@@ -168,21 +179,29 @@ class Budget:
         for limited in self._limited:
             limited.calls.pop(id(control), None)
 
-    def spend(self, usage: Usage) -> None:
+    def spend(self, usage: Usage, purpose: str | None = None) -> None:
         """Add what a model call used.
+
+        Args:
+            usage: What it used.
+            purpose: What the memory made it for; None for a call of a state.
 
         Raises:
             LimitCheckError: A strict limit cannot count the call.
         """
-        self.control.spent.add(usage)
+        self.control.spent.add(usage, purpose)
         for outer, name, inner in self._inside:
-            inner.spent.add(usage)
-            outer.inside(name).add(usage)
-        for payer in self._payers:
-            payer.spend(usage)
+            inner.spent.add(usage, purpose)
+            outer.inside(name).add(usage, purpose)
+        self.charge(usage, purpose)
         if not self._only_steps and usage.cost is None:
             for limited in self._limited:
                 self._check_counted(usage, limited.limits)
+
+    def charge(self, usage: Usage, purpose: str | None = None) -> None:
+        """Have the ledgers alone count what a model call used."""
+        for payer in self._payers:
+            payer.spend(usage, purpose)
 
     def count_tool_call(self, control: Control) -> None:
         """Count a tool call of the net with the registers ``control`` that was answered."""

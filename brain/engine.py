@@ -36,6 +36,8 @@ from agent_brain.memories.branches.kept import (
 from agent_brain.memories.control import SUSPENDED, Control, HumanRequests
 from agent_brain.memories.message import PARTIAL, Message
 from agent_brain.memories.runs.human_requests import key_of_branch
+from agent_brain.memories.runs.work import set_run_work
+from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.delegation import Branch, Delegate
 from agent_brain.nets.net import Net, Node
 from agent_brain.open_calls import close_open_calls, undo_half_a_step
@@ -106,6 +108,7 @@ class Engine:
         "_as_thoughts",
         "_budget",
         "_call_id",
+        "_calls",
         "_delegated",
         "_durable",
         "_ends_steps",
@@ -155,6 +158,7 @@ class Engine:
         asks: bool = True,
         outside: Control | None = None,
         limits: Limits | None = None,
+        calls: MemoryCalls | None = None,
     ) -> None:
         self._net = net
         self._outer = outer  # the run, or the step that runs the net
@@ -187,6 +191,11 @@ class Engine:
         # Between the last step and the end of the run, the process may have ended.
         self.over = memory.control.done and not path
         self.reason: StopReason | None = None
+        if calls is None:
+            place = Position(run_id, budget.control.step, None, path)
+            calls = MemoryCalls(memory, hooks, place, budget)
+        self._calls = calls  # of the memory
+        calls.attach(self, budget)
 
     def answer(self) -> str:
         """Return the text of the last step that streamed any."""
@@ -217,7 +226,7 @@ class Engine:
         """Yield events until the net ends or a limit is reached."""
         memory, record, budget = self.memory, self._record, self._budget
         note, quiet, steering = record.note, self.quiet, self._steering
-        hooks, around = self.hooks, self._around
+        hooks, around, called = self.hooks, self._around, self._calls.events
         node = None if self.over else self._current()
         while node is not None:
             reached = None if self.reason else budget.reached(memory.control)
@@ -254,6 +263,8 @@ class Engine:
                             elif self.pace is not None:
                                 await self.pace.keep()
                             continue
+                        while called:  # by the memory
+                            yield called.pop(0)
                         try:
                             if quiet and not around:
                                 await item.complete(self, note)
@@ -284,8 +295,14 @@ class Engine:
                     await self._exit(node, stream)
             leaving = self._decide(node) if hooks is None else self._leave(node)
             node, events_of_leaving = await leaving
+            while called:
+                yield called.pop(0)
+            if self._calls.error is not None:
+                raise self._calls.error
             for event in events_of_leaving:
                 yield event
+        while called:
+            yield called.pop(0)
         self.reason = self.reason or StopReason.DONE
 
     async def _begin(self, node: Node, hooks: HookChain) -> None:
@@ -375,7 +392,11 @@ class Engine:
 
     def _is_out_of_budget(self, error: BaseException) -> bool:
         """Return whether the state failed as work could not begin: the run then ends."""
-        return isinstance(error, LimitReachedError) and not self.left
+        if not isinstance(error, LimitReachedError) or self.left:
+            return False
+        report, self._record.used = self._record.report, True
+        report.cut = report.cut or self._budget.refusal()  # of a call of the memory
+        return True
 
     async def _fail(self, node: Node, error: BaseException) -> bool:
         """Record an error that leads to another state; return whether the net has such an edge."""
@@ -532,7 +553,9 @@ class Engine:
         """Run the nets of ``order``; the answer of a single one becomes the answer of the state."""
         aside = self._as_thoughts or order.as_thoughts or part or len(order.branches) > 1
         events = run_branches(
-            order, lambda branch: self._engine_for(branch, aside).branch(branch), self._reached
+            order,
+            lambda branch: self._engine_for(branch, aside).branch(branch, self),
+            self._reached,
         )
         try:
             async for event in events:
@@ -580,6 +603,16 @@ class Engine:
         if any(branch.stop_reason == StopReason.PAUSED for branch in waiting):
             return StopReason.PAUSED
         return waits_on(control)
+
+    def note_memory_call(self, event: Event) -> None:
+        """Count a model call of the memory, and keep its event until it can be yielded.
+
+        Raises:
+            LimitCheckError: A strict limit cannot count it.
+        """
+        if not self.quiet:
+            self._calls.events.append(event)
+        self._record.note(event)
 
     def count_unread(self, event: Event) -> None:
         """Count the model calls in an ``event`` that nobody reads any more."""
@@ -663,9 +696,10 @@ class Engine:
         own = (*branch.hooks, *branch.net.hooks)
         return hooks_of(own) if self.hooks is None else self.hooks.then(own)
 
-    async def branch(self, branch: Branch) -> AsyncGenerator[Event, None]:
+    async def branch(self, branch: Branch, outer: Engine) -> AsyncGenerator[Event, None]:
         """Run as a branch, from the beginning or from where the interrupted run stopped."""
         control = self.memory.control
+        set_run_work(self.memory, self._calls)
         if self._outside is not None:
             control = await self._begin_branch(self._budget.control, self._outside)
             if control.status == "waiting":  # nothing that it waits for was decided
@@ -676,6 +710,7 @@ class Engine:
         ended = control.ended.get(self._key)
         if ended is not None:  # before the step of the outer net was interrupted
             branch.answer, branch.stop_reason = ended, StopReason.DONE
+            self._hand_back(outer)
             return
         steps = self._steps_in_time()
         try:
@@ -689,6 +724,7 @@ class Engine:
             raise
         finally:
             await steps.aclose()
+            self._hand_back(outer)
             control.done = False
             branch.answer = await self._said()
             branch.finish_reason = self.finish_reason
@@ -718,6 +754,13 @@ class Engine:
             await close_open_calls(self.memory, self.reason.clause)
         finally:
             await events.aclose()
+
+    def _hand_back(self, outer: Engine) -> None:
+        """Let the memory work for the outer net again; one of a branch may write when closed."""
+        if self._outside is None:
+            set_run_work(self.memory, outer._calls)
+        else:
+            self._calls.attach(outer, self._budget)
 
     async def _begin_branch(self, main: Control, outer: Control) -> Control:
         """Begin on a memory of its own, or continue what an earlier run had begun there."""

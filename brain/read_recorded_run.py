@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.journal.entry import Entry
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.kinds import STEPS
 from agent_brain.memories.store.session import below
 from agent_brain.memories.store.snapshot import Snapshot
@@ -70,10 +71,12 @@ async def _from_ram(memory: StoredMemory, run_id: str, calls: list[ModelCallReco
     )
     start = await memory.fork()
     await start.restore(before)
+    # the copy has the summary that the run has made
+    calls = [call for call in calls if call.purpose in (None, EMBEDDING)]
     run = RecordedRun(run_id, start, calls)
-    run.states = {call.move: call.state or "" for call in calls if not call.path}
+    run.states = {c.move: c.state or "" for c in calls if not c.path and c.purpose is None}
     run.moves, run.status, run.knows_states = control.moves, control.status, False
-    run.requests = control.spent.requests
+    run.requests = control.spent.requests - control.spent.embeddings
     run.stop_reason, run.turn = control.stop_reason, await memory.turn()
     note_messages(run, snapshot.messages[at + 1 :])
     lost = {call.part for call in calls if call.error is not None or call.cut}
@@ -111,7 +114,7 @@ async def _from_journal(
     last = _data(mine[-1])
     run.moves, run.status = last.get("moves", 0), last.get("status", "running")
     run.stop_reason = last.get("stop_reason")
-    run.requests = last.get("spent", {}).get("requests", 0)
+    run.requests = _requests(last)
     at_end = await memory.as_of(mine[-1].seq)
     run.turn = await at_end.turn()
     return run
@@ -123,10 +126,11 @@ def _check_traced(run_id: str, steps: Sequence[Entry], calls: Sequence[ModelCall
     Raises:
         ReplayError: Some of its model calls were not recorded.
     """
-    numbers, before, last = [call.number for call in calls], 0, steps[0].seq
+    numbers = [call.number for call in calls if call.purpose != EMBEDDING]
+    before, last = 0, steps[0].seq
     for step in steps if calls else ():
         data = _data(step)
-        requests = data.get("spent", {}).get("requests", 0)
+        requests = _requests(data)
         if requests > before and not any(last < number <= step.seq for number in numbers):
             raise ReplayError(
                 f"The run {run_id!r} was traced in part: the model calls before its step "
@@ -147,6 +151,13 @@ def _session_of(memory: Any) -> Any:
     while (store := getattr(memory, "store", None)) is None:
         memory = memory.inner
     return store.session
+
+
+def _requests(control: Mapping[str, Any]) -> int:
+    """Return how many model calls a run has made, without embeddings."""
+    spent = control.get("spent", {})
+    made: int = spent.get("requests", 0) - spent.get("embeddings", 0)
+    return made
 
 
 def _data(entry: Entry) -> dict[str, Any]:

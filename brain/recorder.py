@@ -165,7 +165,9 @@ class StepRecorder:
     def _note_usage(self, event: UsageReported) -> Event:
         if event.response_id in self._open_responses:
             self._open_responses.remove(event.response_id)
-        self.budget.spend(event.usage)
+        self.budget.spend(event.usage, event.purpose)
+        if event.purpose is not None:  # a call of the memory says nothing to the reader
+            return event
         self._reported = event
         if self.report.sources:  # the response is complete
             self.report.sources += ((len(self.report.said), None),)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from agent_brain.errors import BrainUseError
-from agent_brain.memories.trace.model_calls import ModelCallRecord
+from agent_brain.memories.errors import EmbeddingError
+from agent_brain.memories.runs.work import EMBEDDING
+from agent_brain.memories.trace.model_calls import ModelCallRecord, unpack_vector
 from agent_brain.recorded_run import CallKey, RecordedResult, RecordedRun
 from agent_brain.states.events import Position
-from agent_brain.states.hook_requests import ModelRequest, ToolRequest
-from agent_brain.states.model_trace import Send, read_request
+from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest, ToolRequest
+from agent_brain.states.model_trace import Embed, Send, read_request
 from agent_brain.states.models.call_data import error_from_data, piece_from_data
 from agent_brain.states.models.llm import LLM, Piece
 from agent_brain.states.request_diff import describe_request, explain_request
 from agent_brain.states.sent_request import RequestReader, SentRequest, data_of
+from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
 from agent_brain.tools.calling import Outcome
@@ -85,8 +88,12 @@ class Player:
         self._run = run
         self._reader = RequestReader()
         self._todo: dict[Path, list[ModelCallRecord]] = defaultdict(list)
+        self._vectors: dict[str, Any] = {}  # by text
         for call in run.calls:
-            self._todo[call.path].append(call)
+            if call.purpose == EMBEDDING:
+                self._vectors.update(_vectors_of(call))
+            else:
+                self._todo[call.path].append(call)
         self._last = run.calls[-1].part if run.calls else ""
         self.difference: Difference | None = None
         self.at_end = False
@@ -221,6 +228,23 @@ class Player:
         """Return the pieces of an attempt: there is none."""
         return pieces
 
+    async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
+        """Return the recorded vectors of texts.
+
+        Texts may be embedded at once that were recorded one by one, and the copy of the memory
+        that the replay runs on may know their vectors, so the calls are not compared.
+
+        Raises:
+            EmbeddingError: A text was not embedded when the run was recorded.
+        """
+        if request.embedder.local or not self._run.traced:
+            return await send(request)
+        scrubber = self._reader.scrubber_of(None)
+        found = [self._vectors.get(scrubber.text(text)) for text in request.texts]
+        if any(vector is None for vector in found):
+            raise EmbeddingError(request.model, "a text was not embedded when the run was recorded")
+        return found, Usage(cost=0.0)
+
     async def tool_call(self, request: ToolRequest, outcome: Outcome) -> None:
         """Take no note of a result, which was recorded."""
 
@@ -323,6 +347,13 @@ class Results:
         """Return the recorded calls that are left, for people."""
         calls = [f"{r.name}({to_compact_json(r.args)})" for r in self._left.values() if r.content]
         return ", ".join(calls[:3]) or "no call"
+
+
+def _vectors_of(call: ModelCallRecord) -> Iterator[tuple[str, Any]]:
+    """Yield the texts of an embedding with their vectors."""
+    packed = [text for piece in call.response for text in piece.get("vectors", ())]
+    for message, vector in zip(call.messages, packed, strict=False):
+        yield message.content, unpack_vector(vector)
 
 
 def _is_call(result: RecordedResult, action: Action) -> bool:

@@ -22,6 +22,8 @@ from agent_brain.memories.errors import STORE_ERRORS
 from agent_brain.memories.message import Message
 from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.turns import answer_of
+from agent_brain.memories.runs.work import set_run_work
+from agent_brain.memory_calls import MemoryCalls
 from agent_brain.nets.net import Net
 from agent_brain.open_calls import (
     close_open_calls,
@@ -39,6 +41,7 @@ from agent_brain.states.events import (
     RunFinished,
     RunStarted,
     StateExited,
+    UsageReported,
 )
 from agent_brain.states.hook_chain import HookChain, hooks_of
 from agent_brain.states.hook_requests import HookRequest, RunRequest
@@ -86,6 +89,7 @@ class Run(Generic[OutputT_co]):
     __slots__ = (
         "_began",
         "_budget",
+        "_calls",
         "_claim",
         "_continues_at",
         "_decisions",
@@ -260,6 +264,8 @@ class Run(Generic[OutputT_co]):
         claim = self._claim = await Claim.take(memory)
         self._report_result(None)
         memory.deps = self._deps
+        calls = self._calls = MemoryCalls(memory, self._hooks, Position(self.run_id), self._budget)
+        set_run_work(memory, calls)
         try:
             if noting:
                 await interruption.note_task()
@@ -307,6 +313,7 @@ class Run(Generic[OutputT_co]):
             yield self._finished_event()
         finally:
             self.ended = True
+            calls.end()
             memory.deps = None
             await claim.release()
 
@@ -353,6 +360,7 @@ class Run(Generic[OutputT_co]):
             memory.control.dry_run = plan.dry_run
         if self._hooks is not None:
             await self._tell_start(self._hooks)
+            self._calls.begin(self._observed_at)
         over = False
         if self._goal is None:
             over = await self._continue(memory)
@@ -368,6 +376,9 @@ class Run(Generic[OutputT_co]):
         self._began = True
         self._budget.start(memory.control, HookRequest(at=self._position(), memory=memory))
         self._budget = self._budget.counted_by(self._hooks or ())
+        for event in self._calls.events:  # before the run had begun
+            if isinstance(event, UsageReported):
+                self._budget.spend(event.usage, event.purpose)
         if (scope := self._interruption.scope) is not None:  # seconds before a resume count too
             scope.deadline -= memory.control.spent.seconds
         if over:
@@ -386,6 +397,7 @@ class Run(Generic[OutputT_co]):
                 steering=self._steering,
                 resumed=self._goal is None,
                 pauses=plan.pauses,
+                calls=self._calls,
             )
         return RunStarted(self._goal, plan.net.name, self._goal is None, at=self._position())
 

@@ -172,6 +172,7 @@ class SavedLedger(BaseModel, defer_build=True):
     """All accounts of a ledger, as plain data."""
 
     process: Account
+    purpose: dict[str, Account] = {}
     run: list[tuple[str, Account]]
     session: list[tuple[SessionKey, Account]]
     user: list[tuple[str | None, Account]]

@@ -47,9 +47,9 @@ class Payer:
         used_up = self.ledger.used_up(run=self.run, session=self.session, user=self.user)
         return used_up is None
 
-    def spend(self, usage: Usage) -> None:
-        """Count what a model call used."""
-        self.ledger.charge(self, usage)
+    def spend(self, usage: Usage, purpose: str | None = None) -> None:
+        """Count what a model call used, and what a memory made it for, if one did."""
+        self.ledger.charge(self, usage, purpose)
 
 
 class UsageLedger(Hook):
@@ -62,7 +62,9 @@ class UsageLedger(Hook):
         ledger.usage(user="ann").known_cost
 
     Every model call of a run is counted as its ``Result.usage`` counts it: those of subnets,
-    branches and brains used as tools, attempts that failed, and calls that were cut off. If a
+    branches and brains used as tools, summaries and embeddings of the memory, attempts that
+    failed, and calls that were cut off. What a memory does after a run, such as handing a
+    conversation over when it is closed, is counted here too. If a
     budget is used up, the next model call is not begun: the run ends with ``stop_reason="budget"``,
     keeps what was done, and can be resumed. Calls that have begun are completed, so runs at the
     same time may together exceed a budget by the calls in progress.
@@ -112,6 +114,7 @@ class UsageLedger(Hook):
         self._clock = clock
         self._lock = threading.Lock()
         self._process = Account()
+        self._purposes: dict[str, Account] = {}
         self._of_process = [b for b in given if b.scope == "process"]
         self._runs = Accounts[str]([b for b in given if b.scope == "run"], max_accounts)
         self._sessions = Accounts[SessionKey](
@@ -149,6 +152,11 @@ class UsageLedger(Hook):
         """Return what each user has used; None is for runs of nobody in particular."""
         with self._lock:
             return {user: UsageTotal.of(account.total) for user, account in self._users}
+
+    def by_purpose(self) -> dict[str, UsageTotal]:
+        """Return what the memories of all runs have used, by purpose, such as ``"summary"``."""
+        with self._lock:
+            return {name: UsageTotal.of(account.total) for name, account in self._purposes.items()}
 
     def used_up(
         self, *, run: str | None = None, session: str | None = None, user: str | None = None
@@ -195,16 +203,19 @@ class UsageLedger(Hook):
             finalize(memory, self._unnamed.pop, id(memory)).atexit = False
         return name
 
-    def charge(self, payer: Payer, usage: Usage) -> None:
+    def charge(self, payer: Payer, usage: Usage, purpose: str | None = None) -> None:
         """Count what a model call used.
 
         Args:
             payer: Who pays.
             usage: What it used.
+            purpose: What a memory made it for; None for a call of a state.
         """
         with self._lock:
             now = self._clock().timestamp()
             self._process.spend(usage, now, self._of_process)
+            if purpose is not None:
+                self._purposes.setdefault(purpose, Account()).spend(usage, now, ())
             self._users.spend(payer.user, usage, now)
             self._sessions.spend((payer.user, payer.session), usage, now)
             self._runs.spend(payer.run, usage, now)
@@ -223,6 +234,7 @@ class UsageLedger(Hook):
         with self._lock:
             return SavedLedger(
                 process=self._process,
+                purpose=self._purposes,
                 run=[*self._runs],
                 session=[*self._sessions],
                 user=[*self._users],
@@ -246,6 +258,7 @@ class UsageLedger(Hook):
             ) from None
         with self._lock:
             self._process = saved.process
+            self._purposes = saved.purpose
             now = self._clock().timestamp()
             self._runs.replace(saved.run, now)
             self._sessions.replace(saved.session, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -25,6 +26,7 @@ from agent_brain.memories.runs.claim import Claim
 from agent_brain.memories.runs.counts import Counts
 from agent_brain.memories.runs.turn_notes import MOST, TurnNote, with_current
 from agent_brain.memories.runs.turns import StoredResult, TurnRecord, result_of, turns_of
+from agent_brain.memories.runs.work import RunWork, set_run_work, working_for
 from agent_brain.memories.store.snapshot import Snapshot
 from agent_brain.memories.views.groups import arranged
 from agent_brain.tools.action import Action
@@ -59,6 +61,7 @@ class Memory(ABC):
 
     deps: Any = None  # what the current run was given for its states and tools; never stored
     claim: Claim | None = None  # of the run that uses this memory; the Brain sets it
+    run_work: RunWork | None = None  # makes model calls and embeddings; the Brain sets it
     resumed: bool = False  # of a branch: a run that was interrupted had written to it
     lasting: bool = False  # of a branch: it is in the journal of the memory it is a branch of
     begins_with_goal: bool = False  # set_goal() records a run in the same write
@@ -143,6 +146,21 @@ class Memory(ABC):
     def wrapped(self) -> tuple[Memory, ...]:
         """The memories that this one wraps; a run over it uses them too."""
         return ()
+
+    def work_for(self, purpose: str) -> AbstractContextManager[None]:
+        """Inside, model calls and embeddings belong to the run that uses this memory.
+
+        Hooks see them, limits and budgets hold for them, and they are counted, recorded and
+        replayed. That goes for ``llm.call(…)`` and for embedders. Outside of a run it does
+        nothing. Never hold it across a ``yield``::
+
+            with self.work_for("summary"):
+                text = await self.summarize(messages)
+
+        Args:
+            purpose: What model calls are for, as in ``UsageReported.purpose``.
+        """
+        return working_for(self.run_work, purpose)
 
     @property
     def session(self) -> str | None:
@@ -404,7 +422,9 @@ class Memory(ABC):
 
     def _deep_copy(self) -> Self:
         try:
-            return copy.deepcopy(self)
+            copied = copy.deepcopy(self)
+            set_run_work(copied, None)
+            return copied
         except TypeError as error:
             raise MemoryUseError(
                 f"{type(self).__name__} cannot be forked, as one of its attributes cannot be "
@@ -463,7 +483,8 @@ class Memory(ABC):
         kept = await kept_branch(self, place)
         if kept is not None:
             return kept
-        made = await make()
+        with self.work_for("branch"):  # a copy with a goal may embed it
+            made = await make()
         made._origin, made._kept = Origin(made, self, place, nested=nested), None
         return made
 

@@ -15,6 +15,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError
 from agent_brain.memories.message import Message, as_message, checked_messages
 from agent_brain.memories.runs.beginning import Beginning, begin_by_set_goal, is_replaced
+from agent_brain.memories.runs.work import set_run_work
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import deleted
@@ -151,6 +152,7 @@ class DurableMemory(WrappingMemory):
             with self._given_first(len(later)):
                 await self._repeat(self._made, later)
         self._made.control, self._made.deps = self.control, self.deps
+        set_run_work(self._made, self.run_work)
         return self._made
 
     async def _make_again(self) -> None:

@@ -21,7 +21,12 @@ from agent_brain.memories.errors import MemoryDefinitionError, MemoryUseError, S
 from agent_brain.memories.journal.base import Journal
 from agent_brain.memories.journal.entry import Entry, Rows
 from agent_brain.memories.message import Message, Role, checked_messages
-from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
+from agent_brain.memories.recall.results import (
+    CONVERSATION,
+    Recalled,
+    checked_score,
+    recalled_block,
+)
 from agent_brain.memories.sessions.history import SavedStep
 from agent_brain.memories.store import forking, removal
 from agent_brain.memories.store.checks import whole_number
@@ -45,7 +50,13 @@ from agent_brain.memories.store.rollback import plan_undoing
 from agent_brain.memories.store.session import History, Session, branch_key
 from agent_brain.memories.store.snapshot import Snapshot, check_snapshot
 from agent_brain.memories.stored import StoredMemory
-from agent_brain.memories.views.groups import arranged, newest, whole_groups, with_partners
+from agent_brain.memories.views.groups import (
+    arranged,
+    behind_rules,
+    newest,
+    whole_groups,
+    with_partners,
+)
 from agent_brain.memories.windowed import WindowedMemory
 from agent_brain.memories.wrapper import WrappingMemory
 from agent_brain.tools.text import count_tokens
@@ -64,7 +75,8 @@ class LayeredMemory(WrappingMemory):
     The context has what the long-term memory recalls for the goal, quoted in a message that says so
     (its own context, if it cannot recall), and the recent messages, in the order it all happened;
     each once. Queries concern both. One long-term memory may serve many conversations at
-    once, if it is opened with ``shared=True``::
+    once, if it is opened with ``shared=True``; what is from another conversation is quoted with its
+    name and date, and results of tools there only with ``tool_results``::
 
         user = VectorMemory(path="users", session="user:ann", shared=True)
         chat = WindowedMemory(journal="chats.db", session="ann/42")
@@ -83,6 +95,8 @@ class LayeredMemory(WrappingMemory):
         recall_tokens: How many tokens they may take.
         min_score: Recall for the goal only messages with at least this score, from 0 to 1; None
             leaves it to ``long``.
+        tool_results: Quote results of tools from other conversations too, where ``long`` serves
+            several.
 
     Raises:
         MemoryDefinitionError: The two do not go together.
@@ -96,6 +110,7 @@ class LayeredMemory(WrappingMemory):
         k: int = 10,
         recall_tokens: int = 1500,
         min_score: float | None = None,
+        tool_results: bool = False,
     ) -> None:
         if not isinstance(short, WindowedMemory) or not isinstance(long, StoredMemory):
             raise MemoryDefinitionError(
@@ -122,6 +137,7 @@ class LayeredMemory(WrappingMemory):
         self.k = k
         self.recall_tokens = recall_tokens
         self.min_score = checked_score(min_score)
+        self._quotes_tools = tool_results
         self._closed = False
         self._handed = HandOver(short, long)
 
@@ -225,12 +241,15 @@ class LayeredMemory(WrappingMemory):
             shown = {message.id for message in recent}
             earlier = await self.long.context()
             left = [message async for message in in_slices(earlier) if message.id not in held]
+            if self.long.shared:
+                block = self._quoted([m for m in reversed(left) if self._is_quoted(m)])
+                left = [m for m in left if self._elsewhere(m) is None]
+                own = {message.id for message in left} | shown
+                merged = await self._merged([m for m in earlier if m.id in own], recent)
+                return behind_rules(block, merged)
             whole = {message.id for message in await in_thread_if_many(left, whole_groups)} | shown
             return await self._merged([m for m in earlier if m.id in whole], recent)
-        lead = 0
-        while lead < len(recent) and recent[lead].role is Role.SYSTEM:
-            lead += 1
-        return [*recent[:lead], *await self._recall(held), *recent[lead:]]
+        return behind_rules(await self._recall(held), recent)
 
     async def _recall(self, held: set[str]) -> list[Message]:
         goal = await self.short.goal()
@@ -242,10 +261,26 @@ class LayeredMemory(WrappingMemory):
         score: dict[str, Any] = (
             {} if least is None else {"min_score": least}
         )  # your own recall() may not take it
+        if self.long.shared:
+            score["where"] = self._is_quoted
         long = cast("VectorMemory", self.long)
         found = await long.recall(goal[-1].content, self.k, **score)
-        fresh = [recalled.message for recalled in found if recalled.message.id not in held]
-        return recalled_block(fresh, self.recall_tokens, count_tokens)
+        return self._quoted([item.message for item in found if item.message.id not in held])
+
+    def _quoted(self, found: Sequence[Message]) -> list[Message]:
+        return recalled_block(found, self.recall_tokens, count_tokens, self._elsewhere)
+
+    def _is_quoted(self, message: Message) -> bool:
+        """Return whether a message may be shown: no results of tools in other conversations."""
+        said = self._quotes_tools or message.role is not Role.TOOL
+        return said or self._elsewhere(message) is None
+
+    def _elsewhere(self, message: Message) -> str | None:
+        """Return the name of another conversation that a message is from; None if from this one."""
+        if not self.long.shared or self._handed.place(message.id) is not None:
+            return None
+        conversation = str(message.metadata.get(CONVERSATION) or "another one")
+        return None if conversation == self.short.session else conversation
 
     async def _held(self) -> list[Message]:
         """Return what the short-term memory has, also what it is handing over, in order."""
@@ -334,6 +369,7 @@ class LayeredMemory(WrappingMemory):
         until: datetime | None = None,
         min_score: float | None = None,
         scope: Scope = "session",
+        **more: Any,
     ) -> list[Recalled]:
         """As :meth:`VectorMemory.recall`, of what is in the long-term memory."""
         if not hasattr(self.long, "recall"):
@@ -351,6 +387,7 @@ class LayeredMemory(WrappingMemory):
             until=until,
             min_score=min_score,
             scope=scope,
+            **more,
         )
 
     # Changing
@@ -542,7 +579,12 @@ class LayeredMemory(WrappingMemory):
 
     def _over(self, short: WindowedMemory, long: StoredMemory) -> LayeredMemory:
         copied = type(self)(
-            short, long, k=self.k, recall_tokens=self.recall_tokens, min_score=self.min_score
+            short,
+            long,
+            k=self.k,
+            recall_tokens=self.recall_tokens,
+            min_score=self.min_score,
+            tool_results=self._quotes_tools,
         )
         copied.resumed, copied.lasting = short.resumed, short.lasting
         return copied
@@ -579,6 +621,7 @@ def make_layered(
     k: int = 10,
     recall_tokens: int = 1500,
     min_score: float | None = None,
+    tool_results: bool = False,
     journal: Journal | str | PathLike[str] | None = None,
     session: str = "default",
     tenant: str | None = None,
@@ -598,6 +641,7 @@ def make_layered(
         k: How many messages to recall, at most.
         recall_tokens: How many tokens they may take.
         min_score: As for :class:`LayeredMemory`.
+        tool_results: As for :class:`LayeredMemory`.
         journal: Where to keep both, in two sessions.
         session: Which conversation.
         tenant: Whose.
@@ -644,4 +688,11 @@ def make_layered(
         raise MemoryDefinitionError(
             f"{long!r} cannot be a long-term memory: it has no queries, as StoredMemory does"
         )
-    return LayeredMemory(short, made, k=k, recall_tokens=recall_tokens, min_score=min_score)
+    return LayeredMemory(
+        short,
+        made,
+        k=k,
+        recall_tokens=recall_tokens,
+        min_score=min_score,
+        tool_results=tool_results,
+    )

@@ -561,7 +561,7 @@ class StoredMemory(Memory):
         copied.available_tools = dict(self.available_tools)
         copied.control = Control.fresh()
         copied.resumed = copied.lasting = False
-        copied._origin = copied._kept = None
+        copied._origin = copied._kept = copied.run_work = None
         copied.store = MessageStore(
             [view.fresh() for view in self.store.views],
             journal=journal,

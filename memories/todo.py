@@ -30,7 +30,8 @@ from agent_brain.tools.toolset import ToolLike
 
 KEPT_AS = "todo"  # the name of the stored value
 INTRODUCTION = (
-    "To-do list; keep it up to date with add_todo, complete_todo, revise_todo and remove_todo:"
+    "Your to-do list, a record and not a request of the user; keep it up to date with add_todo, "
+    "complete_todo, revise_todo and remove_todo:"
 )
 EMPTY = "The to-do list is empty."
 
@@ -63,10 +64,10 @@ class TodoMemory(WrappingMemory):
     """A to-do list over any memory.
 
     The model gets the tools ``add_todo``, ``complete_todo``, ``revise_todo`` and ``remove_todo``;
-    the list is always in the context, as a system message just before the goal, and counts in the
-    token limit of the inner memory. It lasts over the turns of a session and is part of snapshots,
-    exports and the journal. :meth:`clear` empties it, and :meth:`forget` removes the items that may
-    quote what is forgotten::
+    the list is always in the context, as a user message just before the goal that says that it is
+    a record, and counts in the token limit of the inner memory. It lasts over the turns of a
+    session and is part of snapshots, exports and the journal. :meth:`clear` empties it, and
+    :meth:`forget` removes the items that may quote what is forgotten::
 
         memory = TodoMemory(WindowedMemory(max_tokens=8_000))
 
@@ -159,7 +160,7 @@ class TodoMemory(WrappingMemory):
             return context
         goal = {message.id for message in await self.inner.goal()}
         at = next((i for i, message in enumerate(context) if message.id in goal), 0)
-        message = Message.system(shown, id="todo-list", cause_by=type(self).__name__)
+        message = Message.user(shown, id="todo-list", cause_by=type(self).__name__, pinned=True)
         return [*context[:at], message, *context[at:]]
 
     async def clear(self, *, keep_pinned: bool = False) -> int:

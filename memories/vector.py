@@ -14,6 +14,7 @@ from agent_brain.memories.message import Message, Role, as_message, checked_mess
 from agent_brain.memories.recall.results import Recalled, checked_score, recalled_block
 from agent_brain.memories.recall.search import Search
 from agent_brain.memories.recall.tenant import Scope, TenantSessions, checked_scope
+from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.checks import whole_number
 from agent_brain.memories.store.expiry import utc_now
 from agent_brain.memories.store.filters import Query, Where, checked_text
@@ -25,6 +26,7 @@ from agent_brain.memories.stored import StoredMemory
 from agent_brain.memories.vectors.chroma_folder import make_store
 from agent_brain.memories.vectors.pipeline import VectorPipeline
 from agent_brain.memories.views.base import View
+from agent_brain.memories.views.groups import behind_rules
 from agent_brain.memories.views.recent import Recent
 from agent_brain.memories.views.tokens import Counter
 from agent_brain.tools.base import BaseTool
@@ -171,23 +173,26 @@ class VectorMemory(StoredMemory):
         await super().open()
         self._vectors.rest_if_large()
         if self._vectors.awake and self._vectors.waiting:
-            await self._vectors.catch_up()
+            await self._catch_up()
 
     async def set_goal(self, goal: str | Message) -> None:
-        """Start a turn; earlier goals keep their places."""
+        """Start a turn; earlier goals keep their places.
+
+        The goal is embedded when something is recalled or added next.
+        """
         message = as_message(goal)
         await self._get_ready([message])
         await super().set_goal(message)
-        await self._vectors.catch_up()
+        await self._catch_up(embed=False)
 
     async def begin(
         self, goal: Message, run_id: str, state: str, *, before: Sequence[Message] = ()
     ) -> None:
-        """Like :meth:`StoredMemory.begin`; when it returns the messages can be found."""
+        """Like :meth:`StoredMemory.begin`; the goal is embedded as by :meth:`set_goal`."""
         goal = as_message(goal)
         await self._get_ready([*checked_messages(before), goal])
         await super().begin(goal, run_id, state, before=before)
-        await self._vectors.catch_up()
+        await self._catch_up(embed=False)
 
     async def update(self, messages: list[Message]) -> None:
         """Add ``messages``, all or none; when it returns they can be found.
@@ -200,14 +205,14 @@ class VectorMemory(StoredMemory):
         """
         await self._get_ready(checked_messages(messages))
         await super().update(messages)
-        await self._vectors.catch_up()
+        await self._catch_up()
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Replace everything by what ``snapshot`` holds; messages keep their vectors."""
         await self._get_ready()
         await super().restore(snapshot)
         self._vectors.rest_if_large()
-        await self._vectors.catch_up()
+        await self._catch_up()
 
     async def checkpoint(self) -> None:
         """Write the state of the run, and the vectors if enough of them wait."""
@@ -228,7 +233,7 @@ class VectorMemory(StoredMemory):
         """Like :meth:`StoredMemory.clear`, with the vectors."""
         await self._get_ready()
         count = await super().clear(keep_pinned=keep_pinned)
-        await self._vectors.catch_up()
+        await self._catch_up()
         await self._vectors.save(strict=True)
         return count
 
@@ -256,15 +261,22 @@ class VectorMemory(StoredMemory):
         """
         await self._write("reindex()")
         self._indexed.forget_answers()
-        await self._vectors.begin_again()
+        with self.work_for(EMBEDDING):
+            await self._vectors.begin_again()
 
     async def _get_ready(self, coming: Sequence[Message] = ()) -> None:
         """Open and check everything before anything is written."""
         if self._vectors.behind:
             await self.open()
         await self._vectors.connect()
-        if not self.readonly:
-            await self._vectors.check_length([m for m in coming if m.id not in self.store.log])
+        if not self.readonly and coming:
+            with self.work_for(EMBEDDING):
+                await self._vectors.check_length([m for m in coming if m.id not in self.store.log])
+
+    async def _catch_up(self, *, embed: bool = True) -> None:
+        """Make all messages findable; by their vectors too, if ``embed``."""
+        with self.work_for(EMBEDDING):
+            await self._vectors.catch_up(embed=embed)
 
     # Showing and recalling
 
@@ -280,22 +292,20 @@ class VectorMemory(StoredMemory):
         indexed = self._indexed
         if indexed.block[0] != state:
             indexed.block = state, await self._recall_for(goal)
-        lead = 0
-        while lead < len(recent) and recent[lead].role is Role.SYSTEM:
-            lead += 1
-        return [*recent[:lead], *indexed.block[1], *recent[lead:]]
+        return behind_rules(indexed.block[1], recent)
 
     async def _recall_for(self, goal: Message) -> list[Message]:
-        await self._vectors.wake()
-        hits = await Search(self._vectors, self._indexed.questions).find(
-            goal.content,
-            self._k,
-            self._tail.is_older,
-            now=self.store.clock(),
-            patient=False,
-            min_score=self.min_score,
-            itself=goal.id,
-        )
+        with self.work_for(EMBEDDING):
+            await self._vectors.wake()
+            hits = await Search(self._vectors, self._indexed.questions).find(
+                goal.content,
+                self._k,
+                self._tail.is_older,
+                now=self.store.clock(),
+                patient=False,
+                min_score=self.min_score,
+                itself=goal.id,
+            )
         found = [message for hit in hits if (message := self.store.log.get(hit.id)) is not None]
         return recalled_block(found, self._recalled_tokens, self._counter)
 
@@ -309,6 +319,7 @@ class VectorMemory(StoredMemory):
         until: datetime | None = None,
         min_score: float | None = None,
         scope: Scope = "session",
+        tool_results: bool = False,
     ) -> list[Recalled]:
         """Return the ``k`` messages that fit ``query`` best, best first.
 
@@ -326,6 +337,8 @@ class VectorMemory(StoredMemory):
             scope: ``"session"``, or ``"tenant"`` for all sessions of the memory's tenant in its
                 journal; :attr:`Recalled.session` is where a message is from. The first such call
                 reads them all.
+            tool_results: With ``scope="tenant"``, results of tools in other sessions too: what a
+                web page said there is nothing that the user or the agent has said.
 
         Raises:
             MemoryUseError: ``k`` below 1, a filter that makes no sense, or a memory without a
@@ -338,12 +351,13 @@ class VectorMemory(StoredMemory):
         everywhere = checked_scope(scope, self._tenant, self.journal) == "tenant"
         query_filter = Query(where=where, since=since, until=until)
         min_score = checked_score(min_score)
-        found = await self._recall(query, k, query_filter, min_score)
-        for memory in await self._others() if everywhere else ():
-            memory._indexed.questions = self._indexed.questions  # embedded once
-            found += await memory.recall(
-                query, k, where=where, since=since, until=until, min_score=min_score
-            )
+        with self.work_for(EMBEDDING):
+            found = await self._recall(query, k, query_filter, min_score)
+            if everywhere and not tool_results:
+                query_filter = Query(where=_said(where), since=since, until=until)
+            for memory in await self._others() if everywhere else ():
+                memory._indexed.questions = self._indexed.questions  # embedded once
+                found += await memory._recall(query, k, query_filter, min_score)
         return sorted(found, key=lambda each: -each.score)[:k] if everywhere else found
 
     async def _recall(
@@ -393,6 +407,12 @@ class VectorMemory(StoredMemory):
             shared=True,
             **self._vectors_at,
         )
+
+
+def _said(where: Where | None) -> Callable[[Message], bool]:
+    """Return a filter that leaves out results of tools, besides what ``where`` leaves out."""
+    fits = Query(where=where).predicate()
+    return lambda message: message.role is not Role.TOOL and fits(message)
 
 
 class _Indexed(View):

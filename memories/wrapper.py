@@ -305,6 +305,7 @@ class WrappingMemory(Memory):
         until: datetime | None = None,
         min_score: float | None = None,
         scope: Scope = "session",
+        **more: Any,
     ) -> list[Recalled]:
         """As :meth:`VectorMemory.recall`."""
         inner = cast("VectorMemory", self._with("recall"))
@@ -316,6 +317,7 @@ class WrappingMemory(Memory):
             until=until,
             min_score=min_score,
             scope=scope,
+            **more,
         )
 
     @property

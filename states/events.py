@@ -211,11 +211,13 @@ class ResponseStarted(Event):
     Attributes:
         response_id: ID of the response, as in its other events.
         model: Name of the model.
+        purpose: As of :class:`UsageReported`.
     """
 
     kind: ClassVar[Literal["response_started"]] = "response_started"
     response_id: str | None = None
     model: str = ""
+    purpose: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +229,15 @@ class UsageReported(Event):
         response_id: ID of the response, as in its other events.
         finish_reason: Why the response ended (see :class:`~agent_brain.states.Finish`); None if the
             provider did not say.
+        purpose: What the memory of the run made the call for: ``"summary"``, ``"embedding"``, or
+            what it says (:meth:`Memory.work_for`); None for a call of a state.
     """
 
     kind: ClassVar[Literal["usage_reported"]] = "usage_reported"
     usage: Usage
     response_id: str | None = None
     finish_reason: str | None = None
+    purpose: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

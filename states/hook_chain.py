@@ -24,6 +24,7 @@ from agent_brain.states.aclosing import close_stream
 from agent_brain.states.debugging import DebugStates
 from agent_brain.states.errors import LLMError, Refused, StateDefinitionError
 from agent_brain.states.hook_requests import (
+    EmbeddingRequest,
     HookRequest,
     ModelRequest,
     ModelResponse,
@@ -40,9 +41,9 @@ from agent_brain.tools.base import BaseTool
 from agent_brain.tools.errors import FinalError
 
 if TYPE_CHECKING:
-    from agent_brain.states.model_trace import CallTrace
+    from agent_brain.states.model_trace import CallTrace, Embed
 
-Kind: TypeAlias = Literal["model", "attempt", "tool"]
+Kind: TypeAlias = Literal["model", "attempt", "embedding", "tool"]
 RequestT = TypeVar("RequestT", bound="HookRequest")
 ErrorT = TypeVar("ErrorT", bound=Exception)
 ResponseT = TypeVar("ResponseT")
@@ -50,6 +51,7 @@ ResponseT = TypeVar("ResponseT")
 _METHODS: dict[Kind, tuple[str, str, str]] = {
     "model": ("before_model_call", "after_model_call", "on_model_error"),
     "attempt": ("before_attempt", "after_attempt", "on_attempt_error"),
+    "embedding": ("before_embedding", "after_embedding", "on_embedding_error"),
     "tool": ("before_tool_call", "after_tool_call", "on_tool_error"),
 }
 
@@ -86,6 +88,7 @@ class HookChain:
     Attributes:
         model: Those around model calls.
         attempt: Those around attempts.
+        embedding: Those around embeddings.
         tool: Those around tool calls.
         run: Those that observe the run.
         state: Those that observe states.
@@ -94,14 +97,19 @@ class HookChain:
         trace: Is told of every call, inside of the hooks; None if nothing is.
     """
 
-    __slots__ = ("_all", "around", "attempt", "debug", "model", "run", "state", "tool", "trace")
+    __slots__ = (
+        *("_all", "around", "attempt", "debug", "embedding", "model", "run", "state", "tool"),
+        "trace",
+    )
 
     def __init__(self, hooks: Iterable[Hook], trace: CallTrace | None = None) -> None:
         self._all = tuple(hooks)
         self.trace = trace
         self.model = self._with(*_METHODS["model"])
+        self.embedding = self._with(*_METHODS["embedding"])
         replays = trace is not None and trace.replays
-        self._all = self.model if replays else self._all
+        if replays:
+            self._all = self._with(*_METHODS["model"], *_METHODS["embedding"])
         self.attempt = () if replays else self._with(*_METHODS["attempt"])
         self.tool = () if replays else self._with(*_METHODS["tool"])
         self.run = () if replays else self._with(*OBSERVING["run"])
@@ -146,6 +154,24 @@ class HookChain:
                 yield piece
         finally:
             await pieces.aclose()
+
+    async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
+        """Return the vectors of texts, and what they used, with hooks around it."""
+        before, after, on_error = _METHODS["embedding"]
+        entered: list[Hook] = []
+        try:
+            for hook in self.embedding:
+                given = await _call(hook, before, (request,), EmbeddingRequest)
+                request = request if given is None else _with_texts(hook, request, given)
+                entered.append(hook)
+            made = await (send(request) if self.trace is None else self.trace.embed(request, send))
+        except Exception as error:
+            for hook in reversed(entered):
+                await _call(hook, on_error, (request, error))
+            raise
+        for hook in reversed(entered):
+            await _call(hook, after, (request, made[1]))
+        return made
 
     def around_tool(self, request: ToolRequest) -> AbstractContextManager[object]:
         """Return what the hooks put around the work of a tool."""
@@ -208,7 +234,13 @@ def model_attempt(
     if around is None:
         return send(request)
     hooks, call = around
-    known = replace(request, at=call.at, memory=call.memory, response_id=call.response_id)
+    known = replace(
+        request,
+        at=call.at,
+        memory=call.memory,
+        response_id=call.response_id,
+        purpose=call.purpose,
+    )
     if (trace := hooks.trace) is None:
         return _model_pieces(hooks, "attempt", known, send)
 
@@ -363,6 +395,18 @@ def _kept(hook: Hook, request: RequestT, given: RequestT) -> RequestT:
         if given.response_id != request.response_id:
             return replace(given, response_id=request.response_id)
     return given
+
+
+def _with_texts(hook: Hook, request: EmbeddingRequest, given: EmbeddingRequest) -> EmbeddingRequest:
+    """Return the request with the texts that a hook gives."""
+    if len(given.texts) != len(request.texts):
+        raise _own(
+            StateDefinitionError(
+                f"{type(hook).__name__}.before_embedding returned {len(given.texts)} texts for "
+                f"{len(request.texts)}: change texts, or raise Refused"
+            )
+        )
+    return replace(request, texts=given.texts)
 
 
 async def _leave(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -15,6 +15,9 @@ from agent_brain.states.models.llm import LLM, FinishReason
 from agent_brain.states.usage import Usage
 from agent_brain.tools.action import Action
 from agent_brain.tools.base import BaseTool
+
+if TYPE_CHECKING:
+    from agent_brain.memories.embedders.base import Embedder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +112,8 @@ class ModelRequest(HookRequest):
         output_type: The type of data that is requested, if any.
         attempt: Number of the attempt, from 1; 0 for the call as a whole.
         response_id: ID of the call, as in its events; the same for all its attempts.
+        purpose: What a memory calls the model for, such as ``"summary"``; None for a call of the
+            state.
     """
 
     llm: LLM
@@ -117,11 +122,32 @@ class ModelRequest(HookRequest):
     output_type: type[BaseModel] | None = None
     attempt: int = 0
     response_id: str = ""
+    purpose: str | None = None
 
     @property
     def model(self) -> str:
         """The name of the model."""
         return self.llm.model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingRequest(HookRequest):
+    """Texts that a memory is about to embed.
+
+    Attributes:
+        embedder: The embedder.
+        texts: The texts.
+        response_id: ID of the call, as in its events.
+    """
+
+    embedder: Embedder
+    texts: Sequence[str]
+    response_id: str = ""
+
+    @property
+    def model(self) -> str:
+        """The name of the embedding model."""
+        return self.embedder.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from typing import Any, cast, get_args
 from agent_brain.memories.message import Message
 from agent_brain.states.errors import StateDefinitionError
 from agent_brain.states.hook_requests import (
+    EmbeddingRequest,
     ModelRequest,
     ModelResponse,
     RunRequest,
@@ -94,6 +95,19 @@ class Hook:
 
     def on_attempt_error(self, request: ModelRequest, error: Exception) -> Any:
         """Called when an attempt failed; it may be followed by another."""
+
+    def before_embedding(self, request: EmbeddingRequest) -> Any:
+        """Called before a memory has texts embedded.
+
+        It may change the texts, but not their number, or refuse them: the messages are then found
+        by their words only.
+        """
+
+    def after_embedding(self, request: EmbeddingRequest, usage: Usage) -> None:
+        """Called when texts were embedded, with what that has used."""
+
+    def on_embedding_error(self, request: EmbeddingRequest, error: Exception) -> None:
+        """Called when texts could not be embedded."""
 
     def before_tool_call(self, request: ToolRequest) -> Any:
         """Called before a tool call."""
@@ -169,10 +183,12 @@ _FIELDS: dict[type, dict[str, tuple[type, ...]]] = {
     ModelResponse: {"text": (str,), "thoughts": (str,), "usage": (Usage, NoneType)},
     ToolRequest: {"action": (Action,)},
     ToolResponse: {"content": (str,), "exception": (Exception, NoneType)},
+    EmbeddingRequest: {},
 }
 _ITEMS: dict[type, dict[str, type]] = {
     ModelRequest: {"messages": Message, "tools": BaseTool},
     ModelResponse: {"actions": Action},
+    EmbeddingRequest: {"texts": str},
 }
 
 
@@ -189,8 +205,9 @@ def check_given(method: str, given: object, kinds: Collection[type]) -> None:
     """
     kind = type(given)
     if not isinstance(given, tuple(kinds)):
-        *others, last = ["None", *(f"a {expected.__name__}" for expected in kinds)]
-        raise TypeError(f"{method} returned {given!r}: return {', '.join(others)} or {last}")
+        names = ["None", *(f"a {expected.__name__}" for expected in kinds)]
+        wanted = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        raise TypeError(f"{method} returned {given!r}: return {wanted}")
     for name, types in _FIELDS[kind].items():
         value = getattr(given, name)
         if not isinstance(value, types):

@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, JsonValue
 
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.work import current_work
 from agent_brain.states import prompts
 from agent_brain.states.aclosing import Pace, close_stream
 from agent_brain.states.errors import (
@@ -103,6 +104,7 @@ class ModelCall(Work):
     text: str = ""
     finish: Finish | None = None
     output: Any = None
+    purpose: str | None = None  # what a memory makes the call for
     refusal_is_an_answer: bool = True
 
     def __init__(
@@ -188,8 +190,17 @@ class ModelCall(Work):
             return
         raise LLMRefusalError(reason, output=self.text, model=self._called.model)
 
-    async def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
-        """Call the model; yield what it says as it comes, and what the call used."""
+    def events(self, context: WorkContext | None = None) -> AsyncGenerator[Event, None]:
+        """Call the model; yield what it says as it comes, and what the call used.
+
+        Args:
+            context: The run; None outside of one, or for a call of its memory.
+        """
+        if context is None and (work := current_work()) is not None:
+            return work[0].model_call(self, work[1])
+        return self._events(context)
+
+    async def _events(self, context: WorkContext | None) -> AsyncGenerator[Event, None]:
         at = NOWHERE if context is None else context.at
         hooks = _hooks_around(context)
         messages: Sequence[Message] | None = self.messages
@@ -252,6 +263,7 @@ class ModelCall(Work):
             at=context.at,
             memory=context.memory,
             response_id=self.id,
+            purpose=self.purpose,
         )
         return hooks.model_call(request, send)
 
@@ -302,7 +314,7 @@ class ModelCall(Work):
 
     def _announce(self, llm: LLM) -> ResponseStarted:
         self._called, self._announced = llm, True
-        return ResponseStarted(self.id, llm.model, at=self._at)
+        return ResponseStarted(self.id, llm.model, self.purpose, at=self._at)
 
     def _note(self, piece: Piece | Replaced | Begun) -> Iterable[Event]:
         if type(piece) is Action:
@@ -407,7 +419,7 @@ class ModelCall(Work):
         self._reported = True
         self.usage = usage if self.usage is None else self.usage + usage
         reason = None if self.finish is None else self.finish.reason
-        return UsageReported(usage, self.id, reason, at=self._at)
+        return UsageReported(usage, self.id, reason, self.purpose, at=self._at)
 
 
 def _hooks_around(context: WorkContext | None) -> HookChain | None:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    Sequence,
+)
+from dataclasses import asdict
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,13 +19,20 @@ import anyio
 
 from agent_brain.memories.base import Memory
 from agent_brain.memories.message import Message
+from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.store.many import in_thread_if_many
-from agent_brain.memories.trace.model_calls import ModelCallRecord, ToolResultRecord, Traced
+from agent_brain.memories.trace.model_calls import (
+    ModelCallRecord,
+    ToolResultRecord,
+    Traced,
+    pack_vectors,
+)
 from agent_brain.states.aclosing import close_stream
-from agent_brain.states.hook_requests import ModelRequest, ToolRequest
-from agent_brain.states.models.call_data import error_to_data, pieces_to_data
+from agent_brain.states.hook_requests import EmbeddingRequest, ModelRequest, ToolRequest
+from agent_brain.states.models.call_data import error_to_data, hash_of, pieces_to_data
 from agent_brain.states.models.llm import LLM, Piece, Thought
 from agent_brain.states.sent_request import RequestReader, SentRequest
+from agent_brain.states.usage import Usage
 from agent_brain.tools.aio import CLEANUP_SECONDS
 from agent_brain.tools.calling import Outcome
 from agent_brain.tools.ids import new_id
@@ -30,6 +45,7 @@ log = get_logger(__name__)
 FEW = 50  # messages that are read on the event loop
 
 Send = Callable[[ModelRequest], AsyncIterator[Piece]]
+Embed = Callable[[EmbeddingRequest], Awaitable[tuple[Any, Usage]]]
 
 
 class CallTrace(Protocol):
@@ -50,6 +66,10 @@ class CallTrace(Protocol):
         self, response_id: str, llm: LLM, number: int, pieces: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         """Return the pieces of an attempt of a model call."""
+        ...
+
+    async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
+        """Return the vectors of texts, and what they used."""
         ...
 
     async def tool_call(self, request: ToolRequest, outcome: Outcome) -> None:
@@ -115,6 +135,48 @@ class ModelTrace:
             noted["seconds"] = round(monotonic() - began, 3)
             await close_stream(pieces)
 
+    async def embed(self, request: EmbeddingRequest, send: Embed) -> tuple[Any, Usage]:
+        """Return the vectors of texts, and record them."""
+        time, began = datetime.now(UTC), monotonic()
+        scrubber = self._reader.scrubber_of(None)
+
+        def record(response: Sequence[Mapping[str, Any]], error: Any = None) -> ModelCallRecord:
+            texts = [scrubber.text(text) for text in request.texts]
+            return ModelCallRecord(
+                **self.place(request),
+                response_id=request.response_id,
+                purpose=EMBEDDING,
+                time=time,
+                seconds=round(monotonic() - began, 3),
+                model=request.model,
+                messages=tuple(map(Message.user, texts)),
+                request_hash=hash_of({"model": request.model, "texts": texts}),
+                response=tuple(response),
+                error=None if error is None else error_to_data(error, scrubber),
+            )
+
+        try:
+            vectors, usage = await send(request)
+        except Exception as error:
+            await self._record_beside(record((), error), error)
+            raise
+        made = [] if request.embedder.local else pack_vectors(vectors)
+        await self._memory.record_call(record([*made, {"usage": asdict(usage)}]))
+        return vectors, usage
+
+    def place(self, request: EmbeddingRequest | ModelRequest) -> dict[str, Any]:
+        """Return the fields that say where a call was made."""
+        at, control = request.at, None if request.memory is None else request.memory.control
+        return {
+            "run_id": at.run_id,
+            "step": at.step,
+            "state": at.state,
+            "path": at.path,
+            "part": self._part,
+            "branch": "" if control is None else control.branch,
+            "move": 0 if control is None else control.moves,
+        }
+
     async def tool_call(self, request: ToolRequest, outcome: Outcome) -> None:
         """Record the result of a tool, unless the messages of the session have it."""
         memory = request.memory
@@ -151,11 +213,6 @@ class ModelTrace:
                 error.add_note(f"Besides, the model call could not be recorded: {trouble!r}")
 
     @property
-    def part(self) -> str:
-        """Identifies the part of the run."""
-        return self._part
-
-    @property
     def reader(self) -> RequestReader:
         """Reads the requests."""
         return self._reader
@@ -176,18 +233,13 @@ class _Call:
 
     def record(self) -> ModelCallRecord:
         """Return what is stored of the call."""
-        request, sent, at = self._request, self._sent, self._request.at
+        request, sent = self._request, self._sent
         scrubber = self._trace.reader.scrubber_of(request.llm)
         several = len(self.attempts) > 1 or any(a["error"] for a in self.attempts)
         return ModelCallRecord(
-            run_id=at.run_id,
-            step=at.step,
-            state=at.state,
-            path=at.path,
-            part=self._trace.part,
-            branch="" if request.memory is None else request.memory.control.branch,
-            move=0 if request.memory is None else request.memory.control.moves,
+            **self._trace.place(request),
             response_id=request.response_id,
+            purpose=request.purpose,
             time=self._time,
             seconds=round(monotonic() - self._began, 3),
             model=request.llm.model,

@@ -16,7 +16,7 @@ from agent_brain.memories.base import Memory
 from agent_brain.memories.message import PARTIAL, Message, Role, is_partial, text_for_model
 from agent_brain.tools.aio import maybe_await
 from agent_brain.tools.base import BaseTool
-from agent_brain.tools.text import to_compact_json
+from agent_brain.tools.text import as_data, to_compact_json
 
 SYSTEM, TOOL = Role.SYSTEM, Role.TOOL  # looking up an enum member is slow
 _REQUESTING = (Role.USER, TOOL)
@@ -235,8 +235,7 @@ def as_text(messages: Sequence[Message]) -> list[Message]:
 def _as_text(message: Message) -> Message:
     if message.role is Role.TOOL:
         outcome = "Error from" if message.is_error else "Result of"
-        data = message.content.replace("</data", "<\\/data")  # what is inside cannot end it
-        text = f"{outcome} {message.name or 'the tool'}: <data>{data}</data>"
+        text = f"{outcome} {message.name or 'the tool'}: {as_data(message.content)}"
         return Message.user(text, attachments=message.attachments, cause_by=RESULT_AS_TEXT)
     if not message.tool_calls:
         return message

@@ -29,6 +29,19 @@ def count_tokens(text: str) -> int:
     return (ascii_bytes + 3) // 4 + (other_bytes + 2) // 3
 
 
+_BLANK = r"[\s\u200b-\u200f\u2060\ufeff]*"
+_END_OF_DATA = re.compile(rf"(<{_BLANK})/(?={_BLANK}data)", re.IGNORECASE)
+
+
+def as_data(text: str) -> str:
+    """Return ``text`` in ``<data>``, which nothing inside it can end.
+
+    Prompts tell models never to follow instructions in it.
+    """
+    inside = _END_OF_DATA.sub(r"\1\\/", text)
+    return f"<data>{inside}</data>"
+
+
 def shorten(text: str, max_tokens: int) -> str:
     """Return the head and the tail of ``text``, in at most ``max_tokens`` tokens.
 

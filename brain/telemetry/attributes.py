@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_brain.states.hook_requests import (
+    EmbeddingRequest,
     HookRequest,
     ModelRequest,
     RunRequest,
@@ -58,6 +59,13 @@ _PARAMS: dict[str, tuple[str, tuple[type, ...]]] = {
     "top_p": ("gen_ai.request.top_p", (int, float)),
 }
 """Parameters of a model: the attribute for each, and the types that a value may have."""
+
+
+def of_embedder(request: EmbeddingRequest) -> Attributes:
+    """Return the attributes of an embedding, also for its metrics."""
+    provider, _, name = request.model.partition("/")
+    found = _PROVIDERS.get(provider, provider) if name else type(request.embedder).__name__
+    return {OPERATION: "embeddings", PROVIDER: found, REQUEST_MODEL: name or request.model}
 
 
 def provider_name(llm: LLM) -> str:
@@ -123,6 +131,8 @@ def of_model(request: ModelRequest) -> Attributes:
 def of_request(request: ModelRequest) -> Attributes:
     """Return the attributes of a model call that only its span has."""
     found: Attributes = {"gen_ai.request.stream": True, **place(request)}
+    if request.purpose is not None:
+        found["agent_brain.purpose"] = request.purpose
     if request.output_type is not None:
         found["gen_ai.output.type"] = "json"
     params = getattr(request.llm, "params", None)

@@ -13,6 +13,7 @@ from opentelemetry.trace import SpanKind, TracerProvider, get_tracer
 
 from agent_brain.errors import BrainDefinitionError
 from agent_brain.states.hook_requests import (
+    EmbeddingRequest,
     ModelRequest,
     ModelResponse,
     RunRequest,
@@ -39,9 +40,9 @@ class OpenTelemetry(Hook):
         Brain("react", hooks=[OpenTelemetry()])
 
     A run is an ``invoke_agent`` span, with a span for each state in it; in these, a ``chat`` span
-    for each model call with its attempts, and an ``execute_tool`` span for each tool call. Any
-    number of brains and runs may use it at once. Give it first, so that it sees what other hooks
-    refuse.
+    for each model call with its attempts, an ``embeddings`` span for each call of the memory's
+    embedder, and an ``execute_tool`` span for each tool call. Any number of brains and runs may use
+    it at once. Give it first, so that it sees what other hooks refuse.
 
     The parent of a run is the span that is current where the run begins. While a state, a model or
     a tool works, its span is the current one, so that spans of other libraries become its children.
@@ -227,6 +228,30 @@ class OpenTelemetry(Hook):
             attempt.fail(error, content=self._content)
             attempt.end()
 
+    def before_embedding(self, request: EmbeddingRequest) -> None:
+        """Begin the span of texts that a memory has embedded."""
+        shared = names.of_embedder(request)
+        found = {**shared, **names.place(request)}
+        title = f"embeddings {request.model}"
+        self._begin(request, title, SpanKind.CLIENT, found, shared)
+
+    def after_embedding(self, request: EmbeddingRequest, usage: Usage) -> None:
+        """End the span of texts that were embedded."""
+        call = self._take(request)
+        if call is not None:
+            self._metrics.operation.record(call.seconds, call.shared, call.context)
+            self._metrics.count(usage, call.shared)
+            call.end(names.of_usage(usage))
+
+    def on_embedding_error(self, request: EmbeddingRequest, error: Exception) -> None:
+        """End the span of texts that could not be embedded."""
+        call = self._take(request)
+        if call is not None:
+            call.fail(error, content=self._content)
+            failed = {**call.shared, names.ERROR_TYPE: names.error_type(error)}
+            self._metrics.operation.record(call.seconds, failed, call.context)
+            call.end()
+
     def before_tool_call(self, request: ToolRequest) -> None:
         """Begin the span of a tool call."""
         found = names.of_tool(request)
@@ -252,7 +277,7 @@ class OpenTelemetry(Hook):
 
     def _begin(
         self,
-        request: ModelRequest | ToolRequest,
+        request: EmbeddingRequest | ModelRequest | ToolRequest,
         title: str,
         kind: SpanKind,
         found: names.Attributes,
@@ -267,16 +292,16 @@ class OpenTelemetry(Hook):
         span = self._tracer.start_span(title, parent, kind, found)
         step.calls[_key(request)] = OpenSpan(span, parent, shared)
 
-    def _take(self, request: ModelRequest | ToolRequest) -> OpenSpan | None:
+    def _take(self, request: EmbeddingRequest | ModelRequest | ToolRequest) -> OpenSpan | None:
         step = open_spans.find(request.at, self)
         return None if step is None else step.calls.pop(_key(request), None)
 
 
-def _key(request: ModelRequest | ToolRequest) -> Hashable:
+def _key(request: EmbeddingRequest | ModelRequest | ToolRequest) -> Hashable:
     """Return what tells a call from the others of its step."""
     if isinstance(request, ToolRequest):
         return request.action.id
-    if request.attempt:
+    if isinstance(request, ModelRequest) and request.attempt:
         return request.response_id, id(request.llm), request.attempt
     return request.response_id
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from agent_brain.memories.runs.work import EMBEDDING
 from agent_brain.memories.trace.model_calls import ModelCallRecord
 from agent_brain.states.sent_request import data_of
 from agent_brain.testing.cassette_format import CassetteError, RecordedCall, write_calls
@@ -30,7 +31,7 @@ def export_cassette(calls: Iterable[ModelCallRecord], path: str | os.PathLike[st
     Raises:
         CassetteError: There are no calls: the run was not traced.
     """
-    target, known = Path(path), list(calls)
+    target, known = Path(path), [call for call in calls if call.purpose != EMBEDDING]
     if not known:
         raise CassetteError("There are no model calls: record the run with Brain(trace=True)")
     last = {(c.run_id, c.branch, c.path, c.move): c.part for c in known}

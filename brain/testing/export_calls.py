@@ -35,6 +35,7 @@ def read_kept_run(
     if goal is None:
         raise ExportError("What the user said when the run began is not kept")
     _check(parts, calls)
+    calls = [call for call in calls if call.purpose is None]  # without those of the memory
     native = _is_native(calls)
     turns = [tidied(_pieces(call), native=native) for call in calls]
     path = [*_states(parts)]

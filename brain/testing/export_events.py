@@ -59,7 +59,7 @@ def read_run(events: Iterable[Event | Mapping[str, Any]]) -> RecordedRun:
         ExportError: They are not those of one whole run, or branches of it ran concurrently, so
             that the order of model calls is arbitrary.
     """
-    data = [_to_data(event) for event in events]
+    data = [item for item in map(_to_data, events) if not item.get("purpose")]  # no memory's calls
     _check_whole(data)
     _refuse_branches(data)
     metered = any(event["kind"] == "usage_reported" for event in data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_brain.memories.embedders.base import Embedder, embed_all
+from agent_brain.memories.embedders.base import Embedder, EmbeddingResult, embed_all
 from agent_brain.memories.embedders.function import (
     ChromaEmbedder,
     EmbedderLike,
@@ -19,6 +19,7 @@ __all__ = [
     "Embedder",
     "EmbedderLike",
     "EmbeddingError",
+    "EmbeddingResult",
     "FunctionEmbedder",
     "LiteLLMEmbedder",
     "MiniLMEmbedder",

@@ -19,13 +19,15 @@ from agent_brain.tools.aio import maybe_await
 class FunctionEmbedder(Embedder):
     """Embed with a function from a list of texts to a list of vectors.
 
-    A synchronous function runs in a worker thread.
+    A synchronous function runs in a worker thread. One that returns an :class:`EmbeddingResult`
+    tells what it used; the price of another one is unknown, unless it is ``local``.
 
     Args:
         function: Synchronous or asynchronous.
         name: Identifies the model; by default the name of the function.
         dimension: The number of numbers in a vector, if known.
         batch_size: The most texts for one call.
+        local: Whether it calls no other machine and costs nothing.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class FunctionEmbedder(Embedder):
         name: str | None = None,
         dimension: int | None = None,
         batch_size: int = 64,
+        local: bool = False,
     ) -> None:
         self._function = function
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
@@ -43,6 +46,7 @@ class FunctionEmbedder(Embedder):
         self.name = name or str(getattr(function, "__qualname__", type(function).__qualname__))
         self.dimension = dimension
         self.batch_size = batch_size
+        self.local = local
 
     async def embed(self, texts: Sequence[str]) -> Any:
         """Return what the function returns for ``texts``."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_brain.memories.embedders.base import Embedder
+from agent_brain.memories.embedders.base import Embedder, EmbeddingResult
 from agent_brain.memories.errors import EmbeddingError
 from agent_brain.tools.litellm.connections import connections
-from agent_brain.tools.litellm.setup import litellm_on_asyncio
+from agent_brain.tools.litellm.setup import litellm_on_asyncio, load_litellm, model_entry
+
+_PRICE = "input_cost_per_token"
 
 
 class LiteLLMEmbedder(Embedder):
@@ -18,7 +20,8 @@ class LiteLLMEmbedder(Embedder):
         model: Such as ``"text-embedding-3-small"`` or ``"ollama/nomic-embed-text"``.
         dimension: The number of numbers in a vector, if known.
         batch_size: The most texts for one request.
-        params: Passed with every request: ``api_base``, ``api_key``, ``dimensions``, ``timeout``…
+        params: Passed with every request: ``api_base``, ``api_key``, ``dimensions``, ``timeout``…;
+            and ``input_cost_per_token`` in US dollars, if LiteLLM does not know the price.
     """
 
     def __init__(
@@ -27,10 +30,16 @@ class LiteLLMEmbedder(Embedder):
         self.name = model
         self.dimension = dimension
         self.batch_size = batch_size
+        self._price: float | None = params.pop(_PRICE, None)  # LiteLLM would apply it to all calls
         self._params = params
 
     async def embed(self, texts: Sequence[str]) -> list[Any]:
-        """Return one vector for each text, from one request.
+        """Return one vector for each text, from one request; see :meth:`embed_with_usage`."""
+        vectors: list[Any] = (await self.embed_with_usage(texts)).vectors
+        return vectors
+
+    async def embed_with_usage(self, texts: Sequence[str]) -> EmbeddingResult:
+        """Return one vector for each text, from one request, with its tokens and cost.
 
         Raises:
             EmbeddingError: The request failed; its cause is LiteLLM's own error.
@@ -47,7 +56,20 @@ class LiteLLMEmbedder(Embedder):
         finally:
             await connections.release()
         entries = sorted(response.data, key=lambda entry: int(entry["index"]))
-        return [entry["embedding"] for entry in entries]
+        tokens = getattr(getattr(response, "usage", None), "prompt_tokens", None)
+        vectors = [entry["embedding"] for entry in entries]
+        return EmbeddingResult(vectors, tokens, self._cost(tokens) if tokens else None)
+
+    def _cost(self, tokens: int) -> float | None:
+        """Return US dollars by the given price, or by LiteLLM's table; None if it has none."""
+        if self._price is not None:
+            return tokens * self._price
+        if _PRICE not in (model_entry(self.name) or {}):
+            return None
+        read, _ = load_litellm().cost_per_token(
+            model=self.name, prompt_tokens=tokens, call_type="embedding"
+        )
+        return float(read)
 
     async def aclose(self) -> None:
         """Close litellm's connections of this event loop once nothing uses them."""

@@ -35,6 +35,7 @@ class MiniLMEmbedder(Embedder):
     name = "all-MiniLM-L6-v2"
     dimension = 384
     batch_size = 256
+    local = True
 
     def __init__(self, path: str | Path | None = None, *, threads: int = 1) -> None:
         self._folder = None if path is None else Path(path)

@@ -29,6 +29,7 @@ class WordLlamaEmbedder(Embedder):
     name = "wordllama-l2-supercat-256"
     dimension = 256
     batch_size = 1024
+    local = True
 
     def __init__(self) -> None:
         self._model: Any = None

@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
+from agent_brain.memories.runs.work import EMBEDDING
+
 
 @dataclass(slots=True)
 class Spent:
@@ -20,6 +22,7 @@ class Spent:
         cached_tokens: Those of the input tokens that were read from a provider's cache.
         reasoning_tokens: Those of the output tokens that were spent on reasoning.
         requests: Model calls.
+        embeddings: Those of the model calls that embedded texts.
         tool_calls: Tool calls that were answered, whatever came of them.
         seconds: Wall clock, without the time between a stop and a resume.
     """
@@ -34,10 +37,18 @@ class Spent:
     requests: int = 0
     tool_calls: int = 0
     seconds: float = 0.0
+    embeddings: int = 0
 
-    def add(self, usage: Any) -> None:
-        """Add what a model call used: an :class:`agent_brain.states.Usage`."""
+    def add(self, usage: Any, purpose: str | None = None) -> None:
+        """Add what a model call used: an :class:`agent_brain.states.Usage`.
+
+        Args:
+            usage: What it used.
+            purpose: What the memory made it for; None for a call of a state.
+        """
         self.requests += usage.requests
+        if purpose == EMBEDDING:
+            self.embeddings += usage.requests
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens
         if usage.cost is None:

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from agent_brain.memories.errors import SessionConflictError
 from agent_brain.memories.journal.entry import Rows
 from agent_brain.memories.message import Message, Role
+from agent_brain.memories.recall.results import CONVERSATION
 from agent_brain.memories.store import removal
 from agent_brain.memories.store.erasure import Erasure
 from agent_brain.memories.store.events import MESSAGES, Change, ValueSet, effective
@@ -115,9 +116,17 @@ class HandOver:
         due = sorted(new, key=lambda pair: pair[0])
         missing = [m for _, m in due if await self._long.get(m.id) is None]
         if missing and not self._long.readonly:
-            await self._long.update(missing)
+            await self._long.update([*map(self._marked, missing)])
         self.places.update((message.id, place) for place, message in due)
         return len(missing)
+
+    def _marked(self, message: Message) -> Message:
+        """Return ``message`` with the name of its conversation, where other ones are kept too."""
+        name = self._short.session
+        if not self._long.shared or name is None or CONVERSATION in message.metadata:
+            return message
+        metadata = {**message.metadata, CONVERSATION: name}
+        return message.model_copy(update={"metadata": metadata})
 
     async def mark_if_due(self) -> None:
         """Write up to where everything was handed over, from time to time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -43,12 +44,15 @@ class ModelCallRecord:
         request_hash: The SHA-256 of the request: equal requests have the same, whatever the IDs and
             times of their messages.
         response: What it returned, in order: dicts of one field, ``"text"``, ``"thought"``,
-            ``"action"`` (a tool call), ``"finish"`` or ``"usage"``.
+            ``"action"`` (a tool call), ``"finish"``, ``"usage"`` or, of an embedding,
+            ``"vectors"``.
         error: Type and message of the error that it failed with; None if it did not.
         attempts: The attempts, if there were several: the number, the model, the seconds and the
             error of each.
         cut: Whether the call was cut off: the run was cancelled, or the response was not read to
             its end.
+        purpose: What the memory of the run made the call for, such as ``"summary"``; None for a
+            call of a state. The messages of an ``"embedding"`` are its texts.
     """
 
     run_id: str
@@ -72,6 +76,7 @@ class ModelCallRecord:
     error: Mapping[str, Any] | None = None
     attempts: tuple[Mapping[str, Any], ...] = ()
     cut: bool = False
+    purpose: str | None = None
 
     @property
     def text(self) -> str:
@@ -113,7 +118,7 @@ class ModelCallRecord:
             "params": dict(self.params),
             "messages": [m.model_dump(mode="json", exclude_defaults=True) for m in self.messages],
             "tools": [*map(dict, self.tools)],
-            "response": [*map(dict, self.response)],
+            "response": [dict(piece) for piece in self.response if "vectors" not in piece],
             "attempts": [*map(dict, self.attempts)],
             "text": self.text,
             "thoughts": self.thoughts,
@@ -203,6 +208,24 @@ def with_bytes(message: Message, stored: Message | None) -> Message:
     known = {digest_of(attachment): attachment for attachment in stored.attachments}
     found = tuple(known.get(digest_of(a), a) for a in message.attachments)
     return message.model_copy(update={"attachments": found})
+
+
+def pack_vectors(vectors: Any) -> list[dict[str, Any]]:
+    """Return a piece of a response with vectors as text; none if they are not numbers."""
+    import numpy as np
+
+    try:
+        packed = [base64.b64encode(np.asarray(v, "<f4").tobytes()).decode() for v in vectors]
+    except (TypeError, ValueError):  # the memory says what is wrong
+        return []
+    return [{"vectors": packed}]
+
+
+def unpack_vector(packed: str) -> Any:
+    """Return a vector that :func:`pack_vectors` has made text of."""
+    import numpy as np
+
+    return np.frombuffer(base64.b64decode(packed), "<f4")
 
 
 def numbered(call: Traced, number: int) -> Traced:

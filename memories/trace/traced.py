@@ -25,7 +25,10 @@ from agent_brain.tools.ids import new_id
 
 MODEL_CALL, TOOL_RESULT = TRACED
 SMALL = 64_000  # characters; a shorter chunk is not ended
-_PLAIN = ("run_id", "step", "state", "part", "branch", "move", "response_id", "seconds", "model")
+_PLAIN = (
+    *("run_id", "step", "state", "part", "branch", "move", "response_id", "seconds", "model"),
+    "purpose",
+)
 _SHOWN = {
     *("id", "role", "content", "name", "tool_calls", "tool_call_id", "is_error", "attachments"),
     *("created_at", "cause_by", "metadata"),
@@ -127,7 +130,7 @@ class ChunkReader:
         if len(parts) != data["at"]:
             return None
         parts += data["new"]
-        plain = {name: data[name] for name in _PLAIN}
+        plain: dict[str, Any] = {name: data.get(name) for name in _PLAIN}
         schema, params = data["output_schema"], data["params"]
         return ModelCallRecord(
             number=number,

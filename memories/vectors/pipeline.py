@@ -188,11 +188,12 @@ class VectorPipeline:
         if self.behind:
             await self.catch_up()
 
-    async def catch_up(self, *, strict: bool = False) -> None:
+    async def catch_up(self, *, strict: bool = False, embed: bool = True) -> None:
         """Make all messages findable, by their vectors too.
 
         Args:
             strict: Raise if the embedder fails, instead of trying again the next time.
+            embed: Embed them; else they are found by their words until the next time.
 
         Raises:
             EmbedderMismatchError: The vectors that are here were made by another model.
@@ -205,7 +206,7 @@ class VectorPipeline:
                 await self._list_messages()
             while self._unindexed:
                 await self._index_piece()
-        if self.embedder is None:
+        if self.embedder is None or not embed:
             return
         async with self._embedding:
             await self._read_store()

@@ -153,3 +153,11 @@ def answered(messages: Iterable[Message]) -> list[Message]:
     everything, calls = list(messages), Answered()
     calls.read(everything)
     return [message for message in everything if message.id not in calls.hidden]
+
+
+def behind_rules(block: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
+    """Return ``messages`` with ``block`` behind the system messages that they begin with."""
+    lead = 0
+    while lead < len(messages) and messages[lead].role is Role.SYSTEM:
+        lead += 1
+    return [*messages[:lead], *block, *messages[lead:]]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import anyio.lowlevel
 from pydantic import BaseModel
 
 from agent_brain.memories.message import Message, Role, text_for_model
+from agent_brain.memories.recall.results import is_of_others
 from agent_brain.memories.views.tokens import Counter, cut
 from agent_brain.tools.json_values import json_values
-from agent_brain.tools.text import shorten
+from agent_brain.tools.secrets import get_logger
+from agent_brain.tools.text import as_data, count_tokens, shorten
+
+logger = get_logger(__name__)
 
 Summarize: TypeAlias = Callable[[str, list[Message]], Awaitable[str | BaseModel]]
 
 LEAST_TOKENS = 8  # of a text in a form, however much is cut
 LINE_TOKENS = 40
 OUTLINE_TOKENS = 1000
+ITSELF = "summary"  # ``cause_by`` of a summary that is to be summarised
+LEFT_OUT = "… ({} lines left out)"
 
 
 class SummaryWriter:
@@ -41,8 +47,10 @@ class SummaryWriter:
 
     async def write(
         self, summary: str, level: int, portions: Iterable[list[Message]], max_tokens: int
-    ) -> tuple[str, int]:
-        """Return the new summary and its level.
+    ) -> tuple[str, int, int]:
+        """Return the new summary, its level, and how many portions it has.
+
+        If the summariser fails after some portions, these are kept.
 
         Args:
             summary: The summary so far; empty if there is none.
@@ -51,21 +59,30 @@ class SummaryWriter:
             max_tokens: A longer summary is summarised itself, and then cut.
 
         Raises:
-            ValueError: The summariser returned nothing, or something that does not fit the form.
+            ValueError: The summariser returned nothing, or what is not of the form.
             Exception: Whatever the summariser raises.
         """
+        done = 0
         for portion in portions:
             await anyio.lowlevel.checkpoint()  # there may be thousands, and `outline` never waits
-            summary = await self._ask(summary, portion)
+            try:
+                summary = await self._ask(summary, portion)
+            except Exception as error:
+                if not done:
+                    raise
+                logger.warning("The summariser failed; the rest is summarised later: %s", error)
+                break
+            done += 1
         if self._counter(summary) > max_tokens:
-            summary, level = await self._ask("", [Message.system(summary)]), level + 1
+            itself = Message.system(summary, cause_by=ITSELF)
+            summary, level = await self._ask("", [itself]), level + 1
             summary = self._cut(summary, max_tokens)
-        return summary, level
+        return summary, level, done
 
     async def _ask(self, summary: str, messages: list[Message]) -> str:
         written = await self._summarize(summary, messages)
         if self.form is not None:
-            return _read(self.form, written).model_dump_json()
+            return read_form(self.form, written).model_dump_json()
         text = written.model_dump_json() if isinstance(written, BaseModel) else written
         if not text.strip():
             raise ValueError("the summariser returned nothing")
@@ -73,7 +90,7 @@ class SummaryWriter:
 
     def _cut(self, summary: str, max_tokens: int) -> str:
         if self.form is None:
-            return cut(summary, max_tokens, self._counter)
+            return cut_lines(summary, max_tokens, self._counter)
         data = self.form.model_validate_json(summary).model_dump(mode="json")
         most = max_tokens
         while self._counter(summary) > max_tokens and most >= LEAST_TOKENS:
@@ -93,11 +110,50 @@ class SummaryWriter:
         return value
 
 
-def _read(form: type[BaseModel], written: str | BaseModel) -> BaseModel:
+def read_form(form: type[BaseModel], written: str | BaseModel) -> BaseModel:
+    """Return a summary as an instance of its form.
+
+    Args:
+        form: The form.
+        written: JSON, or an instance.
+
+    Raises:
+        ValueError: It does not fit, has none of the form's fields, or others in place of them.
+    """
     if isinstance(written, BaseModel):
-        return form.model_validate(written.model_dump())
-    values = list(json_values(written))
-    return form.model_validate(values[-1] if values else None)
+        data: Any = written.model_dump()
+    else:
+        values = list(json_values(written))
+        data = values[-1] if values else None
+    read = form.model_validate(data)
+    if form.model_fields and not read.model_fields_set:
+        wanted = ", ".join(map(repr, form.model_fields))
+        raise ValueError(f"it has none of the fields of the form: {wanted}")
+    if problem := next(_misnamed(read, data), None):
+        raise ValueError(problem)
+    return read
+
+
+def _misnamed(read: object, data: Any) -> Iterator[str]:
+    """Yield what is wrong with objects that have unknown fields in place of those of the form."""
+    if isinstance(read, BaseModel) and isinstance(data, dict):
+        fields = type(read).model_fields
+        missing = [name for name in fields if name not in read.model_fields_set]
+        known = {*fields, *(field.alias for field in fields.values())}
+        unknown = [name for name in data if name not in known]
+        if missing and unknown and type(read).model_config.get("extra") != "allow":
+            yield (
+                f"it has the unknown fields {', '.join(map(repr, unknown))} and lacks "
+                f"{', '.join(map(repr, missing))}"
+            )
+        for name, field in fields.items():
+            yield from _misnamed(getattr(read, name), data.get(name, data.get(field.alias or "")))
+    elif isinstance(read, list | tuple) and isinstance(data, list | tuple):
+        for item, given in zip(read, data, strict=False):
+            yield from _misnamed(item, given)
+    elif isinstance(read, dict) and isinstance(data, dict):
+        for name, item in read.items():
+            yield from _misnamed(item, data.get(name))
 
 
 async def outline(previous_summary: str, messages: Sequence[Message]) -> str:
@@ -107,13 +163,49 @@ async def outline(previous_summary: str, messages: Sequence[Message]) -> str:
     """
     lines = [previous_summary] if previous_summary else []
     for message in messages:
+        if message.cause_by == ITSELF:
+            lines.append(message.content)
+            continue
         text = " ".join(text_for_model(message).split())
         calls = ", ".join(call.name for call in message.tool_calls)
         if calls:
             text = f"{text} (called {calls})".strip()
         if text:
-            lines.append(f"{_speaker(message)}: {shorten(text, LINE_TOKENS)}")
-    return shorten("\n".join(lines), OUTLINE_TOKENS)
+            short = shorten(text, LINE_TOKENS)
+            lines.append(
+                f"{_speaker(message)}: {as_data(short) if is_of_others(message) else short}"
+            )
+    return cut_lines("\n".join(lines), OUTLINE_TOKENS, count_tokens)
+
+
+def cut_lines(text: str, max_tokens: int, counter: Counter) -> str:
+    """Return the first and the last lines of ``text``, at most ``max_tokens`` tokens.
+
+    Whole lines are left out, so that a text in ``<data>`` stays in it; a text of one or two long
+    lines is shortened within these.
+    """
+    if counter(text) <= max_tokens:
+        return text
+    lines = text.split("\n")
+    room = max_tokens - counter(LEFT_OUT.format(len(lines))) - 1
+    first, head = _fitting(lines, room * 2 // 3, counter)
+    last, _ = _fitting(lines[:first:-1] if first else lines[::-1], room - head, counter)
+    kept = [*lines[:first], LEFT_OUT.format(len(lines) - first - last)]
+    short = "\n".join([*kept, *lines[len(lines) - last :]] if last else kept)
+    if not first + last or counter(short) > max_tokens:
+        return cut(text, max_tokens, counter)
+    return short
+
+
+def _fitting(lines: Sequence[str], room: int, counter: Counter) -> tuple[int, int]:
+    """Return how many of the first lines fit, and their tokens."""
+    used = 0
+    for index, line in enumerate(lines):
+        size = counter(line) + 1
+        if used + size > room:
+            return index, used
+        used += size
+    return len(lines), used
 
 
 def _speaker(message: Message) -> str:

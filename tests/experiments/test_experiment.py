@@ -29,13 +29,14 @@ from agent_brain.memories import (
     LayeredMemory,
     MessagesMemory,
     SQLiteJournal,
+    SummaryMemory,
     TodoMemory,
     VectorMemory,
     WindowedMemory,
     list_sessions,
 )
 from agent_brain.nets import react
-from agent_brain.states import Finish, Usage
+from agent_brain.states import Finish, Usage, model_summarizer
 from agent_brain.testing import FakeMemory, ScriptedLLM
 from agent_brain.tools import Action, tool
 
@@ -479,6 +480,19 @@ async def test_a_case_may_take_its_time_only(tmp_path: Path) -> None:
 
     assert (case.outcome, case.stop_reason) == (Outcome.LIMIT, None)
     assert "longer than 0.05 s" in case.reason
+
+
+async def test_the_cost_of_a_case_includes_what_its_memory_pays(tmp_path: Path) -> None:
+    def summarising(tools: Any, **options: Any) -> Memory:
+        summarize = model_summarizer(Says(lambda _: "They counted."))
+        return SummaryMemory(tools, summarize=summarize, max_messages=2, **options)
+
+    turns = [f"Say {n}" for n in range(4)]
+    case = await only_case(
+        tmp_path, memories={"summary": summarising}, tasks=[task(turns=turns, expected="3")]
+    )
+    assert case.model_calls > 4
+    assert case.cost == pytest.approx(case.model_calls * 0.01)
 
 
 async def test_what_was_used_is_counted(tmp_path: Path) -> None:

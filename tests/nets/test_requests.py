@@ -76,13 +76,14 @@ async def test_what_memories_add_is_in_the_one_system_message(name: str) -> None
     assert "Be brief." in llm.calls[1].messages[0].content
 
 
-async def test_a_to_do_list_is_in_the_one_system_message() -> None:
+async def test_a_to_do_list_is_no_part_of_the_one_system_message() -> None:
     memory = TodoMemory()
     write = Action(name="add_todo", args={"text": "add them"})
     llm = ScriptedLLM([write, "It is 4."])
     await Brain(react(llm), memory).run("What is 2 + 2?")
     assert_form(llm.calls)
-    assert "add them" in llm.calls[1].messages[0].content
+    assert "add them" not in llm.calls[1].messages[0].content
+    assert "add them" in llm.calls[1].messages[1].content
 
 
 @pytest.mark.parametrize(

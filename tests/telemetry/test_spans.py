@@ -13,10 +13,22 @@ from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN, StatusCode, get_current_span
 from pydantic import JsonValue
 
-from agent_brain import Brain, MessagesMemory, Net, State, react, tool
+from agent_brain import (
+    Brain,
+    LayeredMemory,
+    MessagesMemory,
+    Net,
+    State,
+    VectorMemory,
+    WindowedMemory,
+    react,
+    tool,
+)
 from agent_brain.errors import BrainDefinitionError, Refused, ToolError
+from agent_brain.memories import Message
+from agent_brain.memories.embedders import EmbeddingResult
 from agent_brain.nets import ParallelState, SubnetState
-from agent_brain.states import Hook, ToolRequest, Usage
+from agent_brain.states import LLM, Hook, ToolRequest, Usage
 from agent_brain.telemetry import OpenTelemetry, open_spans
 from agent_brain.testing import ScriptedLLM
 from agent_brain.tools import Action
@@ -68,6 +80,54 @@ async def test_a_run_has_spans_for_states_models_and_tools(recording: Recording)
             ],
         )
     ]
+
+
+async def test_calls_of_a_memory_are_inside_of_the_state_that_needs_them(
+    recording: Recording,
+) -> None:
+    def embed(texts: list[str]) -> EmbeddingResult:
+        return EmbeddingResult([[1.0, 2.0] for _ in texts], input_tokens=7, cost=0.1)
+
+    llm = ScriptedLLM(["Nine.", "Yes."])
+    memory = LayeredMemory(SummarisingWindow(llm), VectorMemory(embedder=embed, recent=1))
+    await memory.long.update([Message.user(f"Earlier {n}") for n in range(9)])
+    await Brain("react", memory, llm=llm, hooks=[recording.hook()]).run("Go on")
+    embeddings = [span.name for span in recording.spans if span.name.startswith("embeddings ")]
+    assert embeddings
+    assert recording.tree() == [
+        ("invoke_agent react", [("state REASONING", [CHAT, *embeddings, CHAT]), "state ANSWER"])
+    ]
+    attributes = recording.attributes(embeddings[0])
+    assert attributes["gen_ai.operation.name"] == "embeddings"
+    assert attributes["gen_ai.usage.input_tokens"] == 7
+    assert attributes["agent_brain.usage.cost"] == 0.1
+    assert recording.attributes(CHAT)["agent_brain.purpose"] == "digest"
+
+
+class SummarisingWindow(WindowedMemory):
+    """Has a model write a digest whenever it is read."""
+
+    def __init__(self, llm: LLM) -> None:
+        super().__init__()
+        self.llm = llm
+
+    async def context(self) -> list[Message]:
+        with self.work_for("digest"):
+            async for _ in self.llm.call([Message.user("Sum it up")]).events():
+                pass
+        return await super().context()
+
+
+async def test_embeddings_that_fail_have_the_error(recording: Recording) -> None:
+    async def embed(texts: list[str]) -> list[Any]:
+        raise OSError("no route")
+
+    memory = VectorMemory(embedder=embed, recent=1)
+    await Brain("react", memory, llm=ScriptedLLM(["Yes."]), hooks=[recording.hook()]).run("Go on")
+    (name,) = {span.name for span in recording.spans if span.name.startswith("embeddings")}
+    failed = recording.named(name)[0]
+    assert failed.status.status_code is StatusCode.ERROR
+    assert recording.attributes(name)["error.type"] == "OSError"
 
 
 async def test_a_subnet_and_branches_are_inside_of_their_state(recording: Recording) -> None:

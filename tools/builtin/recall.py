@@ -9,6 +9,7 @@ from agent_brain.tools.base import BaseTool
 from agent_brain.tools.context import ToolContext
 from agent_brain.tools.errors import ToolError
 from agent_brain.tools.function import tool
+from agent_brain.tools.text import as_data
 
 SHOWN = 1_000  # characters of a message
 
@@ -18,6 +19,7 @@ def memory_search_tool(
     *,
     name: str = "search_memory",
     scope: Literal["session", "tenant"] = "session",
+    tool_results: bool = False,
 ) -> BaseTool:
     """Return a tool that searches a memory for what was said or done before.
 
@@ -30,6 +32,7 @@ def memory_search_tool(
         name: What the model calls the tool.
         scope: ``"tenant"`` searches all sessions of the memory's tenant, see
             :meth:`VectorMemory.recall`.
+        tool_results: With ``"tenant"``, find results of tools in other sessions too.
 
     Raises:
         ToolDefinitionError: A name that no model API accepts.
@@ -49,15 +52,20 @@ def memory_search_tool(
             raise ToolError("There is no memory to search here")
         limit = max(1, min(limit, 20))
         if hasattr(searched, "recall"):
-            where = {} if scope == "session" else {"scope": scope}  # your own may not take it
-            found = [item.message for item in await searched.recall(query, k=limit, **where)]
+            where = {"scope": scope, "tool_results": tool_results}  # your own may not take it
+            where = {} if scope == "session" else where
+            recalled = await searched.recall(query, k=limit, **where)
+            found = [(item.message, getattr(item, "session", None)) for item in recalled]
         elif scope == "tenant":
             raise ToolError(
                 "This memory cannot search other conversations: it takes a VectorMemory"
             )
         else:
-            found = _by_words(query, await _everything(searched), limit)
-        return "\n\n".join(map(_show, found)) or "Nothing like that is remembered."
+            everything = await _everything(searched)
+            found = [(message, None) for message in _by_words(query, everything, limit)]
+        here = None if context.memory is None else context.memory.session
+        shown = [_show(message, None if session == here else session) for message, session in found]
+        return "\n\n".join(shown) or "Nothing like that is remembered."
 
     return search_memory
 
@@ -83,5 +91,12 @@ def _by_words(query: str, messages: list[Any], limit: int) -> list[Any]:
     return [messages[index] for _, index in best]
 
 
-def _show(message: Any) -> str:
-    return f"{message.created_at:%Y-%m-%d %H:%M} {message.role}: {message.content[:SHOWN]}"
+def _show(message: Any, conversation: str | None) -> str:
+    """Return when, in which other conversation and by whom a message was said, and its text."""
+    where = "" if conversation is None else f", conversation {conversation!r}"
+    text, who = message.content[:SHOWN], message.name or message.sent_from or message.role
+    if message.role == "tool":
+        who = f"result of {message.name or 'a tool'}"
+    if message.role == "tool" or message.sent_from is not None:
+        text = as_data(text)
+    return f"{message.created_at:%Y-%m-%d %H:%M}{where} {who}: {text}"

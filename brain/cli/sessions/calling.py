@@ -90,6 +90,7 @@ def _title(call: ModelCallRecord) -> str:
         local_time(call.time),
         "/".join((*call.path, call.state or "")),
         call.model,
+        call.purpose or "",
         count(len(call.messages), "message"),
         spent_text(spent),
         f"{call.seconds:.1f} s",

@@ -16,7 +16,7 @@ from agent_brain.memories import (
     VectorMemory,
     WindowedMemory,
 )
-from agent_brain.tools import ToolError
+from agent_brain.tools import Action, ToolError
 from agent_brain.tools.builtin import memory_search_tool
 from tests.memories.vector.support import WordsEmbedder, said
 
@@ -41,6 +41,25 @@ async def test_what_was_said_in_another_session_is_found() -> None:
     assert await memory.recall("kitten") == []
     assert await everywhere(memory, "kitten", 1) == [("monday", "My kitten is called Pip")]
     assert await everywhere(memory, "drove home", 1) == [("tuesday", "We drove home")]
+
+
+async def test_results_of_tools_in_other_sessions_are_found_on_request_only() -> None:
+    journal = RamJournal()
+    call = Action(name="read_page", args={})
+    asked, result = Message.assistant("", [call]), Message.tool("A page about kittens", call)
+    async with VectorMemory(journal=journal, tenant="ann", session="monday") as monday:
+        await monday.update([*said("My kitten is called Pip"), asked, result])
+        assert len(await everywhere(monday, "kitten", 5)) == 2  # its own
+    memory = VectorMemory(journal=journal, tenant="ann", session="tuesday")
+    await memory.update(said("We drove home"))
+    assert await everywhere(memory, "kitten", 5) == [("monday", "My kitten is called Pip")]
+    assert len(await everywhere(memory, "kitten", 5, tool_results=True)) == 2
+    assert len(await everywhere(TodoMemory(memory), "kitten", 5, tool_results=True)) == 2
+    for wanted in (False, True):
+        search = memory_search_tool(memory, scope="tenant", tool_results=wanted)
+        found = await search.invoke({"query": "kitten"})
+        assert "conversation 'monday' user: My kitten is called Pip" in found
+        assert ("result of read_page: <data>A page about kittens</data>" in found) is wanted
 
 
 async def test_no_tenant_finds_what_another_one_said() -> None:

@@ -45,7 +45,9 @@ class TokenLimit:
         return text
 
     def report(self, event: UsageReported) -> None:
-        """Count a response that has ended."""
+        """Count a response that has ended; a summary of the memory is not output."""
+        if event.purpose is not None:
+            return
         estimate = self._arriving.pop(event.response_id, 0.0)
         self._ended += event.usage.output_tokens or round(estimate)
         if self._most is not None and self._ended >= self._most:

@@ -98,7 +98,8 @@ class UIMessageTranslator:
             case TextDelta():
                 return self._text(event)
             case ResponseStarted():
-                return [] if event.path else [*self._end_step(), *self._begin_step()]
+                inner = event.path or event.purpose
+                return [] if inner else [*self._end_step(), *self._begin_step()]
             case UsageReported():
                 return _ends(self._parts.close_response(event, event.response_id))
             case StateExited():

@@ -1,0 +1,175 @@
+"""The model calls and embeddings that a memory makes for a run. Private."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from agent_brain.budget import Budget
+from agent_brain.errors import LimitCheckError, LimitReachedError
+from agent_brain.limits import StopReason
+from agent_brain.memories.base import Memory
+from agent_brain.memories.runs.work import EMBEDDING, set_run_work
+from agent_brain.states.events import (
+    NOWHERE,
+    Event,
+    Position,
+    ResponseStarted,
+    UsageReported,
+)
+from agent_brain.states.hook_chain import HookChain, failed_usage
+from agent_brain.states.hook_requests import EmbeddingRequest, HookRequest
+from agent_brain.states.usage import Usage
+from agent_brain.tools.ids import new_id
+from agent_brain.tools.text import count_tokens
+
+if TYPE_CHECKING:
+    from agent_brain.engine import Engine
+    from agent_brain.memories.embedders.base import Embedder
+    from agent_brain.states.model_call import ModelCall
+    from agent_brain.states.work import WorkContext
+
+
+class MemoryCalls:
+    """Makes what a memory needs in a run: with its hooks, limits, usage and trace.
+
+    Before the first step there is no engine, and what was used is counted when the run has begun.
+    After the last step the hooks and ledgers of the run still apply, for a memory that hands a
+    conversation over when it is closed.
+
+    Args:
+        memory: The memory.
+        hooks: The hooks of the run, if there are any.
+        at: The position while there is no step.
+        budget: Counts what is used.
+
+    Attributes:
+        budget: Counts what is used.
+        error: Ends the run after the step: a strict limit could not count a call.
+        events: Events that were not yielded yet.
+        hooks: The hooks of the run.
+        memory: The memory.
+    """
+
+    __slots__ = ("_at", "_engine", "_over", "budget", "error", "events", "hooks", "memory")
+
+    def __init__(
+        self, memory: Memory, hooks: HookChain | None, at: Position, budget: Budget
+    ) -> None:
+        self.memory = memory
+        self.hooks = hooks
+        self._at = at
+        self.budget = budget
+        self._engine: Engine | None = None
+        self._over = False
+        self.error: LimitCheckError | None = None
+        self.events: list[Event] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MemoryCalls:
+        return self  # what copies a memory sets its own
+
+    @property
+    def at(self) -> Position:
+        """The current position."""
+        at = NOWHERE if self._engine is None else self._engine.at
+        return self._at if at is NOWHERE else at
+
+    def begin(self, at: Position) -> None:
+        """Note the position of a run that begins: no step yet."""
+        self._at = at
+
+    def attach(self, engine: Engine, budget: Budget) -> None:
+        """Let an engine report and count the calls from now on."""
+        self._engine, self.budget = engine, budget
+
+    def end(self) -> None:
+        """End the run; what it could not count, as it did not begin, its ledgers count."""
+        if self._engine is None:
+            for event in self.events:
+                self._charge(event)
+        self._engine, self._over = None, True
+        self.events = []
+        if self.hooks is None:
+            set_run_work(self.memory, None)
+        else:
+            self.hooks = HookChain(self.hooks)  # without the trace
+
+    def check_budget(self) -> None:
+        """Check that a call may begin.
+
+        Raises:
+            LimitReachedError: A budget, or the limit of tokens or cost, is used up.
+        """
+        if self._engine is not None:
+            refusal = self.budget.refusal()
+        else:
+            if not self._over:
+                run = HookRequest(at=self.at, memory=self.memory)
+                self.budget = self.budget.paid_by(run, self.hooks or ())
+            refusal = StopReason.BUDGET if self.budget.is_used_up else None
+        if refusal is not None:
+            raise LimitReachedError(refusal.clause)
+
+    def count_unread(self, event: Event) -> None:
+        """Count a call in an event that nobody reads any more."""
+        self._report(event)
+
+    def _report(self, event: Event) -> None:
+        if self._engine is not None:
+            try:
+                self._engine.note_memory_call(event)
+            except LimitCheckError as error:  # which the memory would take for one of the model
+                self.error = error
+        elif self._over:
+            self._charge(event)
+        else:
+            self.events.append(event)
+
+    def _charge(self, event: Event) -> None:
+        if isinstance(event, UsageReported):
+            self.budget.charge(event.usage, event.purpose)
+
+    async def model_call(self, call: ModelCall, purpose: str) -> AsyncGenerator[Event, None]:
+        """Make a model call; yield its events."""
+        call.purpose = purpose
+        async with aclosing(call.events(cast("WorkContext", self))) as events:
+            async for event in events:
+                if isinstance(event, ResponseStarted | UsageReported):
+                    self._report(event)
+                yield event
+
+    async def embed(self, embedder: Embedder, texts: Sequence[str]) -> Any:
+        """Return one vector for each text."""
+        self.check_budget()
+        request = EmbeddingRequest(
+            embedder=embedder,
+            texts=tuple(texts),
+            at=self.at,
+            memory=self.memory,
+            response_id=new_id("emb"),
+        )
+        name, call_id, at = embedder.name, request.response_id, request.at
+        self._report(ResponseStarted(call_id, name, EMBEDDING, at=at))
+        hooks, usage = self.hooks, Usage(model=name)  # of a call that is cancelled
+        try:
+            if hooks is None or not (hooks.embedding or hooks.trace):
+                vectors, usage = await _embed(request)
+            else:
+                vectors, usage = await hooks.embed(request, _embed)
+        except Exception as error:
+            usage = replace(failed_usage(None, error, said=False), model=name)
+            raise
+        finally:
+            self._report(UsageReported(usage, call_id, None, EMBEDDING, at=at))
+        return vectors
+
+
+async def _embed(request: EmbeddingRequest) -> tuple[Any, Usage]:
+    """Return the vectors of texts, and what they used."""
+    made = await request.embedder.embed_with_usage(request.texts)
+    tokens = made.input_tokens
+    read = sum(map(count_tokens, request.texts)) if tokens is None else tokens
+    model = request.embedder.name
+    return made.vectors, Usage(read, cost=made.cost, model=model, estimated=tokens is None)

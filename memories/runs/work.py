@@ -1,0 +1,68 @@
+"""The work of memories in a run: model calls and embeddings that the run makes and counts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from agent_brain.memories.base import Memory
+    from agent_brain.memories.embedders.base import Embedder
+
+EMBEDDING = "embedding"  # the purpose of every embedding
+
+
+class RunWork(Protocol):
+    """What a run offers to its memory: its hooks, limits, usage and trace."""
+
+    async def embed(self, embedder: Embedder, texts: Sequence[str]) -> Any:
+        """Return one vector for each text.
+
+        Raises:
+            Exception: The embedder fails, a hook refuses the texts, or a limit is reached.
+        """
+        ...
+
+    def model_call(self, call: Any, purpose: str) -> AsyncGenerator[Any, None]:
+        """Return the events of a :class:`~agent_brain.states.ModelCall`.
+
+        Args:
+            call: The call.
+            purpose: What it is for, such as ``"summary"``.
+        """
+        ...
+
+
+_current: ContextVar[tuple[RunWork, str] | None] = ContextVar("agent_brain_run_work", default=None)
+
+
+def current_work() -> tuple[RunWork, str] | None:
+    """Return the run for which a memory works now, and what for; None outside of one."""
+    return _current.get()
+
+
+@contextmanager
+def working_for(work: RunWork | None, purpose: str) -> Iterator[None]:
+    """Inside, model calls and embeddings are work of a run; never hold it across a ``yield``.
+
+    Args:
+        work: The run; None changes nothing.
+        purpose: What model calls are for.
+    """
+    if work is None:
+        yield
+        return
+    token = _current.set((work, purpose))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def set_run_work(memory: Memory, work: RunWork | None) -> None:
+    """Let a memory, and those that it wraps, work for a run."""
+    memory.run_work = work
+    for inner in memory.wrapped:
+        set_run_work(inner, work)

@@ -1,0 +1,477 @@
+"""Model calls and embeddings of a memory are work of the run: hooks, limits, usage, trace."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agent_brain import (
+    Brain,
+    LayeredMemory,
+    Limits,
+    Memory,
+    MessagesMemory,
+    ParallelState,
+    SubnetState,
+    SummaryMemory,
+    Team,
+    TodoMemory,
+    UsageBudget,
+    UsageLedger,
+    VectorMemory,
+    WindowedMemory,
+    react,
+)
+from agent_brain.errors import BrainUseError, Refused
+from agent_brain.memories import DurableMemory, Message, SharedMemory
+from agent_brain.memories.embedders import Embedder, EmbeddingResult, LiteLLMEmbedder
+from agent_brain.states import (
+    LLM,
+    EmbeddingRequest,
+    Event,
+    Hook,
+    LiteLLM,
+    ModelRequest,
+    TextDelta,
+    Usage,
+    UsageReported,
+    model_summarizer,
+)
+from agent_brain.states.models.llm import Piece
+from agent_brain.testing import ScriptedLLM
+from agent_brain.tools import Action
+from tests.brain.nets import single
+from tests.support.openai_server import OpenAIServer, Reply
+
+pytestmark = pytest.mark.anyio
+
+MAIL = "ann@example.org"
+PRICE = 0.000_1  # US dollars a character
+
+
+class Provider(LLM):
+    """A provider of a chat model and an embedding model, which takes money for what it reads."""
+
+    native = True
+
+    def __init__(self) -> None:
+        self.model = "provider"
+        self.money = 0.0
+        self.read: list[str] = []
+
+    def _take(self, texts: Sequence[str]) -> float:
+        self.read += texts
+        cost = sum(map(len, texts)) * PRICE
+        self.money += cost
+        return cost
+
+    async def stream(
+        self, messages: Sequence[Message], *, tools: Sequence[Any] = (), output_type: Any = None
+    ) -> AsyncIterator[Piece]:
+        cost = self._take([message.content for message in messages])
+        yield f"Reply {len(self.read)}, which is rather long."
+        yield Usage(sum(len(message.content) for message in messages), 4, cost=cost)
+
+    async def embed(self, texts: Sequence[str]) -> EmbeddingResult:
+        vectors = [[float(len(text)), text.count("e"), 1.0] for text in texts]
+        return EmbeddingResult(vectors, sum(map(len, texts)), self._take(texts))
+
+
+class OwnEmbedder(Embedder):
+    """An embedder of a program, over a provider."""
+
+    name = "own"
+    dimension = 3
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        return await self.provider.embed(texts)
+
+
+class HideMail(Hook):
+    def before_model_call(self, request: ModelRequest) -> ModelRequest:
+        hidden = [m.model_copy(update={"content": hide(m.content)}) for m in request.messages]
+        return replace(request, messages=hidden)
+
+    def before_embedding(self, request: EmbeddingRequest) -> EmbeddingRequest:
+        return replace(request, texts=[hide(text) for text in request.texts])
+
+
+def hide(text: str) -> str:
+    return text.replace(MAIL, "(mail)")
+
+
+def summary(provider: LLM, **options: Any) -> SummaryMemory:
+    return SummaryMemory(summarize=model_summarizer(provider), max_messages=4, **options)
+
+
+def vector(provider: Provider, **options: Any) -> VectorMemory:
+    return VectorMemory(embedder=provider.embed, recent=2, **options)
+
+
+class OwnMemory(Memory):
+    """A memory of four methods that has its messages summarised for each request."""
+
+    def __init__(self, llm: LLM) -> None:
+        super().__init__()
+        self.llm = llm
+        self.kept: list[Message] = []
+        self.asked: list[Message] = []
+
+    async def set_goal(self, goal: str | Message) -> None:
+        self.kept += self.asked
+        self.asked = [goal if isinstance(goal, Message) else Message.user(goal)]
+
+    async def update(self, messages: list[Message]) -> None:
+        self.kept += messages
+
+    async def goal(self) -> list[Message]:
+        return [*self.asked]
+
+    async def dump(self) -> list[Message]:
+        return [*self.kept]
+
+    async def context(self) -> list[Message]:
+        call = self.llm.call([*self.kept, Message.user("Sum it up")])
+        with self.work_for("notes"):
+            async for _ in call.events():
+                pass
+        return [Message.user(call.text), *self.asked]
+
+
+MEMORIES: dict[str, Callable[[Provider, Path], Memory]] = {
+    "messages": lambda _, __: MessagesMemory(),
+    "windowed": lambda _, __: WindowedMemory(max_messages=3),
+    "summary": lambda provider, _: summary(provider),
+    "summary in a journal": lambda provider, path: summary(provider, journal=path / "a.db"),
+    "vector": lambda provider, _: vector(provider),
+    "vector in a folder": lambda provider, path: vector(provider, path=path),
+    "vector with an embedder": lambda provider, _: VectorMemory(
+        embedder=OwnEmbedder(provider), recent=2
+    ),
+    "layered over vector": lambda provider, _: LayeredMemory(
+        WindowedMemory(max_messages=2), vector(provider)
+    ),
+    "layered over summary": lambda provider, _: LayeredMemory(
+        WindowedMemory(max_messages=2), summary(provider)
+    ),
+    "todo over summary": lambda provider, _: TodoMemory(summary(provider)),
+    "todo over vector": lambda provider, _: TodoMemory(vector(provider)),
+    "durable over an own one": lambda provider, path: DurableMemory(
+        lambda: OwnMemory(provider), journal=path / "b.db"
+    ),
+    "an own one": lambda provider, _: OwnMemory(provider),
+    "member": lambda provider, _: SharedMemory().member("ann", memory=summary(provider)),
+}
+
+
+@pytest.mark.parametrize("make", MEMORIES.values(), ids=MEMORIES)
+async def test_hooks_ledger_result_and_events_count_what_a_memory_pays(
+    make: Callable[[Provider, Path], Memory], tmp_path: Path
+) -> None:
+    provider, ledger = Provider(), UsageLedger()
+    brain = Brain("react", make(provider, tmp_path), llm=provider, hooks=[HideMail(), ledger])
+    async with brain:
+        for turn in range(6):
+            before = provider.money
+            async with brain.stream(f"Write to {MAIL} for the {turn}th time") as run:
+                events: list[Event] = [event async for event in run]
+            reported = [e.usage.cost or 0.0 for e in events if isinstance(e, UsageReported)]
+            spent = provider.money - before
+            assert run.result.usage.cost == pytest.approx(spent, abs=1e-9)
+            assert sum(reported) == pytest.approx(spent, abs=1e-9)
+            assert ledger.usage(run=run.result.run_id).cost == pytest.approx(spent, abs=1e-9)
+            said = "".join(e.text for e in events if isinstance(e, TextDelta))
+            assert said == run.result.answer  # no summary among it
+    assert ledger.usage().cost == pytest.approx(provider.money, abs=1e-9)  # with what closing cost
+    assert provider.read
+    assert not [text for text in provider.read if MAIL in text]
+
+
+@pytest.mark.parametrize("make", MEMORIES.values(), ids=MEMORIES)
+async def test_a_run_that_nobody_reads_counts_the_same(
+    make: Callable[[Provider, Path], Memory], tmp_path: Path
+) -> None:
+    provider = Provider()
+    async with Brain("react", make(provider, tmp_path), llm=provider) as brain:
+        for turn in range(5):
+            before = provider.money
+            result = await brain.run(f"Question {turn}")
+            assert result.usage.cost == pytest.approx(provider.money - before, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["summary", "vector"])
+async def test_branches_subnets_and_nested_brains_count_their_memories(kind: str) -> None:
+    provider, ledger, inner = Provider(), UsageLedger(), UsageLedger()
+    make = summary if kind == "summary" else vector
+    helper = Brain("react", make(provider), llm=provider, hooks=[inner, HideMail()])
+    for turn in range(5):
+        await helper.run(f"Remember {turn}")
+    ask = helper.as_tool("helper", "Helps.")
+    script = ScriptedLLM([[Action(name="helper", args={"task": "Help"})], "Done."])
+    nets = {
+        "branches": single(ParallelState([react(provider), react(provider)])),
+        "subnet": single(SubnetState(react(provider))),
+        "own copy": single(SubnetState(react(provider), fork=True)),
+        "nested": react(script),
+    }
+    for net in nets.values():
+        memory = make(provider)
+        await memory.update([Message.user(f"Earlier {n}") for n in range(9)])
+        memory.add_tools([ask])
+        before, known = provider.money, ledger.usage().known_cost
+        result = await Brain(net, memory, hooks=[ledger]).run("Go")
+        spent = provider.money - before
+        assert result.usage.cost is None or result.usage.cost == pytest.approx(spent, abs=1e-9)
+        assert ledger.usage().known_cost - known == pytest.approx(spent, abs=1e-9)
+
+
+async def test_a_team_counts_the_memories_of_its_agents() -> None:
+    provider, shared, ledger = Provider(), SharedMemory(), UsageLedger()
+    brains = [
+        Brain("react", shared.member(name, memory=summary(provider)), llm=provider, hooks=[ledger])
+        for name in ("ann", "bob")
+    ]
+    for turn in range(4):
+        await Team(brains, max_rounds=2).run(f"Task {turn}")
+    assert ledger.usage().cost == pytest.approx(provider.money, abs=1e-9)
+    assert ledger.by_purpose()["summary"].requests > 0
+
+
+async def test_limits_count_what_a_summary_costs() -> None:
+    script = ScriptedLLM([[f"Summary {n}", Usage(10, 1, cost=0.5)] for n in range(9)])
+    llm = ScriptedLLM([[f"Answer {n}", Usage(10, 1, cost=0.002)] for n in range(9)])
+    memory = SummaryMemory(summarize=model_summarizer(script), max_messages=4)
+    await memory.update([Message.user(f"Earlier {n}") for n in range(9)])
+    brain = Brain("reflexion", memory, llm=llm, limits=Limits(max_cost=0.1))
+    result = await brain.run("Go on")
+    assert result.stop_reason == "max_cost"
+    assert result.usage.cost == pytest.approx(0.5)
+    assert (len(script.calls), len(llm.calls)) == (1, 0)
+
+
+class RefuseSummaries(Hook):
+    def before_model_call(self, request: ModelRequest) -> None:
+        if request.purpose == "summary":
+            raise Refused("Not now")
+
+
+@pytest.mark.parametrize("how", ["budget", "refused"])
+async def test_a_summary_that_may_not_be_made_is_made_later(how: str) -> None:
+    ledger = UsageLedger([UsageBudget("process", cost=0.01)])
+    script = ScriptedLLM([[f"Answer {n}", Usage(10, 1, cost=0.05)] for n in range(9)])
+    memory = SummaryMemory(summarize=model_summarizer(script), max_messages=4)
+    hook: Hook = ledger if how == "budget" else RefuseSummaries()
+    brain = Brain("react", memory, llm=script, hooks=[hook])
+    await brain.run("First")
+    before = [Message.user(f"Earlier {n}") for n in range(9)]
+    await memory.update(before)
+    result = await brain.run("Second")
+    assert result.stop_reason == ("budget" if how == "budget" else "done")
+    assert not memory.summary
+    assert {m.id for m in before} <= {m.id for m in await memory.dump()}
+    await Brain("react", memory, llm=script).run("Third")
+    await memory.compact()
+    assert memory.summary
+
+
+async def test_a_summary_of_a_long_backlog_keeps_what_was_written_when_a_limit_is_reached() -> None:
+    script = ScriptedLLM([[f"Summary {n}", Usage(10, 1, cost=0.06)] for n in range(99)])
+    memory = SummaryMemory(summarize=model_summarizer(script), max_messages=4)
+    await memory.update([Message.user(f"Earlier {n}") for n in range(60)])
+    llm = ScriptedLLM(["Answer"])
+    result = await Brain("react", memory, llm=llm, limits=Limits(max_cost=0.1)).run("Go on")
+    assert result.stop_reason == "max_cost"
+    assert len(script.calls) == 2  # the limit, and the call in flight
+    assert memory.summary == "Summary 1"
+    assert 0 < len(memory.summarised) < 55
+    assert len(await memory.dump()) == 60 - len(memory.summarised)
+
+
+async def test_a_strict_limit_ends_the_run_where_an_embedders_price_is_unknown() -> None:
+    memory = VectorMemory(embedder=lambda texts: [[1.0, 2.0]] * len(texts), recent=1)
+    brain = Brain("react", memory, llm=Provider(), limits=Limits(max_cost=9, strict=True))
+    with pytest.raises(BrainUseError, match="price"):
+        await brain.run("Hello")
+
+
+async def test_embeddings_are_refused_once_a_budget_is_used_up_and_made_later() -> None:
+    provider = Provider()
+    ledger = UsageLedger([UsageBudget("process", cost=0.001)])
+    memory = vector(provider)
+    brain = Brain("react", memory, llm=provider, hooks=[ledger])
+    result = await brain.run("Where is the red house? " * 3)
+    assert result.stop_reason == "done"
+    read = len(provider.read)
+    assert not [text for text in provider.read if text == result.answer]
+    found = await Brain("react", memory, llm=provider).memory.recall("red house")  # type: ignore[attr-defined]
+    assert found
+    await memory.set_goal("Next")
+    memory.run_work = None
+    await memory.open()
+    assert result.answer in provider.read[read:]
+
+
+async def test_an_embedding_that_is_refused_leaves_the_text_to_be_found_by_its_words() -> None:
+    class Refuse(Hook):
+        errors: list[Exception] = []
+
+        def before_embedding(self, request: EmbeddingRequest) -> None:
+            raise Refused("These texts stay here")
+
+        def on_embedding_error(self, request: EmbeddingRequest, error: Exception) -> None:
+            self.errors.append(error)
+
+    provider = Provider()
+    memory = vector(provider)
+    brain = Brain("react", memory, llm=ScriptedLLM(["Blue."]), hooks=[Refuse()])
+    result = await brain.run("Which colour has the sea?")
+    assert result.usage.cost == 0 or result.usage.requests == 1
+    assert provider.read == []
+    assert (await memory.recall("the sea"))[0].message.content == "Which colour has the sea?"
+
+
+async def test_a_hook_may_not_change_how_many_texts_are_embedded() -> None:
+    class Merge(Hook):
+        def before_embedding(self, request: EmbeddingRequest) -> EmbeddingRequest:
+            return replace(request, texts=[*request.texts, "more"])
+
+    provider = Provider()
+    memory = vector(provider)
+    await Brain("react", memory, llm=ScriptedLLM(["Blue."]), hooks=[Merge()]).run("Hello")
+    assert provider.read == []
+
+
+@pytest.mark.parametrize("make", [summary, vector])
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_traced_run_replays_with_the_calls_of_its_memory(
+    make: Callable[..., SummaryMemory | VectorMemory], stored: bool, tmp_path: Path
+) -> None:
+    provider = Provider()
+    async with make(provider, journal=tmp_path / "a.db" if stored else None) as memory:
+        await memory.update([Message.user(f"The sea is blue {n}") for n in range(9)])
+        brain = Brain("react", memory, llm=provider, trace=True)
+        await brain.run("Which colour has the sea?")
+        calls = await memory.model_calls()
+        assert {c.purpose for c in calls} in ({None, "summary"}, {None, "embedding"})
+        read = len(provider.read)
+        replay = await brain.replay()
+        assert replay.equal, str(replay)
+        assert len(provider.read) == read
+
+
+async def test_a_run_without_a_trace_replays_with_an_embedder_on_this_machine(
+    tmp_path: Path,
+) -> None:
+    class Local(OwnEmbedder):
+        local = True
+
+        async def embed(self, texts: Sequence[str]) -> Any:
+            return [[float(len(text)), 1.0, 2.0] for text in texts]
+
+    memory = VectorMemory(embedder=Local(Provider()), recent=2, journal=tmp_path / "a.db")
+    await memory.update([Message.user(f"The sea is blue {n}") for n in range(9)])
+    brain = Brain("react", memory, llm=ScriptedLLM(["Blue."]))
+    result = await brain.run("Which colour has the sea?")
+    assert result.usage.requests > 1
+    assert (await brain.replay()).equal
+
+
+async def test_a_summariser_of_ones_own_that_uses_a_model_call_is_counted() -> None:
+    provider = Provider()
+
+    async def summarize(previous: str, messages: list[Message]) -> str:
+        call = provider.call([Message.user(previous), *messages])
+        async for _ in call.events():
+            pass
+        return call.text
+
+    memory = SummaryMemory(summarize=summarize, max_messages=4, keep=3)
+    await memory.update([Message.user(f"Earlier {n}") for n in range(4)])
+    ledger = UsageLedger()
+    result = await Brain("react", memory, llm=ScriptedLLM(["Yes."]), hooks=[ledger]).run("Go")
+    assert ledger.by_purpose()["summary"].cost == pytest.approx(provider.money)
+    assert result.usage.requests == 2
+    again = UsageLedger()
+    again.load(ledger.to_dict())
+    assert again.by_purpose() == ledger.by_purpose()
+
+
+async def test_outside_of_a_run_a_memory_calls_its_models_as_ever() -> None:
+    provider = Provider()
+    for make in (summary, vector):
+        memory = make(provider)
+        await memory.set_goal("Hello")
+        await memory.update([Message.user(f"Earlier {n}") for n in range(9)])
+        assert len(await memory.context()) < 9
+        assert memory.run_work is None
+    assert provider.money > 0
+
+
+async def test_an_embedding_that_is_cut_off_counts_as_a_call_of_unknown_cost() -> None:
+    begun = anyio.Event()
+
+    async def embed(texts: Sequence[str]) -> Any:
+        begun.set()
+        await anyio.sleep_forever()
+
+    ledger = UsageLedger()
+    memory = VectorMemory(embedder=embed, recent=1)
+    brain = Brain("react", memory, llm=ScriptedLLM(["Hm."]), hooks=[ledger])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(brain.run, "Hello")
+        await begun.wait()
+        tasks.cancel_scope.cancel()
+    assert ledger.by_purpose()["embedding"].unpriced_requests > 0
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning:litellm")
+async def test_a_provider_over_http_takes_what_the_ledger_says() -> None:
+    price, prompt, wrote = 0.000_01, 100, 20
+    with OpenAIServer([Reply("Fine.", usage=(prompt, wrote))] * 40) as server:
+        place: dict[str, Any] = {
+            "api_base": server.url,
+            "api_key": "secret",
+            "input_cost_per_token": price,
+        }
+        llm = LiteLLM("openai/scripted", output_cost_per_token=price, **place)
+        memory = LayeredMemory(
+            WindowedMemory(max_messages=2),
+            VectorMemory(embedder=LiteLLMEmbedder("openai/scripted", **place), recent=2),
+        )
+        ledger = UsageLedger()
+        total = 0.0
+        async with Brain("react", memory, llm=llm, hooks=[ledger]) as brain:
+            for turn in range(5):
+                total += (await brain.run(f"Question {turn}")).usage.cost or 0.0
+        rest = SummaryMemory(summarize=model_summarizer(llm), max_messages=4)
+        async with Brain("react", rest, llm=llm, hooks=[ledger]) as brain:
+            for turn in range(5):
+                total += (await brain.run(f"Question {turn}")).usage.cost or 0.0
+        await llm.aclose()
+        chats = sum("messages" in request.body for request in server.requests)
+        read = sum(len("".join(request.body.get("input", ()))) for request in server.requests)
+    taken = (chats * (prompt + wrote) + read) * price
+    assert ledger.usage().cost == pytest.approx(taken, abs=1e-9)
+    assert set(ledger.by_purpose()) == {"summary", "embedding"}
+    assert 0 < total <= taken
+
+
+@pytest.mark.parametrize("limit", ["budget", "limit"])
+async def test_a_limit_ends_the_run_of_a_memory_that_cannot_do_without_its_model(
+    limit: str,
+) -> None:
+    provider = Provider()
+    ledger = UsageLedger([UsageBudget("process", cost=0.001)] if limit == "budget" else [])
+    limits = Limits(max_cost=0.001) if limit == "limit" else Limits()
+    brain = Brain("reflexion", OwnMemory(provider), llm=provider, hooks=[ledger], limits=limits)
+    result = await brain.run("Go on")
+    assert result.stop_reason == ("budget" if limit == "budget" else "max_cost")
