@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from enum import Enum
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from agent_brain import Brain, Memory, MessagesMemory, react, tool
-from agent_brain.memories import Journal, JournalError, RamJournal
+from agent_brain.memories import (
+    Journal,
+    JournalError,
+    PostgresJournal,
+    RamJournal,
+    RedisJournal,
+    SQLiteJournal,
+)
 from agent_brain.memories.store.session import is_branch
 from agent_brain.nets import MapState, Net, ParallelState
 from agent_brain.states import (
@@ -30,6 +39,7 @@ from agent_brain.states import (
 from agent_brain.testing import ModelCall
 from agent_brain.tools import Action
 from tests.nets.models import FunctionLLM, last_user, text_of
+from tests.support import cutting_proxy_threads, postgres_server, redis_server
 from tests.support.journals import MortalJournal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
@@ -324,3 +334,100 @@ async def test_the_error_of_a_store_that_a_tool_reads_is_raised_without_a_journa
         await brain.run("Begin.")
     assert "paid" in (await brain.resume()).answer
     assert paid == [1]
+
+
+# Real stores
+
+
+class Disturbed(MortalJournal):
+    """Something happens to the store before one of its writes, which is then done nevertheless.
+
+    Args:
+        store: The store.
+        dies_at: The number of the write.
+        disturb: What happens.
+    """
+
+    def __init__(self, store: Journal, dies_at: int, disturb: Callable[[], object]) -> None:
+        super().__init__(store, dies_at)
+        self._disturb = disturb
+
+    def _die(self) -> None:
+        self._disturb()
+
+
+Faulty = tuple[Journal, Callable[[], object], Callable[[], object]]
+"""A journal, what makes it fail, and what makes it work again."""
+
+
+@asynccontextmanager
+async def behind_a_proxy(kind: str, how: Any) -> AsyncIterator[Faulty]:
+    """A journal behind a proxy that cuts two connections, as it tries twice."""
+    target = urlsplit(postgres_server.URL if kind == "postgres" else redis_server.redis_url())
+    mark = b"COMMIT\0" if kind == "postgres" else b"EVALSHA"
+    with cutting_proxy_threads.CuttingProxy("127.0.0.1", target.port or 6379) as proxy:
+
+        def cut() -> None:
+            proxy.at, proxy.how, proxy.times = mark, how, 2
+
+        def mend() -> None:
+            proxy.at = None
+
+        if kind == "postgres":
+            url = f"postgresql://{target.username}@127.0.0.1:{proxy.port}{target.path}"
+            with postgres_server.new_schema() as schema:
+                async with PostgresJournal(f"{url}?sslmode=disable", schema=schema) as journal:
+                    yield journal, cut, mend
+        else:
+            with redis_server.journal_prefix() as prefix:
+                url = f"redis://127.0.0.1:{proxy.port}/0"
+                async with RedisJournal(url, prefix=prefix, timeout=0.5) as journal:
+                    yield journal, cut, mend
+
+
+@asynccontextmanager
+async def behind_a_lock(path: Path) -> AsyncIterator[Faulty]:
+    """A journal in a file that another process locks for longer than it waits."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        async with SQLiteJournal(path, busy_timeout=0.02, durability="os") as journal:
+            await journal.last("s")  # the file is made
+
+            yield journal, lambda: other.execute("BEGIN IMMEDIATE"), other.rollback
+
+
+FAULTS = [
+    ("sqlite", "busy"),
+    ("redis", "before"),
+    ("redis", "after"),
+    ("redis", "never"),
+    ("postgres", "before"),
+    ("postgres", "after"),
+]
+
+
+@pytest.mark.parametrize("kind", ["approval nested", "approval mapped"])
+@pytest.mark.parametrize(("store", "how"), FAULTS)
+async def test_a_store_that_fails_at_a_write_loses_and_repeats_nothing(
+    store: str, how: str, kind: str, tmp_path: Path
+) -> None:
+    whole, counted = Life(kind, "a"), MortalJournal(RamJournal())
+    async with whole.process(counted) as brain:
+        await whole.go_on(brain)
+    failed = 0
+    for write in range(2, counted.writes + 1, 6):
+        opened = (
+            behind_a_lock(tmp_path / f"{write}.db")
+            if store == "sqlite"
+            else behind_a_proxy(store, how)
+        )
+        async with opened as (journal, disturb, mend):
+            life, disturbed = Life(kind, "a"), Disturbed(journal, write, disturb)
+            async with life.process(disturbed) as brain:
+                try:
+                    await life.go_on(brain)
+                except JournalError:
+                    failed += 1
+                    mend()
+                    await life.go_on(brain)
+            await life.check(whole, journal)
+    assert failed
