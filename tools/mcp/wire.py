@@ -155,7 +155,7 @@ class WriteStream(_Stream):
 
 def _reread(error: ValidationError) -> SessionMessage | Exception:
     """Return a message that could not be read, or an error for the call that it answers."""
-    message = clean_json(_whole_message(error))
+    message = _whole_message(error)
     if not isinstance(message, dict) or "method" in message:
         return error
     try:
@@ -175,10 +175,10 @@ def _whole_message(error: ValidationError) -> Any:
     for detail in error.errors(include_url=False):
         found = detail["input"]
         if detail["type"] == "missing" and isinstance(found, dict) and "jsonrpc" in found:
-            return found
+            return clean_json(found)
         if detail["type"] == "json_invalid" and isinstance(found, str):
             try:  # Python accepts broken surrogates, pydantic does not
-                return json.loads(found)
+                return clean_json(json.loads(found))
             except (ValueError, RecursionError):
                 return _envelope(found)
     return None
@@ -195,4 +195,4 @@ def _envelope(text: str) -> dict[str, Any] | None:
             depth -= 1
         elif depth == 1 and (member := _MEMBER.match(text, token.start())):
             found[member["name"]] = json.loads(member["value"] or "null", strict=False)
-    return {**found, "text": text} if found else None
+    return clean_json({**found, "text": text}) if found else None
